@@ -1,0 +1,60 @@
+# Everything a developer does, by one verb each. `make` alone lists them.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -q
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check lint format protos constraints bench soak clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
+
+.venv/installed: constraints.txt pyproject.toml tools/make_venv
+	@PYTHON="$(PYTHON)" tools/make_venv
+
+demo: venv ## start a store, feed it real messages, kill it, prove that nothing is lost
+	@$(BIN)/tandem demo $(ARGS)
+
+test: lint check ## lint, then all tests
+
+check: venv ## all tests: those that may run side by side, then those that must be alone
+	@status=0; \
+	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not serial" $(ARGS) || status=$$?; \
+	$(PYTEST) -m serial $(ARGS) || { alone=$$?; [ $$alone -eq 5 ] || status=$$alone; }; \
+	exit $$status
+
+lint: venv ## style, strict types, import rules, freshness of generated code
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy --no-error-summary -p tandemmq -p tests
+	$(BIN)/mypy --no-error-summary tools
+	$(BIN)/lint-imports --no-logo >.import-rules.log || { cat .import-rules.log; exit 1; }
+	$(BIN)/python tools/generate_protos.py --check
+
+format: venv ## put the code into its style
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+
+protos: venv ## generate the Python code of the contracts under protos/
+	$(BIN)/python tools/generate_protos.py
+
+constraints: ## renew constraints.txt from pyproject.toml (needs the uv command)
+	@{ sed '/^[^#]/,$$d' constraints.txt; \
+	uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 --upgrade \
+	    --generate-hashes --no-emit-index-url --no-annotate --no-header; } > constraints.new
+	@mv constraints.new constraints.txt
+
+bench: venv ## measure, beside Redis, NATS and RocketMQ where they are installed
+	$(BIN)/python -m bench $(ARGS)
+
+soak: venv ## kill and power-cut a store for as long as you like: make soak ARGS="--minutes 60"
+	$(BIN)/python -m tests.faults.soak $(ARGS)
+
+clean: ## remove what was built, cached and stored, .venv and ./data included
+	rm -rf .venv data build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -f .import-rules.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,163 @@
+"""ServiceHost: a gRPC server with health, reflection, metrics, TLS, error mapping and a graceful end.
+
+A service's start-up reads as a list of steps::
+
+    async def serve(settings: StoreSettings) -> None:
+        prepare_process()
+        configure_logging(settings.log_level, settings.log_format)
+        store = MessageStore.open(settings.store_config())
+        host = ServiceHost(settings, metrics.registry)
+        host.add(add_StoreServicer_to_server, StoreServicer(store))
+        host.on_drain(store.release_long_polls)
+        host.on_close(store.close)
+        await host.start()
+        await host.run_until_stopped()
+
+    def main() -> int:
+        return run(serve(settings))
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import grpc
+import uvloop
+from grpc_reflection.v1alpha import reflection
+from prometheus_client import CollectorRegistry
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.guard import CallGuard
+from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
+from tandemmq.common.health import HealthBoard
+from tandemmq.common.log_output import get_log
+from tandemmq.common.metrics_endpoint import MetricsEndpoint
+from tandemmq.common.process import freeze_garbage
+from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.shutdown import StopSignal
+from tandemmq.common.tls import server_credentials
+
+log = get_log(__name__)
+
+Step = Callable[[], Awaitable[None] | None]
+Servicer = TypeVar("Servicer")
+
+
+class AddressTaken(TandemError):
+    """The gRPC server cannot listen where the settings say."""
+
+    grpc_code = "UNAVAILABLE"
+    remedy = "does another server listen there, or is the address not this machine's?"
+
+
+class ServiceHost:
+    """One gRPC server and everything around it. Make it inside a running event loop."""
+
+    def __init__(self, settings: ServerSettings, registry: CollectorRegistry | None = None) -> None:
+        """`registry` is what the metrics endpoint shows; without one there is no endpoint."""
+        self.settings = settings
+        self.health = HealthBoard()
+        self.guard = CallGuard()
+        self.stop_signal = StopSignal()
+        self.port = 0
+        """The port that gRPC really listens on, once started."""
+        self.metrics_port = 0
+        self._registry = registry
+        self._metrics: MetricsEndpoint | None = None
+        self._stopping = False
+        self._server = grpc.aio.server(options=_options(settings))
+        self._guarded = self.guard.over(self._server)
+        self._drain_steps: list[Step] = []
+        self._close_steps: list[Step] = []
+
+    def add(self, register: Callable[[Servicer, Any], None], servicer: Servicer) -> None:
+        """Registers a servicer through its generated `add_…Servicer_to_server`, guarded."""
+        register(servicer, self._guarded)
+
+    def on_drain(self, step: Step) -> None:
+        """Called when stopping begins: ends long polls and streams that would else wait out the grace."""
+        self._drain_steps.append(step)
+
+    def on_close(self, step: Step) -> None:
+        """Called, last added first, when no call is left."""
+        self._close_steps.append(step)
+
+    async def start(self) -> None:
+        """Listens and answers; every service is NOT_SERVING until `serving`. Raises AddressTaken, MetricsPortTaken."""
+        services = list(self._guarded.services)
+        self.health.add_to(self._server)
+        reflection.enable_server_reflection([*services, HEALTH_SERVICE, reflection.SERVICE_NAME], self._server)
+        await self.health.announce(services)
+        self.port = self._bind()
+        if self._registry is not None and self.settings.metrics_enable:
+            self._metrics = MetricsEndpoint(self._registry, self.settings.metrics_host, self.settings.metrics_port)
+            self.metrics_port = self._metrics.port
+        await self._server.start()
+        log.info("listening", grpc=f"{self.settings.grpc_host}:{self.port}", metrics_port=self.metrics_port)
+
+    async def serving(self) -> None:
+        """The services are ready: health says so from now on."""
+        await self.health.serving()
+        freeze_garbage()
+        log.info("serving", services=",".join(self._guarded.services))
+
+    async def run_until_stopped(self) -> None:
+        """Serves until SIGTERM, SIGINT or `stop_signal.request`, then stops gracefully."""
+        self.stop_signal.listen()
+        await self.serving()
+        reason = await self.stop_signal.wait()
+        log.info("stopping", reason=reason, in_flight=self.guard.in_flight)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Health first, then no new calls, then the calls in flight within the grace, then the close steps.
+
+        A second stop does nothing: grpc's own must never run twice, that crashes the process.
+        """
+        if self._stopping:
+            return
+        self._stopping = True
+        await self.health.stopping()
+        stopped = asyncio.ensure_future(self._server.stop(self.settings.shutdown_grace_ms / 1000))
+        for step in self._drain_steps:
+            await _run(step)
+        await stopped
+        for step in reversed(self._close_steps):
+            await _run(step)
+        if self._metrics is not None:
+            self._metrics.close()
+        log.info("stopped")
+
+    def _bind(self) -> int:
+        credentials = server_credentials(self.settings)
+        address = self.settings.grpc_address
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise AddressTaken(f"cannot serve gRPC on {address}") from error
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a service's main coroutine on uvloop to its end."""
+    uvloop.run(main)
+
+
+async def _run(step: Step) -> None:
+    outcome = step()
+    if inspect.isawaitable(outcome):
+        await outcome
+
+
+def _options(settings: ServerSettings) -> list[tuple[str, int]]:
+    """Channel arguments of the server (names from grpc's channel_arg_names)."""
+    options = [
+        ("grpc.max_receive_message_length", settings.grpc_max_message_size),
+        ("grpc.max_send_message_length", settings.grpc_max_message_size),
+        ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share it
+    ]
+    if settings.grpc_max_connection_idle_ms:
+        options.append(("grpc.max_connection_idle_ms", settings.grpc_max_connection_idle_ms))
+    return options

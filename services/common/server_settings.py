@@ -1,0 +1,72 @@
+"""The settings that every TandemMQ service has, whatever it does."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tandemmq.common.settings import Settings, setting
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least important lines that are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings(Settings):
+    """Addresses, TLS, metrics, log output and shutdown of one gRPC server.
+
+    A service overrides `grpc_port` and `metrics_port` with its own defaults.
+    """
+
+    grpc_host: str = setting("127.0.0.1", "Address on which gRPC is served; 0.0.0.0 or [::] for all interfaces.")
+    grpc_port: int = setting(0, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_max_message_size: int = setting(
+        8 << 20,
+        "Largest gRPC message received or sent; must leave room for a whole batch.",
+        unit="bytes",
+        low=64 << 10,
+        high=(1 << 31) - 1,
+    )
+    grpc_max_connection_idle_ms: int = setting(
+        0, "Connections without a call for so long are closed; 0 keeps them.", unit="ms", low=0
+    )
+    tls_server_cert_path: Path | None = setting(None, "Certificate chain (PEM) of the server; with the key: TLS is on.")
+    tls_server_key_path: Path | None = setting(None, "Private key (PEM) of the server.")
+    tls_server_trust_cert_path: Path | None = setting(
+        None, "Certificates (PEM) of those who sign clients; when set, clients must show a certificate (mTLS)."
+    )
+    metrics_enable: bool = setting(True, "Serve Prometheus metrics over HTTP.")
+    metrics_host: str = setting("127.0.0.1", "Address of the metrics endpoint.")
+    metrics_port: int = setting(0, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535)
+    shutdown_grace_ms: int = setting(
+        5000, "How long calls in flight may go on after SIGTERM before they are cancelled.", unit="ms", low=0
+    )
+    log_level: LogLevel = setting(LogLevel.INFO, "The least important lines that are written.")
+    log_format: LogFormat = setting(LogFormat.AUTO, "TEXT for people, JSON for machines, AUTO: TEXT on a terminal.")
+
+    def check(self) -> None:
+        """TLS is certificate and key together; client certificates need TLS."""
+        super().check()
+        if (self.tls_server_cert_path is None) != (self.tls_server_key_path is None):
+            missing = "tls_server_key_path" if self.tls_server_key_path is None else "tls_server_cert_path"
+            raise self.bad(missing, "certificate and key together, or neither")
+        if self.tls_server_trust_cert_path and not self.tls_server_cert_path:
+            raise self.bad("tls_server_cert_path", "a certificate, as tlsServerTrustCertPath is set")
+
+    @property
+    def grpc_address(self) -> str:
+        """`host:port` as gRPC wants it."""
+        return f"{self.grpc_host}:{self.grpc_port}"

@@ -1,0 +1,1 @@
+"""The metadata service: topics, subscription groups and offsets, kept equal between brokers (to come)."""

@@ -1,0 +1,217 @@
+"""The house rules, executed: who imports whom, how long things may get, what must be said, what must not be there."""
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tandemmq.common.errors import TandemError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SERVICES = REPOSITORY / "services"
+
+FILE_LINES_MAX = 400
+"""A module longer than this is two modules. Aim at 300."""
+
+FUNCTION_LINES_MAX = 70
+"""A function fits a screen; lines of its docstring do not count."""
+
+LONG_FILES: dict[str, str] = {}
+"""Exceptions to FILE_LINES_MAX: path -> reason."""
+
+LONG_FUNCTIONS: dict[str, str] = {}
+"""Exceptions to FUNCTION_LINES_MAX: `path:name` -> reason."""
+
+HEAVY_MODULES = {"numba", "numpy", "rich", "typer", "llvmlite", "pytest", "pydantic"}
+"""What a service must not import at its start: time to the first answer and idle memory are promises."""
+
+
+def is_generated(path: Path) -> bool:
+    return path.stem.endswith(("_pb2", "_pb2_grpc"))
+
+
+def sources(*roots: str) -> list[Path]:
+    found = [path for root in roots for path in (REPOSITORY / root).rglob("*.py")]
+    return sorted(path for path in found if not is_generated(path) and "__pycache__" not in path.parts)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def tracked_files() -> list[Path]:
+    """Files that git knows or would add; all files but the ignored kinds where there is no git."""
+    command = ["git", "-C", str(REPOSITORY), "ls-files", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = (REPOSITORY / line for line in listing.stdout.splitlines())
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert function.end_lineno is not None
+    lines = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None and first.end_lineno is not None:
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
+
+
+def test_imports_go_one_way() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+def test_generated_code_is_fresh() -> None:
+    command = [sys.executable, "tools/generate_protos.py", "--check"]
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+def test_files_are_short() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in sources("services", "tools", "bench")}
+    long = {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX and name not in LONG_FILES}
+    assert not long
+    outdated = [name for name in LONG_FILES if lengths.get(name, 0) <= FILE_LINES_MAX]
+    assert not outdated, "exceptions that are no longer needed"
+
+
+def test_functions_fit_a_screen() -> None:
+    long = {
+        f"{name_of(path)}:{function.name}": body_lines(function)
+        for path in sources("services", "tools", "bench")
+        for function in functions(ast.parse(path.read_text()))
+        if body_lines(function) > FUNCTION_LINES_MAX
+    }
+    unexcused = {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS}
+    assert not unexcused
+    assert not LONG_FUNCTIONS.keys() - long.keys(), "exceptions that are no longer needed"
+
+
+def test_everything_public_says_what_it_means() -> None:
+    silent = []
+    for path in sources("services"):
+        tree = ast.parse(path.read_text())
+        if ast.get_docstring(tree) is None:
+            silent.append(name_of(path))
+        silent += [
+            f"{name_of(path)}:{node.lineno} {node.name}" for node in public_definitions(tree) if says_nothing(node)
+        ]
+    assert not silent
+
+
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def public_definitions(tree: ast.Module | ast.ClassDef) -> Iterator[Definition]:
+    """Public classes and functions of a module, and the public methods of public classes."""
+    for node in tree.body:
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from public_definitions(node)
+
+
+def says_nothing(node: Definition) -> bool:
+    decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+    return ast.get_docstring(node) is None and not decorators & {"overload", "override", "typing.override"}
+
+
+def test_every_test_file_says_what_it_is_about() -> None:
+    silent = [name_of(path) for path in sources("tests") if path.read_text() and not has_docstring(path)]
+    assert not silent
+
+
+def has_docstring(path: Path) -> bool:
+    return ast.get_docstring(ast.parse(path.read_text())) is not None
+
+
+FORBIDDEN_TEXT = {
+    "a package registry's host": re.compile(
+        r"\b(pypi\.org|pythonhosted\.org|repo\d?\.maven|registry-\d|goproxy)", re.I
+    ),
+    "a path of somebody's machine": re.compile(r"(?<![\w.])/(work|home/\w+|Users/\w+|tmp/(venv|plan))/", re.I),
+    "an unfinished thought": re.compile(r"\b(XX" + r"X|FIX" + r"ME)\b"),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN_TEXT)
+def test_no_tracked_file_contains(what: str) -> None:
+    found = []
+    for path in tracked_files():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        if path == Path(__file__).resolve():
+            continue
+        found += [f"{name_of(path)}:{at}" for at, line in enumerate(lines, 1) if FORBIDDEN_TEXT[what].search(line)]
+    assert not found
+
+
+def test_every_package_is_a_package() -> None:
+    directories = {path.parent for path in SERVICES.rglob("*.py")}
+    missing = [name_of(directory) for directory in sorted(directories) if not (directory / "__init__.py").is_file()]
+    assert not missing, "directories with modules and no __init__.py"
+
+
+def test_what_packages_export_exists_and_is_sorted() -> None:
+    for path in sources("services"):
+        module = importlib.import_module("tandemmq" + ".".join(["", *path.relative_to(SERVICES).with_suffix("").parts]))
+        exported = getattr(module, "__all__", None)
+        if exported is not None:
+            assert [name for name in exported if not hasattr(module, name)] == [], name_of(path)
+            assert len(set(exported)) == len(exported), name_of(path)
+
+
+def test_every_error_maps_to_a_grpc_code() -> None:
+    import grpc
+
+    for path in sources("services"):
+        importlib.import_module("tandemmq" + ".".join(["", *path.relative_to(SERVICES).with_suffix("").parts]))
+    wrong = [
+        kind.__qualname__ for kind in all_subclasses(TandemError) if kind.grpc_code not in grpc.StatusCode.__members__
+    ]
+    assert not wrong
+
+
+def all_subclasses(kind: type[TandemError]) -> Iterator[type[TandemError]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from all_subclasses(subclass)
+
+
+def test_constraints_pin_with_hashes_and_name_no_address() -> None:
+    text = (REPOSITORY / "constraints.txt").read_text()
+    assert "://" not in text
+    entries = re.split(r"\n(?=[a-z])", text.split("\n", 2)[2])
+    pinned = {re.split(r"==", entry, maxsplit=1)[0].strip() for entry in entries if "--hash=sha256:" in entry}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    asked = project["project"]["dependencies"] + project["dependency-groups"]["build"]
+    asked += [entry for entry in project["dependency-groups"]["dev"] if isinstance(entry, str)]
+    names = {re.split(r"[<>=\[ ]", requirement, maxsplit=1)[0] for requirement in asked}
+    assert names <= pinned
+
+
+def test_services_start_without_heavy_imports() -> None:
+    if not (SERVICES / "store" / "__main__.py").is_file():
+        pytest.skip("the store has no __main__ yet")
+    program = "import json, sys, tandemmq.store.__main__; print(json.dumps(sorted(sys.modules)))"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = {module.partition(".")[0] for module in json.loads(outcome.stdout)}
+    assert not loaded & HEAVY_MODULES
