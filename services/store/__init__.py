@@ -1,0 +1,13 @@
+"""The store: the one service that writes a commit log, its consume queues and its index, and serves them over gRPC.
+
+::
+
+    format/       bytes and nothing else
+    log/          files on disk
+    broker/       meaning: send, pull, query, topics
+    service/      gRPC: translate, call, answer
+    v1/           generated from protos/tandemmq/store/v1
+    settings.py   RocketMQ's settings that this store honours, and a few of its own
+    metrics.py    what Prometheus is told
+    __main__.py   the start-up: `python -m tandemmq.store`
+"""

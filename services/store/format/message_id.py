@@ -1,0 +1,98 @@
+"""The two ids of a message: where it is stored (offset id) and what its producer called it (unique id).
+
+    offset id   4 or 16 bytes  address of the store       unique id   4 or 16 bytes  address of the producer
+                int            port                                   2 bytes        process id
+                long           physical offset                        4 bytes        class loader hash (any number)
+                                                                      4 bytes        ms since the month began, unsigned
+                                                                      2 bytes        counter
+
+Both are written as upper-case hex: 32 or 56 characters. Source: MessageDecoder, MessageClientIDSetter.
+"""
+
+from datetime import datetime, tzinfo
+
+from tandemmq.store.format.errors import FormatError
+from tandemmq.store.format.host import Host
+
+_V4_CHARS = 32
+_V6_CHARS = 56
+_CLOCK_SET_BACK_MS = 1_000_000
+
+
+class IllegalMessageId(FormatError):
+    """Text that is no message id."""
+
+
+def encode_offset_id(host: Host, offset: int) -> str:
+    """The id of the record at ``offset`` in the store at ``host``: what a send answers."""
+    return (host.packed + offset.to_bytes(8, "big", signed=True)).hex().upper()
+
+
+def decode_offset_id(text: str) -> tuple[Host, int]:
+    """Store and physical offset of an offset id; IllegalMessageId if it is none. The length tells IPv4 from IPv6."""
+    data = _unhex(text)
+    return Host.unpack(data[:-8]), int.from_bytes(data[-8:], "big", signed=True)
+
+
+def make_unique_id(ip: bytes, pid: int, loader: int, ms_in_month: int, counter: int) -> str:
+    """A unique id from its parts; each is cut to its width."""
+    tail = (
+        (pid & 0xFFFF) << 80 | (loader & 0xFFFFFFFF) << 48 | (ms_in_month & 0xFFFFFFFF) << 16 | counter & 0xFFFF
+    ).to_bytes(12, "big")
+    return (ip + tail).hex().upper()
+
+
+def unique_id_time_hint(unique_id: str, now_ms: int, tz: tzinfo | None = None) -> int:
+    """When the id was made (ms), as far as it tells: the id counts from the start of a month it does not name.
+
+    Right only for ids younger than about a month, made in the same time zone (trap T25). ``tz`` None: local time.
+    Source: MessageClientIDSetter.getNearlyTimeFromID.
+    """
+    since = int.from_bytes(_unhex(unique_id)[-6:-2], "big")
+    now = datetime.fromtimestamp(now_ms / 1000, tz)
+    time = _month_start(now) + since
+    return time if time < now_ms else _month_start(now, -1) + since
+
+
+class UniqueIdGenerator:
+    """Makes the unique ids of one process. Not safe for several threads; reads no clock.
+
+    ``ip``: 4 or 16 address bytes; ``tz`` None: local time, as Java clients have it.
+    """
+
+    def __init__(self, ip: bytes, pid: int, loader: int, tz: tzinfo | None = None) -> None:
+        self._prefix = ip + (pid & 0xFFFF).to_bytes(2, "big") + (loader & 0xFFFFFFFF).to_bytes(4, "big")
+        self._tz = tz
+        self._counter = 0
+        self._month_start = self._month_end = 0
+
+    def next(self, now_ms: int) -> str:
+        """The next id, for a message made at ``now_ms``."""
+        if now_ms >= self._month_end:
+            now = datetime.fromtimestamp(now_ms / 1000, self._tz)
+            self._month_start, self._month_end = _month_start(now), _month_start(now, +1)
+        since = now_ms - self._month_start
+        if -_CLOCK_SET_BACK_MS < since < 0:
+            since = 0  # The clock was set back a little over the start of the month.
+        counter = self._counter
+        self._counter = counter + 1 & 0xFFFF
+        tail = (since & 0xFFFFFFFF) << 16 | counter
+        return (self._prefix + tail.to_bytes(6, "big")).hex().upper()
+
+
+def _month_start(now: datetime, months: int = 0) -> int:
+    month = now.year * 12 + now.month - 1 + months
+    start = now.replace(year=month // 12, month=month % 12 + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    return int(start.timestamp()) * 1000
+
+
+def _unhex(text: str) -> bytes:
+    if len(text) not in (_V4_CHARS, _V6_CHARS):
+        raise IllegalMessageId(f"a message id has {_V4_CHARS} or {_V6_CHARS} characters: {text!r}")
+    try:
+        data = bytes.fromhex(text)
+    except ValueError as error:
+        raise IllegalMessageId(f"not a message id: {text!r}") from error
+    if 2 * len(data) != len(text):  # fromhex skips blanks
+        raise IllegalMessageId(f"not a message id: {text!r}")
+    return data

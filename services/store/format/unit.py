@@ -1,0 +1,84 @@
+"""The unit of a consume queue: where a record is, and what a tag filter needs.
+
+    0   long  physical offset of the record in the commit log
+    8   int   TOTALSIZE of the record
+    12  long  tags code
+
+20 bytes. Unit n of a queue stands at byte 20·n of the queue and is its queue offset n. Source: ConsumeQueue.
+"""
+
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from tandemmq.store.format import properties
+from tandemmq.store.format.buffers import ReadBuffer
+from tandemmq.store.format.java import tags_code
+
+_UNIT = Struct(">qiq")
+UNIT_SIZE = _UNIT.size
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""The topic in which delayed messages wait; its units hold the delivery time instead of a tags code."""
+
+_MAX_INT = 0x7FFFFFFF
+
+
+class Unit(NamedTuple):
+    """One unit."""
+
+    physical_offset: int
+    size: int
+    tags_code: int
+
+
+_BLANK = Unit(0, _MAX_INT, 0)
+BLANK_UNIT = _UNIT.pack(*_BLANK)
+"""Fills the places before the first unit of a queue that does not start at 0. Source: ConsumeQueue.fillPreBlank."""
+
+
+def pack_unit(physical_offset: int, size: int, tags_code: int) -> bytes:
+    """The 20 bytes of a unit."""
+    return _UNIT.pack(physical_offset, size, tags_code)
+
+
+def unpack_units(buffer: ReadBuffer) -> list[Unit]:
+    """All whole units in ``buffer``; a rest shorter than a unit is left out."""
+    whole = len(buffer) - len(buffer) % UNIT_SIZE
+    return list(map(Unit._make, _UNIT.iter_unpack(memoryview(buffer)[:whole])))
+
+
+def is_blank(unit: Unit) -> bool:
+    """A fill unit: no message, never to be read, counted or taken for a position (trap T5 of the Java store)."""
+    return unit == _BLANK
+
+
+def is_empty(unit: Unit) -> bool:
+    """A unit that was never written (size 0), or cannot be one (negative offset or size)."""
+    return unit.size <= 0 or unit.physical_offset < 0
+
+
+def delay_level(text: str | None) -> int:
+    """The level in a DELAY property; 0 if it is missing or no positive Java int (Java would fail on a non-number)."""
+    digits = (text or "").removeprefix("+").lstrip("0")
+    if len(digits) > 10 or not (digits.isascii() and digits.isdigit()):
+        return 0
+    level = int(digits)
+    return level if level <= _MAX_INT else 0
+
+
+def record_tags_code(
+    topic: str, props: Mapping[str, str], store_timestamp: int, delay_levels: Sequence[int] = ()
+) -> int:
+    """The tags code of a record: the hash of its TAGS, or the delivery time (ms) if it waits in SCHEDULE_TOPIC.
+
+    ``delay_levels``: the delays in ms of levels 1, 2, …; a higher level counts as the highest. Without any level known
+    there is no delivery time. Source: CommitLog.checkMessageAndReturnSize.
+    """
+    if topic == SCHEDULE_TOPIC:
+        level = min(delay_level(props.get(properties.DELAY)), len(delay_levels))
+        if level > 0:
+            time = store_timestamp + delay_levels[level - 1]
+            # Java's long wraps; only a damaged timestamp gets there.
+            return (time + (1 << 63)) % (1 << 64) - (1 << 63)
+    return tags_code(props.get(properties.TAGS))

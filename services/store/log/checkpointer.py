@@ -1,0 +1,127 @@
+"""Making the derived files durable, and writing down how far that is (RocketMQ: ``FlushConsumeQueueService``).
+
+Each second the consume queues with enough dirty pages are synced. Now and then, and when enough log lies behind the
+last time, everything is synced up to one log offset, and manifest and checkpoint say so; recovery begins there.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.flush import GroupCommit
+from tandemmq.store.log.index_file import IndexFile
+from tandemmq.store.log.manifest import Manifest, write_manifest
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.running_flags import Reason, RunningFlags
+
+log = logging.getLogger(__name__)
+_PAGE = 4096
+
+
+class Checkpointer:
+    """Syncs consume queues and index by time and amount, and takes checkpoints."""
+
+    def __init__(self, parts: Parts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher) -> None:
+        """Work on ``parts``; ``dispatcher`` says how far the derived files have come.
+
+        ``flush`` how far the log is durable.
+        """
+        self._parts = parts
+        self._flags = flags
+        self._flush = flush
+        self._dispatcher = dispatcher
+        self._last_position = dispatcher.position
+        self._last_thorough = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+        self._busy = asyncio.Lock()
+        self.complete = True  # False while a rebuild is under way: what is missing must not be written down as complete
+
+    def start(self) -> None:
+        """Begin the timed work."""
+        self._task = asyncio.create_task(self._run(), name="checkpoints")
+
+    async def stop(self) -> None:
+        """End the timed work; `take` may still be called."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        config = self._parts.config
+        while not self._flags.holds(Reason.FLUSH_FAILED):
+            await asyncio.sleep(config.flush_interval_consume_queue / 1000)
+            behind = self._dispatcher.position - self._last_position
+            due = time.monotonic() - self._last_thorough >= config.flush_consume_queue_thorough_interval / 1000
+            try:
+                if behind >= config.checkpoint_log_bytes or (due and behind > 0):
+                    await self.take()
+                else:
+                    await self._sync_dirty(config.flush_consume_queue_least_pages * _PAGE)
+            except (OSError, FlushFailed) as error:
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._flags.set(Reason.FLUSH_FAILED, f"derived files cannot be made durable: {error}"):
+            log.error("No checkpoint can be taken, the store is read-only from here on: %s", error)
+            self._parts.observer.failed("checkpoint")
+
+    async def _sync_dirty(self, least: int) -> None:
+        paths = [path for queue in self._parts.queues if queue.dirty_bytes >= least for path in queue.take_dirty()]
+        if paths:
+            await asyncio.to_thread(self._sync, paths, ())
+
+    async def take(self) -> None:
+        """Sync log, queues and index up to one offset, then write manifest and checkpoint.
+
+        Raises:
+            OSError, FlushFailed: something could not be made durable; the old checkpoint stands.
+        """
+        async with self._busy:
+            parts = self._parts
+            position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
+            bounds = {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in parts.queues if q.max_offset}
+            paths = [path for queue in parts.queues if queue.dirty_bytes for path in queue.take_dirty()]
+            counts = parts.index.counts() if parts.index is not None else []
+            files = [file for file in parts.index.files if file.dirty] if parts.index is not None else []
+            for file in files:
+                file.dirty = False
+            if not await self._flush.wait(position):
+                raise FlushFailed("The commit log could not be made durable.")
+            await asyncio.to_thread(self._sync, paths, files)
+            if self.complete:
+                await asyncio.to_thread(self._write, position, timestamp, bounds, counts)
+            self._last_position = position
+            self._last_thorough = time.monotonic()
+
+    def _sync(self, paths: Iterable[Path], files: Iterable[IndexFile]) -> None:
+        """Sync queue files by path and index files; in a thread."""
+        for path in paths:
+            try:
+                fd = self._parts.disk.open(path, os.O_RDWR)
+            except FileNotFoundError:  # expired meanwhile
+                continue
+            try:
+                self._parts.disk.sync(fd)
+            finally:
+                os.close(fd)
+        for file in files:
+            file.file.sync()
+
+    def _write(
+        self,
+        position: int,
+        timestamp: int,
+        bounds: dict[tuple[str, int], tuple[int, int]],
+        counts: list[tuple[str, int]],
+    ) -> None:
+        """Write the manifest first: until the checkpoint beside it agrees, nobody believes it."""
+        parts = self._parts
+        times = (timestamp, timestamp, timestamp if parts.index is not None else 0)
+        root = parts.config.store_path_root_dir
+        write_manifest(root, Manifest(times, position, bounds, counts), parts.disk)
+        parts.checkpoint.write(*times)

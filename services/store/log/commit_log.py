@@ -1,0 +1,267 @@
+"""The commit log: every message of every topic, one record behind the other (RocketMQ: ``CommitLog``).
+
+All methods run on one thread, which therefore is the append lock. A record is copied into the mapping with its
+first eight bytes last, so that a process killed while copying leaves zeros where the record would begin, and never
+half a record.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tandemmq.store.format import sysflag
+from tandemmq.store.format.batch import BatchWriter, MalformedBatch
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record, record_size
+from tandemmq.store.log.clock import Clock
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.errors import RecordTooLarge
+from tandemmq.store.log.mapped_file import MappedFile
+from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets
+
+# Room beside the body for everything else in a record (RocketMQ: MessageExtEncoder).
+ENCODER_HEAD_ROOM = 65_536
+_HEAD = 8  # TOTALSIZE and MAGICCODE, written last
+_UNNUMBERED = (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK)
+
+
+class Appended(NamedTuple):
+    """Where a record went. ``end_offset`` is the log offset behind it (or behind its whole batch)."""
+
+    physical_offset: int
+    size: int
+    queue_offset: int
+    store_timestamp: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """Messages of one queue as a producer laid them out (`tandemmq.store.format.batch`), with what they share."""
+
+    topic: str
+    queue_id: int
+    blob: bytes
+    born_host: Host
+    store_host: Host
+    born_timestamp: int = 0
+    sys_flag: int = 0
+    reconsume_times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedBatch:
+    """Where a batch went: ``count`` records with consecutive queue offsets, the first at ``physical_offsets[0]``."""
+
+    physical_offsets: Sequence[int]
+    count: int
+    first_queue_offset: int
+    store_timestamp: int
+    end_offset: int
+
+
+class CommitLog:
+    """Appends records to the newest file and reads them back by physical offset."""
+
+    def __init__(
+        self, config: StoreConfig, files: MappedFileQueue, offsets: QueueOffsets, clock: Clock, writer: BatchWriter
+    ) -> None:
+        """Stand at the end of nothing; recovery calls `resume_at` before the first append."""
+        self.files = files
+        self.offsets = offsets
+        self.writer = writer
+        self._clock = clock
+        self._append_crc = config.enabled_append_prop_crc
+        self._file_size = config.mapped_file_size_commit_log
+        self._largest = min(config.max_message_size + ENCODER_HEAD_ROOM, self._file_size - BLANK_SIZE)
+        self._prefault = config.prefault_bytes
+        self._file: MappedFile | None = None
+        self._at = 0
+        self._warm_until = 0
+        self._warm_from = 0  # append position at which the next stretch is made resident
+        self.last_store_timestamp = 0
+
+    # -- where the log begins and ends ------------------------------------------------------------------------------
+
+    @property
+    def min_offset(self) -> int:
+        """Offset of the oldest byte that is kept."""
+        return self.files.files[0].start if self.files.files else 0
+
+    @property
+    def max_offset(self) -> int:
+        """Offset behind the last record."""
+        return 0 if self._file is None else self._file.start + self._at
+
+    def resume_at(self, end: int, last_store_timestamp: int) -> None:
+        """Take up appending at ``end``, which recovery has found to be the end of the log."""
+        self.last_store_timestamp = last_store_timestamp
+        self._file = self.files.last
+        if self._file is None:
+            self._file = self.files.roll(end - end % self._file_size)
+        self._at = end - self._file.start
+        self._warm_until = self._at
+        self._warm()
+        self.files.make_ahead(self._prefault)
+
+    # -- append -----------------------------------------------------------------------------------------------------
+
+    def append(self, message: Message) -> Appended:
+        """Append one message and give it the next offset of its queue.
+
+        Raises:
+            RecordTooLarge: it could never fit; nothing was written.
+            DiskFull: the next file cannot be made; nothing was written.
+            QueueNotReady: see `QueueOffsets`.
+        """
+        numbered = message.sys_flag & sysflag.TRANSACTION_MASK not in _UNNUMBERED
+        key = (message.topic, message.queue_id)
+        queue_offset = self._next_queue_offset(key) if numbered else 0
+        now = self._clock.now_ms()
+        timestamp = now if now > self.last_store_timestamp else self.last_store_timestamp  # never back (trap T21)
+        file, at = self._file, self._at
+        if file is None:
+            file, at = self._room_for(0)
+        data = encode_record(message, queue_offset, file.start + at, timestamp, self._append_crc)
+        size = len(data)
+        if size + BLANK_SIZE > file.size - at:
+            if size > self._largest:
+                raise self._too_large("A record", size)
+            file, at = self._room_for(size)
+            data = encode_record(message, queue_offset, file.start + at, timestamp, self._append_crc)
+        elif size > self._largest:
+            raise self._too_large("A record", size)
+        end = at + size
+        file.map[at + _HEAD : end] = data[_HEAD:]
+        file.map[at : at + _HEAD] = data[:_HEAD]
+        self.last_store_timestamp = timestamp
+        self._at = end
+        if end > self._warm_from:
+            self._warm()
+        if numbered:
+            self.offsets[key] = queue_offset + 1
+        return Appended(file.start + at, size, queue_offset, timestamp, file.start + end)
+
+    def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
+        """Append messages of one or several topics, in order.
+
+        They lie behind each other in one file where a file can hold them all. Nothing is written if any of them is
+        too large.
+
+        Raises: RecordTooLarge, DiskFull, QueueNotReady: as `append`; for all of them or none, but for a disk that
+        fills between files.
+        """
+        sizes = [record_size(message, self._append_crc) for message in messages]
+        for size in sizes:
+            if size > self._largest:
+                raise self._too_large("A record", size)
+        for message in messages:
+            self._next_queue_offset((message.topic, message.queue_id))
+        total = sum(sizes)
+        if total + BLANK_SIZE <= self._file_size:
+            self._room_for(total)
+        placed = [self.append(message) for message in messages]
+        end = self.max_offset
+        return [appended._replace(end_offset=end) for appended in placed]
+
+    def append_batch(self, batch: EncodedBatch) -> AppendedBatch:
+        """Append a batch that the producer has laid out; all of it lies in one file.
+
+        Raises:
+            MalformedBatch: the blob is not what it should be; nothing was written.
+            RecordTooLarge, DiskFull, QueueNotReady: as `append`.
+        """
+        topic = batch.topic.encode()
+        flags = sysflag.with_hosts(batch.sys_flag, born_v6=batch.born_host.is_v6, store_v6=batch.store_host.is_v6)
+        count, total = self.writer.measure(batch.blob, len(topic), flags, self._append_crc)
+        if not count:
+            raise MalformedBatch("The batch holds no message.", 0)
+        if total + BLANK_SIZE > self._file_size:
+            raise self._too_large("A batch", total)
+        key = (batch.topic, batch.queue_id)
+        queue_offset = self._next_queue_offset(key)
+        file, at = self._room_for(total)
+        timestamp = self._timestamp()
+        physical_offsets = self.writer.write(
+            batch.blob,
+            file.map,
+            at,
+            topic=topic,
+            queue_id=batch.queue_id,
+            queue_offset=queue_offset,
+            physical_offset=file.start + at,
+            sys_flag=flags,
+            born_timestamp=batch.born_timestamp,
+            born_host=batch.born_host.packed,
+            store_timestamp=timestamp,
+            store_host=batch.store_host.packed,
+            reconsume_times=batch.reconsume_times,
+            append_crc=self._append_crc,
+        )
+        self._at = at + total
+        if self._at > self._warm_from:
+            self._warm()
+        self.offsets[key] = queue_offset + count
+        return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
+
+    def _next_queue_offset(self, key: QueueKey) -> int:
+        offset = self.offsets.get(key)
+        return self.offsets.first(key) if offset is None else offset
+
+    def _timestamp(self) -> int:
+        """Wall-clock time that never goes back, whatever the clock does (trap T21)."""
+        now = self._clock.now_ms()
+        if now < self.last_store_timestamp:
+            return self.last_store_timestamp
+        self.last_store_timestamp = now
+        return now
+
+    def _warm(self) -> None:
+        """Have the next stretch of the file made resident before the append position gets there."""
+        if self._file is not None and self._prefault and self._warm_until < self._file.size:
+            self.files.populate(self._file, self._warm_until, self._prefault)
+            self._warm_until += self._prefault
+            self._warm_from = self._warm_until - self._prefault // 2
+        else:
+            self._warm_from = self._file_size
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def _room_for(self, size: int) -> tuple[MappedFile, int]:
+        """The file and position for ``size`` more bytes and the blank that must still fit behind them.
+
+        Rolls if need be.
+        """
+        file, at = self._file, self._at
+        if file is not None and size + BLANK_SIZE <= file.size - at:
+            return file, at
+        fresh = self.files.roll(
+            0 if file is None else file.end
+        )  # first of all, since a full disk must leave the log as it was
+        if file is not None and file.size - at >= BLANK_SIZE:
+            file.map[at : at + BLANK_SIZE] = encode_blank(file.size - at)
+        self._file, self._at = fresh, 0
+        self._warm_until = min(self._prefault, fresh.size)
+        self._warm_from = self._warm_until // 2
+        self.files.make_ahead(self._prefault)
+        return fresh, 0
+
+    def _too_large(self, what: str, size: int) -> RecordTooLarge:
+        return RecordTooLarge(
+            f"{what} of {size:,} bytes does not fit: the limit is {self._largest:,} bytes.",
+            remedy="Send a smaller message, or raise maxMessageSize and mappedFileSizeCommitLog.",
+        )
+
+    # -- read -------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, size: int) -> bytes | None:
+        """Copy ``size`` bytes at ``offset``.
+
+        None where they do not lie within one kept file before the end of the log.
+        """
+        file = self.files.find(offset)
+        if file is None or size < 0 or offset + size > min(file.end, self.max_offset):
+            return None
+        at = offset - file.start
+        return file.map[at : at + size]

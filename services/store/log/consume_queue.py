@@ -1,0 +1,308 @@
+"""One consume queue: the physical offset of every message of one topic and queue id (RocketMQ: ``ConsumeQueue``).
+
+Unit *n* of 20 bytes stands at byte ``20 n`` of the queue, which is cut into files of equal size; the position of a
+unit is the message's queue offset, so a queue can be written, checked and rebuilt in any order. Written with
+``pwrite`` into files of full length whose blocks are reserved step by step: a full disk is an error of the call,
+and a thousand idle queues cost little.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, is_blank, is_empty, unpack_units
+from tandemmq.store.log.disk import Disk, create_file, make_dirs, next_data
+from tandemmq.store.log.file_cache import FileCache
+from tandemmq.store.log.mapped_file import file_name
+from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
+
+_STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
+_PAGE = 4096
+
+
+class ConsumeQueue:
+    """Offsets, reads, writes and waiters of one queue. Offsets are queue offsets (units), not bytes."""
+
+    def __init__(self, directory: Path, file_size: int, disk: Disk, cache: FileCache) -> None:
+        """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real."""
+        self.directory = directory
+        self.topic = directory.parent.name
+        self.queue_id = int(directory.name)
+        self.units_per_file = file_size // UNIT_SIZE
+        self._file_size = self.units_per_file * UNIT_SIZE
+        self._disk = disk
+        self._cache = cache
+        self._starts: list[int] = []
+        self._reserved = 0
+        self.min_offset = 0
+        self.max_offset = 0
+        self.last_end = 0  # log offset behind the last unit's record
+        self.rebuilding = False
+        self.dirty_bytes = 0
+        self._dirty_files: set[int] = set()
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def load(self, *, read_only: bool = False) -> None:
+        """Look at the files; positions are found later (`recover_end`, `correct_min_offset`).
+
+        Raises:
+            FileSizeMismatch, ForeignFile: see `list_files`.
+        """
+        self._starts = list_files(self.directory, self._file_size, "mappedFileSizeConsumeQueue")
+        if not read_only:
+            remove_leftovers(self.directory, self._disk)
+
+    @property
+    def files(self) -> list[Path]:
+        """Paths of the queue's files, oldest first."""
+        return [self._path(start) for start in self._starts]
+
+    @property
+    def first_offset_on_disk(self) -> int:
+        """Queue offset of the first unit of the oldest file."""
+        return self._starts[0] // UNIT_SIZE if self._starts else 0
+
+    @property
+    def has_missing_file(self) -> bool:
+        """Whether a file between the first and the last is gone."""
+        return any(b - a != self._file_size for a, b in zip(self._starts, self._starts[1:], strict=False))
+
+    def _path(self, start: int) -> Path:
+        return self.directory / file_name(start)
+
+    def _ensure_file(self, start: int) -> None:
+        if self._starts and (start == self._starts[-1] or start in self._starts):
+            return
+        make_dirs(self._disk, self.directory)
+        path = self._path(start)
+        create_file(
+            self._disk, path, path.with_name(path.name + ".tmp"), lambda fd: self._disk.truncate(fd, self._file_size)
+        )
+        self._starts.append(start)
+        self._starts.sort()
+        self._reserved = 0
+
+    # -- read -------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, count: int) -> list[Unit]:
+        """Give up to ``count`` units from ``offset``; fewer at the end of the queue or of a file."""
+        count = min(count, self.max_offset - offset)
+        return [] if count <= 0 or offset < 0 else unpack_units(self.read_bytes(offset, count))
+
+    def read_bytes(self, offset: int, count: int) -> bytes:
+        """Give the bytes of up to ``count`` units from ``offset``, whatever they hold.
+
+        Not beyond the end of the file.
+        """
+        position = offset * UNIT_SIZE
+        start = position - position % self._file_size
+        if start not in self._starts:
+            return b""
+        length = min(count * UNIT_SIZE, start + self._file_size - position)
+        return os.pread(self._cache.get(self._path(start)), length, position - start)
+
+    def unit(self, offset: int) -> Unit | None:
+        """Give the unit at ``offset`` as it lies on disk, below the end of the queue or not.
+
+        None where there is no file.
+        """
+        data = self.read_bytes(offset, 1)
+        return unpack_units(data)[0] if len(data) == UNIT_SIZE else None
+
+    # -- write ------------------------------------------------------------------------------------------------------
+
+    def append_run(self, first: int, units: bytes, last_end: int) -> int:
+        """Append units with consecutive offsets from ``first``; what the queue has already is left alone.
+
+        A gap before ``first`` (the queue begins there, or its records were lost) is filled with blank units, which
+        readers skip; units never move from their place (trap T19). Gives the number of units added.
+        """
+        count = len(units) // UNIT_SIZE
+        end = first + count
+        if end <= self.max_offset:
+            return 0
+        if first < self.max_offset:
+            units = units[(self.max_offset - first) * UNIT_SIZE :]
+            first = self.max_offset
+        if first > self.max_offset:
+            self._fill_gap(first)
+        self.put(first, units)
+        self.max_offset = end
+        self.last_end = last_end
+        if self._waiters:
+            self._wake()
+        return end - first
+
+    def _fill_gap(self, first: int) -> None:
+        start = self.max_offset
+        if not self._starts:
+            start = first - first % self.units_per_file
+            self.min_offset = first
+        self.put(start, BLANK_UNIT * (first - start))
+
+    def put(self, offset: int, units: bytes) -> None:
+        """Write units at their place, without moving the end of the queue: rebuilds do this anywhere below it."""
+        position, done = offset * UNIT_SIZE, 0
+        while done < len(units):
+            start = position - position % self._file_size
+            self._ensure_file(start)
+            length = min(len(units) - done, start + self._file_size - position)
+            fd = self._cache.get(self._path(start))
+            self._reserve(fd, start, position, length)
+            self._disk.pwrite(fd, memoryview(units)[done : done + length], position - start)
+            self._dirty_files.add(start)
+            position += length
+            done += length
+        self.dirty_bytes += len(units)
+
+    def _reserve(self, fd: int, start: int, position: int, length: int) -> None:
+        """Reserve blocks ahead of the write position, at the end of the queue only."""
+        if position + length > self._reserved:
+            at = max(self._reserved - start, 0) or (position - start) // _PAGE * _PAGE
+            stop = min((position - start + length) // _STEP * _STEP + _STEP, self._file_size)
+            self._disk.allocate(fd, at, stop - at)
+            self._reserved = start + stop
+
+    # -- ends -------------------------------------------------------------------------------------------------------
+
+    def recover_end(self, limit: int) -> None:
+        """Find the end of the queue: behind its last unit whose record lies below log offset ``limit``.
+
+        Blanks do not count as messages (trap T5), an empty unit never does (trap T6). Binary search: below the end
+        every unit points below ``limit`` or is blank, from the end on it is empty or points at or above it.
+        """
+        self.max_offset, self.last_end = self.first_offset_on_disk, 0
+        for start in reversed(self._starts):
+            low, high = start // UNIT_SIZE, start // UNIT_SIZE + self.units_per_file
+            first = low
+            while low < high:
+                middle = (low + high) // 2
+                unit = self.unit(middle)
+                if unit is not None and not is_empty(unit) and 0 <= unit.physical_offset < limit:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low > first:
+                self._end_at(low)
+                return
+
+    def _end_at(self, offset: int) -> None:
+        self.max_offset = offset
+        while offset > self.first_offset_on_disk:
+            unit = self.unit(offset - 1)
+            if unit is not None and not is_blank(unit) and unit.size > 0:
+                self.last_end = unit.physical_offset + unit.size
+                return
+            offset -= 1
+        self.max_offset = self.first_offset_on_disk  # nothing but pre-fill: an empty queue
+
+    def end_at(self, offset: int) -> None:
+        """Set the end of the queue, known from elsewhere (a manifest that is current)."""
+        self.max_offset = offset
+        unit = self.unit(offset - 1) if offset > 0 else None
+        self.last_end = unit.physical_offset + unit.size if unit is not None and not is_blank(unit) else 0
+
+    def clear_beyond_end(self) -> bool:
+        """Zero whatever lies behind the end of the queue, so that it can never come back (trap T1).
+
+        True if there was any.
+        """
+        end = self.max_offset * UNIT_SIZE
+        found = False
+        for start in [start for start in self._starts if start >= max(end, 1) and start != self._starts[0]]:
+            self._disk.unlink(self._path(start))
+            self._cache.forget(self._path(start))
+            self._starts.remove(start)
+            found = True
+        if self._starts:
+            start = self._starts[-1]
+            found |= self._zero(start, max(end - start, 0))
+        self._reserved = 0
+        return found
+
+    def _zero(self, start: int, begin: int) -> bool:
+        fd, found = self._cache.get(self._path(start)), False
+        stretch = next_data(fd, begin, self._file_size)
+        while stretch is not None:
+            data = os.pread(fd, stretch[1] - stretch[0], stretch[0])
+            if data.strip(b"\0"):
+                self._disk.pwrite(fd, bytes(len(data)), stretch[0])
+                self._dirty_files.add(start)
+                found = True
+            stretch = next_data(fd, stretch[1], self._file_size)
+        return found
+
+    def correct_min_offset(self, log_min: int) -> None:
+        """Set the first readable offset: the first unit that is no blank and points at or above ``log_min``.
+
+        A queue whose messages have all expired is empty, but keeps counting where it stood.
+        """
+        low, high = max(self.min_offset, self.first_offset_on_disk), self.max_offset
+        while low < high:
+            middle = probe = (low + high) // 2
+            unit: Unit | None = None
+            # Blanks lie before the first message, and where damage in the log has taken some: look at who follows.
+            while probe < high and (unit := self._message_at(probe)) is None:
+                probe += 1
+            if unit is None or unit.physical_offset >= log_min:
+                high = middle
+            else:
+                low = probe + 1
+        while low < self.max_offset and self._message_at(low) is None:
+            low += 1
+        self.min_offset = min(low, self.max_offset)
+
+    def _message_at(self, offset: int) -> Unit | None:
+        """The unit at ``offset`` if it stands for a message: neither blank nor empty."""
+        unit = self.unit(offset)
+        return None if unit is None or is_blank(unit) or is_empty(unit) else unit
+
+    def drop_files_below(self, log_min: int) -> list[Path]:
+        """Remove leading files whose messages are all gone from the log; never the last file.
+
+        Gives the removed paths.
+        """
+        removed = []
+        while len(self._starts) > 1:
+            start = self._starts[0]
+            last = self.unit((start + self._file_size) // UNIT_SIZE - 1)
+            if last is None or last.physical_offset >= log_min:
+                break
+            path = self._path(start)
+            self._disk.unlink(path)
+            self._cache.forget(path)
+            self._starts.pop(0)
+            self._dirty_files.discard(start)
+            removed.append(path)
+        return removed
+
+    # -- flush and waiters ------------------------------------------------------------------------------------------
+
+    def take_dirty(self) -> list[Path]:
+        """Give the files written since the last call; the caller syncs them."""
+        paths = [self._path(start) for start in self._dirty_files if start in self._starts]
+        self._dirty_files.clear()
+        self.dirty_bytes = 0
+        return paths
+
+    def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
+        """Give a future that is done when the queue has a message at ``offset``. Cancel it to stop waiting."""
+        future = asyncio.get_running_loop().create_future()
+        if self.max_offset > offset:
+            future.set_result(None)
+        else:
+            self._waiters.append((offset, future))
+        return future
+
+    def _wake(self) -> None:
+        waiting = []
+        for offset, future in self._waiters:
+            if future.done():
+                continue
+            if self.max_offset > offset:
+                future.set_result(None)
+            else:
+                waiting.append((offset, future))
+        self._waiters = waiting

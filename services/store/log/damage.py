@@ -1,0 +1,75 @@
+"""Damaged stretches of the log: what was found, where, and what became of it.
+
+A *torn tail* (nothing valid follows) is cut off and kept in ``broken/``; *rot* (valid records follow) stays where
+it is and is read around. Rot is remembered in ``tandem.damage``, so that every later start and every tool knows it
+without looking again.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tandemmq.store.log.disk import Disk, write_atomically
+
+NAME = "tandem.damage"
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRange:
+    """Log bytes ``[begin, end)`` that cannot be read as records.
+
+    ``kind`` is ``rot``, ``missing`` (no file) or ``torn`` (cut off).
+    """
+
+    begin: int
+    end: int
+    kind: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return (
+            f"{self.kind} at log offsets {self.begin:,}-{self.end:,} ({self.end - self.begin:,} bytes): {self.reason}"
+        )
+
+
+class DamageList:
+    """The damaged ranges of one store, in log order."""
+
+    def __init__(self, root: Path, disk: Disk) -> None:
+        """Read what is known."""
+        self._path = root / NAME
+        self._disk = disk
+        self.ranges: list[DamagedRange] = []
+        try:
+            self.ranges = [DamagedRange(**entry) for entry in json.loads(self._path.read_bytes())]
+        except FileNotFoundError:
+            pass
+        except (ValueError, TypeError):  # found again when the log is walked; it is a note, not the truth
+            self.ranges = []
+
+    def add(self, damage: DamagedRange) -> bool:
+        """Remember a range; False where it is known already."""
+        if any(known.begin == damage.begin and known.end == damage.end for known in self.ranges):
+            return False
+        self.ranges = [known for known in self.ranges if known.end <= damage.begin or known.begin >= damage.end]
+        self.ranges.append(damage)
+        self.ranges.sort(key=lambda known: known.begin)
+        return True
+
+    def forget_below(self, offset: int) -> None:
+        """Drop ranges that have expired with their files."""
+        kept = [known for known in self.ranges if known.end > offset]
+        if len(kept) != len(self.ranges):
+            self.ranges = kept
+            self.save()
+
+    def covering(self, offset: int) -> DamagedRange | None:
+        """The range that holds ``offset``."""
+        return next((known for known in self.ranges if known.begin <= offset < known.end), None)
+
+    def save(self) -> None:
+        """Write the list; no file where there is no lasting damage."""
+        lasting = [asdict(known) for known in self.ranges if known.kind != "torn"]
+        if lasting or self._path.exists():
+            write_atomically(self._disk, self._path, json.dumps(lasting, indent=1).encode())

@@ -1,0 +1,182 @@
+"""The disk as the store sees it: every side effect on files goes through here, so that tests can make each one fail."""
+
+import mmap
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Room on the partition that holds a path, in bytes."""
+
+    total: int
+    used: int
+    free: int
+
+    @property
+    def used_percent(self) -> int:
+        """Used share, rounded up to a whole percent.
+
+        As RocketMQ's ``UtilAll.getDiskPartitionSpaceUsedPercent`` sees it.
+        """
+        available = self.used + self.free
+        return 0 if available == 0 else -(-100 * self.used // available)
+
+
+class Disk(Protocol):
+    """What the store asks of a file system. Every method may raise ``OSError``."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open ``path``; gives a file descriptor."""
+        ...
+
+    def allocate(self, fd: int, offset: int, length: int) -> None:
+        """Reserve blocks, so that writing there cannot run out of room (``posix_fallocate``)."""
+        ...
+
+    def truncate(self, fd: int, length: int) -> None:
+        """Set the length of a file without reserving blocks."""
+        ...
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
+        """Write all of ``data`` at ``offset``."""
+        ...
+
+    def sync(self, fd: int) -> None:
+        """Make what was written to this file durable (``fdatasync``; includes dirty pages of mappings)."""
+        ...
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a directory durable (trap T24)."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename atomically."""
+        ...
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file."""
+        ...
+
+    def map(self, fd: int, length: int) -> mmap.mmap:
+        """Map a file for reading and writing, shared with the file."""
+        ...
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Room on the partition of ``path``."""
+        ...
+
+
+class LocalDisk:
+    """The real file system."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open ``path``; see `Disk`."""
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def allocate(self, fd: int, offset: int, length: int) -> None:
+        """Reserve blocks; see `Disk`."""
+        os.posix_fallocate(fd, offset, length)
+
+    def truncate(self, fd: int, length: int) -> None:
+        """Set the length; see `Disk`."""
+        os.ftruncate(fd, length)
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
+        """Write all of ``data``; see `Disk`."""
+        written = os.pwrite(fd, data, offset)
+        while written < len(data):
+            written += os.pwrite(fd, memoryview(data)[written:], offset + written)
+
+    def sync(self, fd: int) -> None:
+        """Flush a file; see `Disk`."""
+        os.fdatasync(fd)
+
+    def sync_dir(self, path: Path) -> None:
+        """Flush a directory; see `Disk`."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename; see `Disk`."""
+        os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        """Remove; see `Disk`."""
+        os.unlink(path)
+
+    def map(self, fd: int, length: int) -> mmap.mmap:
+        """Map; see `Disk`."""
+        return mmap.mmap(fd, length)
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Room on the partition; see `Disk`."""
+        stat = os.statvfs(path)
+        block = stat.f_frsize
+        return DiskUsage(
+            total=stat.f_blocks * block, used=(stat.f_blocks - stat.f_bfree) * block, free=stat.f_bavail * block
+        )
+
+
+def write_atomically(disk: Disk, path: Path, data: bytes) -> None:
+    """Replace the content of ``path`` so that a crash leaves the old or the new content, never a mixture (trap T20)."""
+    temporary = path.with_name(path.name + ".tmp")
+
+    def fill(fd: int) -> None:
+        disk.truncate(fd, 0)
+        disk.pwrite(fd, data, 0)
+
+    create_file(disk, path, temporary, fill)
+
+
+def create_file(disk: Disk, path: Path, temporary: Path, fill: Callable[[int], None]) -> None:
+    """Make a file under a temporary name, let ``fill(fd)`` give it its content, sync it and give it its name.
+
+    A failure removes the temporary file and leaves whatever was at ``path``.
+    """
+    fd = disk.open(temporary, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            fill(fd)
+            disk.sync(fd)
+        finally:
+            os.close(fd)
+        disk.rename(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    disk.sync_dir(path.parent)
+
+
+def make_dirs(disk: Disk, path: Path) -> None:
+    """Create ``path`` and its missing parents, each new name made durable."""
+    missing: list[Path] = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for directory in reversed(missing):
+        directory.mkdir(exist_ok=True)
+        disk.sync_dir(directory.parent)
+
+
+def next_data(fd: int, position: int, end: int) -> tuple[int, int] | None:
+    """Find the next stretch ``[begin, stop)`` at or behind ``position`` that may hold bytes other than zero.
+
+    Skips holes and reserved blocks that were never written, which is what makes looking behind the end of a log cheap.
+    """
+    if position >= end:
+        return None
+    try:
+        begin = os.lseek(fd, position, os.SEEK_DATA)
+    except OSError:  # ENXIO: nothing but a hole up to the end of the file
+        return None
+    if begin >= end:
+        return None
+    stop = os.lseek(fd, begin, os.SEEK_HOLE)
+    return begin, min(stop, end)

@@ -1,0 +1,117 @@
+"""Dispatch: every record that may be seen gets its consume queue unit and its index entries.
+
+RocketMQ: ``ReputMessageService``. Runs on the event loop, right behind the appends of the same turn, so nobody
+waits for a poll interval and no lock is needed; the walk is the one that recovery uses. The limit is the end of the
+log, or with SYNC_FLUSH its durable end.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.observer import Observer
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.running_flags import Reason, RunningFlags
+from tandemmq.store.log.scan import LogScan
+
+log = logging.getLogger(__name__)
+
+# One turn handles at most so many records, then lets the loop serve others.
+_ROWS_PER_TURN = 8_192
+_RETRY_SECONDS = 1.0
+# A backlog of so many bytes in one turn makes the store load the compiled walker, in the background.
+_BUSY_BYTES = 256 << 10
+
+
+class Dispatcher:
+    """Follows the log and feeds the consume queues and the index."""
+
+    def __init__(self, parts: Parts, flags: RunningFlags, limit: Callable[[], int], position: int) -> None:
+        """Begin at ``position``; records below ``limit()`` may be dispatched."""
+        self._parts = parts
+        self._flags = flags
+        self._limit = limit
+        self._observer: Observer = parts.observer
+        self._loading: asyncio.Future[object] | None = None
+        self._scheduled = False
+        self._scan = self._new_scan()
+        self.position = position
+        self.last_store_timestamp = 0
+        self.on_progress: Callable[[], None] = lambda: None
+
+    def _new_scan(self) -> LogScan:
+        parts = self._parts
+        self._with_compiled = parts.walkers.loaded
+        return LogScan(
+            parts.files,
+            parts.walkers.best,
+            parts.damage,
+            check_crc=False,
+            delay_levels=parts.config.message_delay_levels,
+            rows=_ROWS_PER_TURN,
+        )
+
+    def kick(self) -> None:
+        """See to it that new records are dispatched soon: at the end of this turn of the loop."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        limit = self._limit()
+        if self.position >= limit:
+            return
+        if limit - self.position > _BUSY_BYTES and not self._parts.walkers.loaded:
+            self._load_compiled()
+        try:
+            self._advance(limit)
+        except (OSError, StoreError) as error:
+            self._retry_later(error)
+            return
+        if self._flags.clear(Reason.QUEUE_ERROR):
+            log.info("Consume queues and index are written again")
+        self.on_progress()
+        if self.position < limit:
+            self.kick()
+
+    def _advance(self, limit: int) -> None:
+        """Dispatch one walk's worth of records."""
+        if self._parts.walkers.loaded != self._with_compiled:
+            self._scan = self._new_scan()
+        begun = time.perf_counter()
+        step = self._scan.step(self.position, limit)
+        if step.walk is not None and step.walk.count:
+            index = self._parts.index
+            if index is not None:
+                index.put(step.walk, index.position)
+                index.position = step.position
+            self._parts.queues.append(step.walk.runs())
+            self.last_store_timestamp = step.walk.max_store_timestamp
+            self._observer.dispatched(time.perf_counter() - begun, step.walk.count, step.position - self.position)
+        if step.torn_at >= 0:
+            raise OSError(f"the log cannot be read at offset {step.torn_at}")
+        if step.damage is not None and self._parts.damage.add(step.damage):
+            log.error("Damage found while dispatching: %s", step.damage)
+            self._observer.damaged(step.damage.kind, step.damage.end - step.damage.begin)
+            self._parts.damage.save()
+        self.position = step.position
+
+    def _retry_later(self, error: Exception) -> None:
+        """A queue or the index could not be written: take no more messages, and try again until it works."""
+        if self._flags.set(Reason.QUEUE_ERROR, f"consume queues or index cannot be written: {error}"):
+            log.error("Dispatch stands still at log offset %d: %s", self.position, error)
+            self._observer.failed("dispatch")
+        asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.kick)
+
+    def _load_compiled(self) -> None:
+        if self._loading is None:
+            self._loading = asyncio.get_running_loop().run_in_executor(None, self._parts.walkers.load)
+
+    async def drain(self) -> None:
+        """Dispatch everything up to the limit, for shutdown; gives up when it cannot be written."""
+        while self.position < self._limit() and not self._flags.holds(Reason.QUEUE_ERROR):
+            self._turn()
+            await asyncio.sleep(0)

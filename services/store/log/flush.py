@@ -1,0 +1,161 @@
+"""Making the commit log durable: group commit (RocketMQ: ``GroupCommitService``, ``FlushRealTimeService``).
+
+One thread calls ``fdatasync``; one call completes every waiter behind it while the next group gathers. A failed
+sync is never retried (the kernel may have thrown the pages away and marked them clean): from then on nothing is
+acknowledged.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tandemmq.store.log.commit_log import CommitLog
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.observer import Observer
+
+_PAGE = 4096
+
+
+class GroupCommit:
+    """Flushes a commit log and tells who waits.
+
+    All methods run on the event loop; only the sync itself is in a thread.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        commit_log: CommitLog,
+        observer: Observer,
+        on_flushed: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+        flushed_offset: int,
+    ) -> None:
+        """Begin with everything below ``flushed_offset`` durable. ``on_flushed`` is called after each group."""
+        self._config = config
+        self._log = commit_log
+        self._observer = observer
+        self._on_flushed = on_flushed
+        self._on_failed = on_failed
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tandem-flush")
+        self._waiters: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        self._running = False
+        self._timer: asyncio.Task[None] | None = None
+        self.flushed_offset = flushed_offset
+        self.flushed_timestamp = commit_log.last_store_timestamp
+        self.failed: OSError | None = None
+
+    def start(self) -> None:
+        """Begin the timed flushes."""
+        self._timer = asyncio.create_task(self._flush_by_time(), name="flush by time")
+
+    async def stop(self) -> None:
+        """Flush what is left and end the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.flush_all()
+        self._thread.shutdown(wait=True)
+
+    async def flush_all(self) -> bool:
+        """Flush up to the present end of the log; False if that failed."""
+        return await self.wait(self._log.max_offset)
+
+    def wait(self, offset: int) -> "asyncio.Future[bool]":
+        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so."""
+        future = asyncio.get_running_loop().create_future()
+        if self.failed is not None:
+            future.set_result(False)
+        elif offset <= self.flushed_offset:
+            future.set_result(True)
+        else:
+            self._waiters.append((offset, future))
+            self._kick()
+        return future
+
+    async def wait_in_time(self, offset: int) -> bool:
+        """As `wait`, but False too when ``syncFlushTimeout`` has passed.
+
+        That is FLUSH_DISK_TIMEOUT: the record is in the log.
+        """
+        future = self.wait(offset)
+        if not future.done():
+            timer = asyncio.get_running_loop().call_later(self._config.sync_flush_timeout / 1000, _give_up, future)
+            try:
+                await future
+            finally:
+                timer.cancel()
+        return future.result()
+
+    def _kick(self) -> None:
+        """Start a group unless one is running; the running one starts the next when it ends."""
+        if not self._running and self.failed is None:
+            self._running = True
+            # Not at once: everything that is ready in this turn of the loop may join the group.
+            asyncio.get_running_loop().call_soon(self._begin_group)
+
+    def _begin_group(self) -> None:
+        begin, end = self.flushed_offset, self._log.max_offset
+        timestamp = self._log.last_store_timestamp
+        files = [file for file in self._log.files if file.end > begin and file.start < end]
+        begun = time.monotonic()
+
+        def sync() -> None:
+            for file in files:  # the older file first: an acknowledgement covers everything below its offset
+                file.sync()
+
+        done = asyncio.get_running_loop().run_in_executor(self._thread, sync)
+        done.add_done_callback(lambda result: self._end_group(result, end, timestamp, time.monotonic() - begun))
+
+    def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
+        self._running = False
+        error = None if result.cancelled() else result.exception()
+        if error is not None:
+            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+            return
+        self._observer.flushed(seconds, end - self.flushed_offset)
+        self.flushed_offset, self.flushed_timestamp = end, timestamp
+        waiters = self._waiters
+        # Visible before acknowledged: who is told of the flush may pull at once.
+        self._on_flushed()
+        while waiters and waiters[0][0] <= end:
+            _, future = waiters.popleft()
+            if not future.done():
+                future.set_result(True)
+        if waiters:
+            self._kick()
+
+    def _fail(self, error: OSError) -> None:
+        self.failed = error
+        self._on_failed(error)
+        while self._waiters:
+            _, future = self._waiters.popleft()
+            if not future.done():
+                future.set_result(False)
+
+    async def _flush_by_time(self) -> None:
+        """ASYNC_FLUSH: at each interval if enough pages are dirty or a file was completed.
+
+        Now and then whatever there is.
+        """
+        config = self._config
+        last_thorough = time.monotonic()
+        while self.failed is None:
+            await asyncio.sleep(config.flush_interval_commit_log / 1000)
+            thorough = time.monotonic() - last_thorough >= config.flush_commit_log_thorough_interval / 1000
+            dirty = self._log.max_offset // _PAGE - self.flushed_offset // _PAGE
+            rolled = (
+                file := self._log.files.find(self.flushed_offset)
+            ) is not None and file is not self._log.files.last
+            if thorough:
+                last_thorough = time.monotonic()
+            if self._log.max_offset > self.flushed_offset and (
+                thorough or rolled or dirty >= config.flush_commit_log_least_pages
+            ):
+                await self.flush_all()
+
+
+def _give_up(future: "asyncio.Future[bool]") -> None:
+    if not future.done():
+        future.set_result(False)

@@ -1,0 +1,237 @@
+"""Looking at a store directory without opening it: nothing is locked, changed or repaired.
+
+File sizes are taken from the directory itself, so no settings are needed. On a running store the picture is that of
+one moment.
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
+from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
+from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.format.unit import UNIT_SIZE
+from tandemmq.store.format.walker import UnitRun, Walker
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.errors import UnusableDirectory
+from tandemmq.store.log.manifest import Manifest, read_manifest
+from tandemmq.store.log.mapped_file import MappedFile
+from tandemmq.store.log.mapped_file_queue import list_files
+from tandemmq.store.log.scan import LogScan
+
+
+class ReadOnlyDisk(LocalDisk):
+    """A disk that opens and maps for reading, whatever is asked."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open for reading."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def map(self, fd: int, length: int) -> mmap.mmap:
+        """Map for reading."""
+        return mmap.mmap(fd, length, access=mmap.ACCESS_READ)
+
+
+class ReadOnlyFiles:
+    """The commit log's files, mapped for reading one at a time."""
+
+    def __init__(self, directory: Path, size: int) -> None:
+        """Find the files; see `list_files` for what is refused."""
+        self._directory, self._size = directory, size
+        self._starts = list_files(directory, size, "mappedFileSizeCommitLog")
+        self._disk = ReadOnlyDisk()
+        self._mapped: dict[int, MappedFile] = {}
+
+    def __iter__(self) -> Iterator[MappedFile]:
+        """Iterate over the files, oldest first."""
+        return (self._file(start) for start in self._starts)
+
+    def _file(self, start: int) -> MappedFile:
+        if start not in self._mapped:
+            self._mapped.clear()
+            self._mapped[start] = MappedFile(self._disk, self._directory / f"{start:020d}", self._size, start)
+        return self._mapped[start]
+
+    @property
+    def last(self) -> MappedFile | None:
+        """The newest file."""
+        return self._file(self._starts[-1]) if self._starts else None
+
+    def find(self, offset: int) -> MappedFile | None:
+        """The file that holds ``offset``."""
+        start = offset - offset % self._size
+        return self._file(start) if start in self._starts else None
+
+    def first_from(self, offset: int) -> MappedFile | None:
+        """The oldest file at or behind ``offset``."""
+        return next((self._file(start) for start in self._starts if start >= offset), None)
+
+
+@dataclass(slots=True)
+class QueueInspection:
+    """One queue: what the log says of it, against what its consume queue holds. Offsets are queue offsets."""
+
+    topic: str
+    queue_id: int
+    messages: int = 0
+    log_bytes: int = 0
+    first_offset: int = -1
+    next_offset: int = 0
+    missing_units: int = 0
+    wrong_units: int = 0
+
+
+@dataclass(slots=True)
+class IndexInspection:
+    """One index file: entries and the times (ms) it spans."""
+
+    name: str
+    entries: int
+    begin_timestamp: int
+    end_timestamp: int
+
+
+@dataclass(slots=True)
+class StoreInspection:
+    """What lies in a store directory. Offsets are log offsets in bytes, times ms since the epoch."""
+
+    root: Path
+    in_use: bool = False
+    clean_exit: bool = True
+    file_size: int = 0
+    files: list[tuple[str, int]] = field(default_factory=list)
+    min_offset: int = 0
+    max_offset: int = 0
+    records: int = 0
+    first_record: Record | None = None
+    last_record: Record | None = None
+    queues: dict[tuple[str, int], QueueInspection] = field(default_factory=dict)
+    index: list[IndexInspection] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    manifest: Manifest | None = None
+    damage: list[DamagedRange] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def inspect_store(
+    root: Path, walker: Walker, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> StoreInspection:
+    """Read a whole store directory and compare queues with the log; ``on_progress(done, total)`` counts log bytes.
+
+    Raises:
+        UnusableDirectory: it is no store directory.
+    """
+    if not (root / "commitlog").is_dir():
+        raise UnusableDirectory(
+            f"{root} is no store directory: it has no commitlog/.", remedy="Name the storePathRootDir."
+        )
+    found = StoreInspection(root, in_use=_in_use(root), clean_exit=not (root / "abort").exists())
+    sizes = [path.stat().st_size for path in sorted((root / "commitlog").iterdir()) if path.name.isdigit()]
+    found.file_size = max(sizes, default=0)
+    if found.file_size:
+        files = ReadOnlyFiles(root / "commitlog", found.file_size)
+        found.files = [(file.path.name, file.path.stat().st_blocks * 512) for file in files]
+        _read_log(found, files, walker, _queues(root), on_progress)
+    _read_small_files(found)
+    return found
+
+
+def _in_use(root: Path) -> bool:
+    """Whether a process holds the store's lock (asked without taking it)."""
+    try:
+        fd = os.open(root / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        query = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        lock_type: int = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, query))[0]
+        return lock_type != fcntl.F_UNLCK
+    finally:
+        os.close(fd)
+
+
+def _queues(root: Path) -> ConsumeQueueStore:
+    sizes = [path.stat().st_size for path in root.glob("consumequeue/*/*/*") if path.name.isdigit()]
+    config = StoreConfig(root, mapped_file_size_consume_queue=max(sizes, default=UNIT_SIZE))
+    queues = ConsumeQueueStore(config, ReadOnlyDisk())
+    if sizes:
+        queues.load(read_only=True)
+    return queues
+
+
+def _read_log(
+    found: StoreInspection,
+    files: ReadOnlyFiles,
+    walker: Walker,
+    queues: ConsumeQueueStore,
+    on_progress: Callable[[int, int], None],
+) -> None:
+    found.min_offset = position = next(iter(files)).start
+    total = (files.last.end if files.last else 0) - found.min_offset
+    nothing_known = DamageList(found.root / "none", ReadOnlyDisk())
+    config = StoreConfig(found.root)
+    scan = LogScan(files, walker, nothing_known, check_crc=True, delay_levels=config.message_delay_levels)
+    last = -1
+    for step in scan.steps(found.min_offset):
+        if step.walk is not None and step.walk.count:
+            found.records += step.walk.count
+            last = step.walk.last_offset
+            if found.first_record is None and step.file is not None:
+                found.first_record = decode_record(step.file.map, step.walk.rows()[0].position - step.file.start)
+            for run in step.walk.runs():
+                _count(found, run, queues.get(run.topic, run.queue_id))
+        if step.damage is not None:
+            found.damage.append(step.damage)
+        position = step.torn_at if step.torn_at >= 0 else step.position
+        on_progress(position - found.min_offset, total)
+    found.max_offset = position
+    file = files.find(last) if last >= 0 else None
+    if file is not None:
+        found.last_record = decode_record(file.map, last - file.start)
+    torn = files.find(position)
+    if torn is not None and (behind := torn.map[position - torn.start :].rstrip(b"\0")):
+        found.damage.append(DamagedRange(position, position + len(behind), "torn", "nothing valid follows"))
+
+
+def _count(found: StoreInspection, run: UnitRun, queue: ConsumeQueue | None) -> None:
+    seen = found.queues.setdefault((run.topic, run.queue_id), QueueInspection(run.topic, run.queue_id))
+    seen.first_offset = run.first_queue_offset if seen.first_offset < 0 else seen.first_offset
+    seen.next_offset = max(seen.next_offset, run.first_queue_offset + run.count)
+    seen.messages += run.count
+    units = run.units
+    seen.log_bytes += sum(int.from_bytes(units[at + 8 : at + 12], "big") for at in range(0, len(units), UNIT_SIZE))
+    for at in range(0, len(units), UNIT_SIZE):
+        have = queue.read_bytes(run.first_queue_offset + at // UNIT_SIZE, 1) if queue is not None else b""
+        if have != units[at : at + UNIT_SIZE]:
+            if have.strip(b"\0"):
+                seen.wrong_units += 1
+            else:
+                seen.missing_units += 1
+
+
+def _read_small_files(found: StoreInspection) -> None:
+    for path in sorted((found.root / "index").glob("[0-9]*")):
+        with path.open("rb") as file:
+            header = IndexHeader.unpack(file.read(HEADER_SIZE))
+        entries = IndexInspection(path.name, header.index_count - 1, header.begin_timestamp, header.end_timestamp)
+        found.index.append(entries)
+    try:
+        found.checkpoint = Checkpoint.decode((found.root / "checkpoint").read_bytes())
+    except (FileNotFoundError, CorruptCheckpoint) as error:
+        found.problems.append(f"checkpoint: {error}")
+    found.manifest = read_manifest(found.root)
+    missing = sum(queue.missing_units for queue in found.queues.values())
+    wrong = sum(queue.wrong_units for queue in found.queues.values())
+    if missing or wrong:
+        found.problems.append(
+            f"consume queues: {missing:,} units are missing, {wrong:,} are wrong (a start repairs them)"
+        )

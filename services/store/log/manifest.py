@@ -1,0 +1,88 @@
+"""The file ``tandem.manifest``: what the derived files held at the last checkpoint (ours; RocketMQ ignores it).
+
+RocketMQ's checkpoint is three times; it cannot say that a queue is missing, or where exactly the synced part of the
+log ends. The manifest can: with it recovery starts at one exact log offset, and a lost or cut consume queue is
+noticed. It is only believed while the checkpoint beside it is the one it was written with, so that a directory that
+a Java broker used in between is looked at afresh. JSON::
+
+    {"version": 1, "checkpoint": [physic, logics, index], "position": 123456,
+     "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]]}
+
+``position``: every record below it is synced to log, queues and index. ``queues``: first and next offset.
+``index``: name and next entry number of each file.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.queue_offsets import QueueKey
+
+NAME = "tandem.manifest"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """State of the derived files at a checkpoint."""
+
+    checkpoint: tuple[int, int, int]
+    position: int
+    queues: dict[QueueKey, tuple[int, int]] = field(default_factory=dict)
+    index: list[tuple[str, int]] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """Give the JSON text."""
+        queues: dict[str, dict[str, list[int]]] = {}
+        for (topic, queue_id), bounds in sorted(self.queues.items()):
+            queues.setdefault(topic, {})[str(queue_id)] = list(bounds)
+        document = {
+            "version": VERSION,
+            "checkpoint": list(self.checkpoint),
+            "position": self.position,
+            "queues": queues,
+            "index": [list(entry) for entry in self.index],
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Manifest":
+        """Read the JSON text.
+
+        Raises:
+            ValueError: it is no manifest of this version.
+        """
+        try:
+            document = json.loads(data)
+            if document["version"] != VERSION:
+                raise ValueError(f"version {document['version']}")
+            physic, logics, index = document["checkpoint"]
+            return cls(
+                (physic, logics, index),
+                document["position"],
+                {
+                    (topic, int(queue_id)): (first, end)
+                    for topic, queues in document["queues"].items()
+                    for queue_id, (first, end) in queues.items()
+                },
+                [(name, count) for name, count in document["index"]],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no manifest: {error!r}") from error
+
+
+def read_manifest(root: Path) -> Manifest | None:
+    """Read the manifest of a store directory.
+
+    None where it is missing or unreadable, which costs a look at the whole log.
+    """
+    try:
+        return Manifest.decode((root / NAME).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def write_manifest(root: Path, manifest: Manifest, disk: Disk) -> None:
+    """Replace the manifest atomically."""
+    write_atomically(disk, root / NAME, manifest.encode())

@@ -1,0 +1,87 @@
+"""One memory-mapped file of fixed size, named by the offset of its first byte.
+
+Blocks are reserved when the file is made (``posix_fallocate``), so a full disk is an error at creation and never a
+SIGBUS while writing. A new file gets its name only when it is complete: a crash leaves a ``.tmp``, which the next
+start removes.
+"""
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+
+from tandemmq.store.log.disk import Disk, create_file
+from tandemmq.store.log.errors import DiskFull
+
+NAME_DIGITS = 20
+_MADV_POPULATE_WRITE = 23  # Linux 5.14; older kernels refuse it, which only costs the first touch
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def file_name(start: int) -> str:
+    """Name of the file that begins at byte ``start``: twenty decimal digits (``UtilAll.offset2FileName``)."""
+    return f"{start:0{NAME_DIGITS}d}"
+
+
+class MappedFile:
+    """A mapping of one file. Not closed by hand: the pages go when the last reader lets go of the mapping."""
+
+    __slots__ = ("_disk", "fd", "map", "path", "size", "start")
+
+    def __init__(self, disk: Disk, path: Path, size: int, start: int) -> None:
+        """Map an existing file of exactly ``size`` bytes; ``start`` is the offset of its first byte."""
+        self._disk = disk
+        self.path = path
+        self.size = size
+        self.start = start
+        self.fd = disk.open(path, os.O_RDWR)
+        try:
+            self.map: mmap.mmap = disk.map(self.fd, size)
+        except BaseException:
+            os.close(self.fd)
+            self.fd = -1
+            raise
+
+    @classmethod
+    def create(cls, disk: Disk, path: Path, size: int, start: int) -> "MappedFile":
+        """Make a zero-filled file with all its blocks reserved, and map it.
+
+        Raises:
+            DiskFull: the blocks cannot be had; nothing is left behind.
+        """
+        try:
+            create_file(disk, path, path.with_name(path.name + ".tmp"), lambda fd: disk.allocate(fd, 0, size))
+        except OSError as error:
+            raise DiskFull(
+                f"Cannot create {path} with {size:,} bytes: {error.strerror or error}.",
+                remedy="Free disk space, or lower fileReservedTime; the store goes on by itself when there is room.",
+            ) from error
+        return cls(disk, path, size, start)
+
+    def __del__(self) -> None:
+        """Give the descriptor back when nobody uses the file any more."""
+        if getattr(self, "fd", -1) >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last byte of the file."""
+        return self.start + self.size
+
+    def sync(self) -> None:
+        """Make everything written so far durable. Blocks, without holding the interpreter's lock."""
+        self._disk.sync(self.fd)
+
+    def populate(self, begin: int, length: int) -> None:
+        """Make pages resident and writable ahead of use, so that appends do not pay for page faults. Best effort."""
+        begin -= begin % mmap.PAGESIZE
+        length = min(length, self.size - begin)
+        if length > 0:
+            anchor = ctypes.c_char.from_buffer(self.map)
+            address = ctypes.addressof(anchor) + begin
+            _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), _MADV_POPULATE_WRITE)
+
+    def remove(self) -> None:
+        """Take the file's name away; the blocks are freed when the last reader is done."""
+        self._disk.unlink(self.path)

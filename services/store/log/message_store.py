@@ -1,0 +1,365 @@
+"""The message store: one directory, opened, recovered, written, read and closed (RocketMQ: ``DefaultMessageStore``).
+
+Everything runs on one event loop unless a docstring says otherwise; the loop is the append lock.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+
+from tandemmq.store.format.record import CorruptRecord, Message, decode_record
+from tandemmq.store.log.checkpoint_file import CheckpointFile
+from tandemmq.store.log.checkpointer import Checkpointer
+from tandemmq.store.log.clock import Clock, SystemClock
+from tandemmq.store.log.commit_log import Appended, AppendedBatch, CommitLog, EncodedBatch
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs, write_atomically
+from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed
+from tandemmq.store.log.flush import GroupCommit
+from tandemmq.store.log.index import Index
+from tandemmq.store.log.lock import StoreLock
+from tandemmq.store.log.manifest import read_manifest
+from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.observer import NullObserver, Observer
+from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.queue_offsets import QueueOffsets
+from tandemmq.store.log.rebuild import Rebuild, rebuild_index
+from tandemmq.store.log.recovery import Recovery
+from tandemmq.store.log.retention import Retention
+from tandemmq.store.log.running_flags import Reason, RunningFlags
+from tandemmq.store.log.time_search import offset_by_time
+from tandemmq.store.log.walkers import Walkers
+
+log = logging.getLogger(__name__)
+
+
+class MessageStore:
+    """A store directory in use. Made by `open`; `start` begins the background work, `close` ends it cleanly."""
+
+    def __init__(self, lock: StoreLock, parts: Parts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
+        """Put recovered parts together; use `open`."""
+        self._lock = lock
+        self._parts = parts
+        self.config = parts.config
+        self.commit_log = commit_log
+        self.recovery = recovery
+        self.flags = RunningFlags()
+        self._observer: Observer = parts.observer
+        self._flush = GroupCommit(
+            parts.config, commit_log, parts.observer, self._on_flushed, self._on_flush_failed, recovery.ended_at
+        )
+        self._dispatcher = Dispatcher(parts, self.flags, lambda: self.confirm_offset, recovery.ended_at)
+        self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
+        self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher)
+        self._retention = Retention(parts, self.flags)
+        self._rebuilding: asyncio.Task[None] | None = None
+        self._closed = False
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        config: StoreConfig,
+        *,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+    ) -> "MessageStore":
+        """Lock, load and recover the directory. Blocks for as long as that takes.
+
+        Raises:
+            StoreLocked: another process has it; nothing was touched.
+            UnusableDirectory: its files are not what the settings say; nothing was changed.
+            DiskFull: a new store has no room for its first file.
+        """
+        disk, clock, observer = disk or LocalDisk(), clock or SystemClock(), observer or NullObserver()
+        make_dirs(disk, config.store_path_root_dir)
+        lock = StoreLock(config.store_path_root_dir, disk)
+        try:
+            return cls._open_locked(lock, config, disk, clock, observer)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _open_locked(
+        cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, observer: Observer
+    ) -> "MessageStore":
+        root = config.store_path_root_dir
+        clean_exit = not (root / "abort").exists()
+        files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
+        try:
+            walkers = Walkers(config.compiled_walker)
+            queues = ConsumeQueueStore(config, disk)
+            queues.load()
+            index = None
+            if config.message_index_enable:
+                index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
+                index.load()
+            parts = Parts(
+                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk), read_manifest(root),
+                DamageList(root, disk), QueueOffsets(), walkers,
+            )  # fmt: skip
+            report = Recovery(parts, clean_exit=clean_exit).run()
+            commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
+            commit_log.resume_at(report.ended_at, max(report.last_store_timestamp, parts.checkpoint.value.logics))
+            write_atomically(disk, root / "abort", str(os.getpid()).encode())
+        except BaseException:
+            files.close()
+            raise
+        return cls(lock, parts, commit_log, report)
+
+    def start(self) -> None:
+        """Begin flushing, checkpoints, retention, and the rebuilds that recovery asked for. Call on the event loop."""
+        self._flush.start()
+        self._checkpointer.start()
+        self._retention.start()
+        queues = self.recovery.queues_to_rebuild > 0 or not self._parts.offsets.all_known
+        if queues or not self.recovery.index_complete:
+            self._checkpointer.complete = False
+            self._rebuilding = asyncio.create_task(self._rebuild(queues), name="rebuild")
+
+    async def _rebuild(self, queues: bool) -> None:
+        try:
+            if queues:
+                await Rebuild(self._parts, self.recovery.began_at).repair_queues()
+            if not self.recovery.index_complete:
+                await rebuild_index(self._parts)
+                self.recovery.index_complete = True
+            self._checkpointer.complete = True
+            await self._checkpointer.take()
+        except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
+            log.exception("A rebuild stopped; it begins anew at the next start: %s", error)
+            self._observer.failed("rebuild")
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether missing derived files are being restored."""
+        return self._rebuilding is not None and not self._rebuilding.done()
+
+    async def rebuilt(self) -> None:
+        """Wait until nothing is being rebuilt."""
+        if self._rebuilding is not None:
+            await asyncio.wait([self._rebuilding])
+
+    async def close(self) -> None:
+        """Shut down in order: no more appends.
+
+        Log flushed, dispatch finished, queues and index synced, checkpoint, lock.
+
+        The order matters: dispatch ends before the index does (trap T15). ``abort`` stays if anything failed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.flags.set(Reason.CLOSED, "the store has been shut down")
+        if self._rebuilding is not None:
+            self._rebuilding.cancel()
+            await asyncio.gather(self._rebuilding, return_exceptions=True)
+        await self._retention.stop()
+        await self._checkpointer.stop()
+        await self._flush.flush_all()
+        await self._dispatcher.drain()
+        clean = not self.flags.failed and self._dispatcher.position == self.commit_log.max_offset
+        try:
+            await self._checkpointer.take()
+        except (OSError, FlushFailed) as error:
+            log.error("The last checkpoint could not be taken: %s", error)
+            clean = False
+        await self._flush.stop()
+        self._parts.files.close()
+        self._parts.queues.close()
+        if clean:
+            abort = self.config.store_path_root_dir / "abort"
+            self._parts.disk.unlink(abort)
+            self._parts.disk.sync_dir(abort.parent)
+        self._lock.release()
+
+    # -- append -----------------------------------------------------------------------------------------------------
+
+    @property
+    def writable(self) -> bool:
+        """Whether messages are taken."""
+        return self.flags.writable
+
+    @property
+    def why_not_writable(self) -> str:
+        """The reasons in words; empty while writable."""
+        return self.flags.why
+
+    def append(self, message: Message) -> Appended:
+        """Append one message.
+
+        Raises:
+            NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: nothing was written.
+        """
+        begun = time.perf_counter()
+        self._check_writable()
+        try:
+            appended = self.commit_log.append(message)
+        except DiskFull as error:
+            raise self._disk_full(error) from error
+        self._after_append(begun, 1, appended.size)
+        return appended
+
+    def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
+        """Append messages of one or several topics, all or none. Raises as `append`."""
+        begun = time.perf_counter()
+        self._check_writable()
+        try:
+            appended = self.commit_log.append_messages(messages)
+        except DiskFull as error:
+            raise self._disk_full(error) from error
+        self._after_append(begun, len(appended), sum(one.size for one in appended))
+        return appended
+
+    def append_batch(self, batch: EncodedBatch) -> AppendedBatch:
+        """Append a batch that the producer laid out, all or nothing. Raises as `append`, and MalformedBatch."""
+        begun = time.perf_counter()
+        self._check_writable()
+        if self._parts.walkers.loaded:
+            self.commit_log.writer = self._parts.walkers.batch_writer()
+        try:
+            appended = self.commit_log.append_batch(batch)
+        except DiskFull as error:
+            raise self._disk_full(error) from error
+        self._after_append(begun, appended.count, appended.end_offset - appended.physical_offsets[0])
+        return appended
+
+    def _check_writable(self) -> None:
+        if self.flags.writable:
+            return
+        if self._closed:
+            raise StoreClosed("The store has been shut down.")
+        if self.flags.holds(Reason.LOG_DISK_FULL):
+            raise DiskFull(
+                f"No messages are taken: {self.flags.why}.", remedy="Free disk space; sends go on by themselves."
+            )
+        raise NotWritable(f"No messages are taken: {self.flags.why}.", remedy="Reads go on; see the store's log.")
+
+    def _disk_full(self, error: DiskFull) -> DiskFull:
+        if self.flags.set(Reason.LOG_DISK_FULL, error.message.rstrip(".")):
+            log.error("No more messages are taken: %s", error)
+            asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
+        return error
+
+    def _try_disk_again(self) -> None:
+        """After a failed allocation: take messages again as soon as the partition has room for a file."""
+        usage = self._parts.disk.usage(self.config.store_path_root_dir)
+        enough = usage.free > 2 * self.config.mapped_file_size_commit_log
+        if self._closed or (enough and usage.used_percent < self.config.disk_space_warning_level_ratio):
+            self.flags.clear(Reason.LOG_DISK_FULL)
+        else:
+            asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
+
+    def _after_append(self, begun: float, messages: int, size: int) -> None:
+        if not self.config.sync_flush:
+            self._dispatcher.kick()
+        self._observer.appended(time.perf_counter() - begun, messages, size)
+
+    # -- flush ------------------------------------------------------------------------------------------------------
+
+    def wait_flushed(self, end_offset: int) -> Awaitable[bool]:
+        """True when the log is durable up to ``end_offset``.
+
+        False if that failed or took longer than ``syncFlushTimeout``.
+        """
+        return self._flush.wait_in_time(end_offset)
+
+    def flush_soon(self, end_offset: int) -> None:
+        """Have the log made durable up to ``end_offset``, for a message nobody waits for (WAIT=false)."""
+        self._flush.wait(end_offset)
+
+    @property
+    def flushed_offset(self) -> int:
+        """Log offset up to which everything is durable."""
+        return self._flush.flushed_offset
+
+    @property
+    def confirm_offset(self) -> int:
+        """Log offset up to which messages may be seen: durable with SYNC_FLUSH, else all."""
+        return self._flush.flushed_offset if self.config.sync_flush else self.commit_log.max_offset
+
+    @property
+    def dispatched_offset(self) -> int:
+        """Log offset up to which queues and index are complete."""
+        return self._dispatcher.position
+
+    def _on_flushed(self) -> None:
+        if self.config.sync_flush:
+            self._dispatcher.kick()
+
+    def _on_flush_failed(self, error: OSError) -> None:
+        self.flags.set(Reason.FLUSH_FAILED, f"the disk failed to make messages durable: {error}")
+        log.critical("The store is read-only from here on, the disk failed: %s", error)
+        self._observer.failed("flush")
+
+    # -- read -------------------------------------------------------------------------------------------------------
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Give a queue, or None where no message has been dispatched to it yet."""
+        return self._parts.queues.get(topic, queue_id)
+
+    def ensure_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Give a queue, an empty one where there is none, for those who wait for its first message."""
+        return self._parts.queues.ensure(topic, queue_id)
+
+    def queues(self) -> Iterable[ConsumeQueue]:
+        """All queues."""
+        return iter(self._parts.queues)
+
+    def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
+        """Give one whole record; None where there is none (expired, damaged, or no record begins there).
+
+        ``size``, where known, must be the record's.
+        """
+        file = self._parts.files.find(physical_offset)
+        if file is None or physical_offset + 91 > self.commit_log.max_offset:
+            return None
+        at = physical_offset - file.start
+        actual = int.from_bytes(file.map[at : at + 4], "big")
+        position = int.from_bytes(file.map[at + 28 : at + 36], "big")
+        if position != physical_offset or (size is not None and actual != size) or actual < 91:
+            return None
+        return self.commit_log.read(physical_offset, actual)
+
+    def read_raw(self, physical_offset: int, size: int) -> bytes | None:
+        """Copy contiguous log bytes of one file; None where they are not all there."""
+        return self.commit_log.read(physical_offset, size)
+
+    def store_time(self, physical_offset: int, size: int) -> int | None:
+        """Store time of a record, None where it cannot be read."""
+        data = self.read_record(physical_offset, size)
+        try:
+            return None if data is None else decode_record(data, verify=False).store_timestamp
+        except CorruptRecord:
+            return None
+
+    def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""
+        index = self._parts.index
+        return iter(()) if index is None else index.query(topic, key, begin_ms, end_ms)
+
+    def index_counts(self) -> list[tuple[str, int]]:
+        """Name and next entry number of every index file."""
+        return [] if self._parts.index is None else self._parts.index.counts()
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """Queue offset of the first message stored at or after ``timestamp_ms``.
+
+        The end of the queue where there is none.
+        """
+        queue = self.queue(topic, queue_id)
+        return 0 if queue is None else offset_by_time(queue, timestamp_ms, self.store_time)
+
+    @property
+    def damage(self) -> list[DamagedRange]:
+        """Damaged stretches of the log that are still there."""
+        return [known for known in self._parts.damage.ranges if known.kind != "torn"]

@@ -1,0 +1,52 @@
+"""The pieces that recovery and rebuilds work on, and the report they write."""
+
+from dataclasses import dataclass, field
+
+from tandemmq.store.log.checkpoint_file import CheckpointFile
+from tandemmq.store.log.clock import Clock
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.disk import Disk
+from tandemmq.store.log.index import Index
+from tandemmq.store.log.manifest import Manifest
+from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.observer import Observer
+from tandemmq.store.log.queue_offsets import QueueOffsets
+from tandemmq.store.log.walkers import Walkers
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What recovery did. Offsets are log offsets, ``seconds`` the time before the store could serve."""
+
+    clean_exit: bool = True
+    manifest_current: bool = False
+    began_at: int = 0
+    ended_at: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    last_store_timestamp: int = 0
+    cut_bytes: int = 0
+    damage: list[DamagedRange] = field(default_factory=list)
+    queues_to_rebuild: int = 0
+    index_complete: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Parts:
+    """The pieces of a store that recovery works on."""
+
+    config: StoreConfig
+    disk: Disk
+    clock: Clock
+    observer: Observer
+    files: MappedFileQueue
+    queues: ConsumeQueueStore
+    index: Index | None
+    checkpoint: CheckpointFile
+    manifest: Manifest | None
+    damage: DamageList
+    offsets: QueueOffsets
+    walkers: Walkers

@@ -1,0 +1,105 @@
+"""Consume queues at start-up: where each ends, which ones lost something, and what the next offsets are."""
+
+from collections.abc import Callable, Iterable
+
+from tandemmq.store.format.unit import is_blank, is_empty
+from tandemmq.store.format.walker import UnitRun
+from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.damage import DamageList
+from tandemmq.store.log.manifest import Manifest
+from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets
+
+# RecordFits(topic, queue id, queue offset, physical offset)
+RecordFits = Callable[[str, int, int, int], bool]
+_STALE_UNITS_MAX = 10_000  # so many units are stepped back over before a queue counts as lost
+
+
+class QueueRecovery:
+    """Brings the queues in line with the log.
+
+    ``manifest`` is None where none is current: then nothing untouched is certain.
+    """
+
+    def __init__(self, queues: ConsumeQueueStore, offsets: QueueOffsets, manifest: Manifest | None) -> None:
+        """Work on ``queues`` and ``offsets``."""
+        self._queues = queues
+        self._offsets = offsets
+        self._manifest = manifest
+        self._touched: set[QueueKey] = set()
+
+    def prepare(self, begin: int, record_fits: RecordFits) -> None:
+        """Give every queue its end as of log offset ``begin``, from which the walk will go on."""
+        for queue in self._queues:
+            bounds = self._manifest.queues.get((queue.topic, queue.queue_id)) if self._manifest is not None else None
+            if bounds is not None and self._agrees(queue, bounds[1], begin):
+                queue.min_offset = bounds[0]
+                queue.end_at(bounds[1])
+                continue
+            queue.recover_end(begin)
+            self._drop_stale_units(queue, record_fits)
+            if queue.has_missing_file:
+                queue.rebuilding = True
+        if self._manifest is not None:
+            for (topic, queue_id), (_, end) in self._manifest.queues.items():
+                queue = self._queues.ensure(topic, queue_id)
+                if queue.max_offset < end:
+                    queue.rebuilding = True
+                    queue.max_offset = end
+
+    def _agrees(self, queue: ConsumeQueue, end: int, begin: int) -> bool:
+        """Whether the queue's last unit below ``end`` is there, as the manifest says."""
+        if queue.has_missing_file:
+            return False
+        if end <= queue.first_offset_on_disk:
+            return end == 0 or end == queue.first_offset_on_disk
+        unit = queue.unit(end - 1)
+        return unit is not None and unit.size > 0 and unit.physical_offset < begin
+
+    def _drop_stale_units(self, queue: ConsumeQueue, record_fits: RecordFits) -> None:
+        """Step back over units that RocketMQ left behind when it cut the log: they point at other records (trap T1)."""
+        for _ in range(_STALE_UNITS_MAX):
+            offset = queue.max_offset - 1
+            unit = queue.unit(offset) if offset >= queue.first_offset_on_disk and queue.max_offset else None
+            if unit is None or is_blank(unit):
+                return
+            if record_fits(queue.topic, queue.queue_id, offset, unit.physical_offset):
+                return
+            queue.end_at(offset)
+        queue.rebuilding = True
+
+    def take(self, runs: Iterable[UnitRun]) -> None:
+        """Add the units of records behind the starting point; a gap before them tells that the queue has lost some."""
+        for run in runs:
+            queue = self._queues.ensure(run.topic, run.queue_id)
+            key = (run.topic, run.queue_id)
+            if run.first_queue_offset > queue.max_offset and key not in self._touched:
+                queue.rebuilding = True
+            self._touched.add(key)
+            queue.append_run(run.first_queue_offset, run.units, run.last_end_physical)
+
+    def keep_numbers_of_damaged(self, damage: DamageList) -> None:
+        """Let a queue count on behind units whose records lie in damaged stretches.
+
+        Those offsets were given away once.
+        """
+        for queue in self._queues:
+            while (unit := queue.unit(queue.max_offset)) is not None and not is_empty(unit):
+                if is_blank(unit) or damage.covering(unit.physical_offset) is None:
+                    break
+                queue.end_at(queue.max_offset + 1)
+
+    def finish(self, log_min: int, *, whole_log: bool) -> None:
+        """Publish the next offset of every queue that is certain, and the first readable offsets.
+
+        ``whole_log``: the walk has seen every record there is, so nothing can be missing.
+        """
+        certain = whole_log or self._manifest is not None
+        for queue in self._queues:
+            key = (queue.topic, queue.queue_id)
+            if certain or key in self._touched:
+                self._offsets.raise_to(key, queue.max_offset)
+            else:
+                self._offsets.doubt(key)
+            queue.correct_min_offset(log_min)
+        self._offsets.all_known = certain

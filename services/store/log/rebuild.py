@@ -1,0 +1,138 @@
+"""Restoring derived files from the log while the store serves (design rule: they may always be thrown away).
+
+Two jobs. `repair_queues` walks the part of the log that recovery did not read and puts every unit that is missing
+or wrong at its place. `rebuild_index` writes a whole new index beside the old one, in log order, and swaps it in
+when it has caught up. The walking is done in a thread; what touches the store's own objects is done on the event
+loop.
+"""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Iterable
+
+from tandemmq.store.format.unit import UNIT_SIZE
+from tandemmq.store.format.walker import UnitRun
+from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.index import Index
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.scan import LogScan, Step
+
+log = logging.getLogger(__name__)
+
+
+class Rebuild:
+    """Repairs what recovery found missing below log offset ``begin_of_tail``.
+
+    From there on dispatch keeps things right.
+    """
+
+    def __init__(self, parts: Parts, begin_of_tail: int) -> None:
+        """Prepare; nothing is read yet."""
+        self._parts = parts
+        self._tail = begin_of_tail
+        self.units_restored = 0
+
+    async def repair_queues(self) -> None:
+        """Compare every unit below the tail with the log; restore what is missing.
+
+        Afterwards all offsets are certain.
+        """
+        parts = self._parts
+        begin = parts.files.files[0].start if parts.files.files else 0
+        log.info("Checking consume queues against %d MiB of the log", (self._tail - begin) >> 20)
+        async for step, runs in self._walk(begin, self._tail):
+            self._put(runs)
+            parts.observer.recovering("queues", step.position - begin, self._tail - begin)
+        for queue in parts.queues:
+            queue.rebuilding = False
+            queue.min_offset = queue.first_offset_on_disk
+            # Not `begin`: old files may have gone while the log was walked.
+            queue.correct_min_offset(parts.files.files[0].start if parts.files.files else 0)
+            parts.offsets.raise_to((queue.topic, queue.queue_id), queue.max_offset)
+        parts.offsets.settle()
+        parts.observer.recovering("queues", 1, 1)
+        log.info("Consume queues are complete; %d units restored", self.units_restored)
+
+    async def _walk(self, begin: int, end: int) -> AsyncIterator[tuple[Step, list[UnitRun]]]:
+        parts = self._parts
+        scan = LogScan(
+            parts.files,
+            parts.walkers.best if end - begin < (1 << 20) else await asyncio.to_thread(parts.walkers.load),
+            parts.damage,
+            check_crc=False,
+            delay_levels=parts.config.message_delay_levels,
+        )
+        position = begin
+        while position < end:
+            step = await asyncio.to_thread(scan.step, position, end)
+            if step.torn_at >= 0:
+                break
+            runs = await asyncio.to_thread(step.walk.runs) if step.walk is not None else []
+            self._note(step)
+            position = step.position
+            yield step, runs
+            if step.finished:
+                break
+
+    def _note(self, step: Step) -> None:
+        if step.damage is not None and self._parts.damage.add(step.damage):
+            self._parts.damage.save()
+            self._parts.observer.damaged(step.damage.kind, step.damage.end - step.damage.begin)
+            log.warning("Damage in the commit log: %s", step.damage)
+
+    def _put(self, runs: Iterable[UnitRun]) -> None:
+        for run in runs:
+            queue = self._parts.queues.ensure(run.topic, run.queue_id)
+            self.units_restored += _restore(queue, run)
+
+
+def _restore(queue: ConsumeQueue, run: UnitRun) -> int:
+    """Put the units of ``run`` where they differ from what the queue has; gives how many were wrong or missing."""
+    restored, offset, units = 0, run.first_queue_offset, run.units
+    if offset >= queue.max_offset:
+        return queue.append_run(offset, units, run.last_end_physical)
+    while units and offset < queue.max_offset:
+        here = units[: (queue.max_offset - offset) * UNIT_SIZE]
+        have = queue.read_bytes(offset, len(here) // UNIT_SIZE)
+        part = here[: len(have)] if have else here
+        if part != have:
+            queue.put(offset, part)
+            restored += len(part) // UNIT_SIZE
+        offset += len(part) // UNIT_SIZE
+        units = units[len(part) :]
+    return restored + (queue.append_run(offset, units, run.last_end_physical) if units else 0)
+
+
+async def rebuild_index(parts: Parts) -> None:
+    """Write a complete index beside the present one and put it in its place; queries go on meanwhile."""
+    current = parts.index
+    if current is None:
+        return
+    staging = current.directory.with_name("index.rebuild")
+    shutil.rmtree(staging, ignore_errors=True)
+    fresh = Index(staging, current.slots, current.entries, parts.disk, parts.clock, parts.walkers)
+    fresh.load()
+    begin = position = parts.files.files[0].start if parts.files.files else 0
+    log.info("Rebuilding the index from log offset %d", begin)
+    scan = LogScan(
+        parts.files,
+        await asyncio.to_thread(parts.walkers.load),
+        parts.damage,
+        check_crc=False,
+        delay_levels=parts.config.message_delay_levels,
+    )
+
+    def index_one(position: int, end: int) -> int:
+        step = scan.step(position, end)
+        if step.walk is not None:
+            fresh.put(step.walk)
+        return end if step.torn_at >= 0 else step.position
+
+    while position < (end := current.position):
+        position = await asyncio.to_thread(index_one, position, end)
+        parts.observer.recovering("index", position - begin, end - begin)
+    fresh.position = position
+    current.replace_by(fresh)
+    parts.observer.recovering("index", 1, 1)
+    log.info("The index is complete up to log offset %d", position)

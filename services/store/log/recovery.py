@@ -1,0 +1,195 @@
+"""Start-up: find the end of the log, make the derived files agree with it, and say what was lost or restored.
+
+Before the store serves, only what lies behind the checkpoint is read (`docs/ARCHITECTURE.md`, "Recovery"):
+
+1. where to begin: the manifest's position if the manifest is current, else a file chosen by the checkpoint's times;
+2. consume queues get their end as of that place;
+3. the log is walked from there with checksums; every record goes to its queue and to the index;
+4. a torn tail is cut (copied to ``broken/``, zeroed, synced); rot is remembered and read around;
+5. what was found missing (a queue, a stretch of the index, a manifest) is left to `rebuild`, while the store serves.
+"""
+
+import logging
+import time
+
+from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.log.index_recovery import recover_index
+from tandemmq.store.log.mapped_file import MappedFile
+from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.queue_recovery import QueueRecovery
+from tandemmq.store.log.scan import LogScan, Step
+from tandemmq.store.log.tail import cut_tail
+
+log = logging.getLogger(__name__)
+_PROGRESS_SECONDS = 1.0
+
+
+class Recovery:
+    """One run of recovery over the parts of a store that is not serving yet."""
+
+    def __init__(self, parts: Parts, *, clean_exit: bool) -> None:
+        """Prepare; `run` does it."""
+        self._parts = parts
+        self._report = RecoveryReport(clean_exit=clean_exit)
+        self._last_progress = time.monotonic()
+
+    def run(self) -> RecoveryReport:
+        """Recover; afterwards log.
+
+        Queues, index and offsets agree, but for what the report says is still to be rebuilt.
+        """
+        parts, report = self._parts, self._report
+        begun = time.monotonic()
+        self._check_manifest()
+        report.began_at = begin = self._starting_point()
+        total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
+        queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
+        queues.prepare(begin, self._record_fits)
+        index_begin = recover_index(parts, begin, report, self._store_time)
+        end = self._walk(begin, index_begin, total, queues)
+        report.ended_at = end
+        if report.damage:
+            queues.keep_numbers_of_damaged(parts.damage)
+        report.cut_bytes = cut_tail(parts, end, report.damage)
+        if not (report.clean_exit and report.manifest_current and report.records == 0):
+            for queue in parts.queues:
+                queue.clear_beyond_end()
+        queues.finish(self._log_min(), whole_log=begin <= self._log_min())
+        report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues)
+        if report.damage:
+            parts.damage.save()
+        for damage in report.damage:
+            parts.observer.damaged(damage.kind, damage.end - damage.begin)
+            log.warning("Damage in the commit log: %s", damage)
+        report.seconds = time.monotonic() - begun
+        log.info(
+            "Recovered the log from offset %d to %d: %d records in %.2f s (%s exit%s)",
+            begin, end, report.records, report.seconds,
+            "clean" if report.clean_exit else "unclean",
+            "" if report.manifest_current else ", no current manifest",
+        )  # fmt: skip
+        return report
+
+    def _log_min(self) -> int:
+        return self._parts.files.files[0].start if self._parts.files.files else 0
+
+    # -- where to begin ---------------------------------------------------------------------------------------------
+
+    def _check_manifest(self) -> None:
+        manifest, value, files = self._parts.manifest, self._parts.checkpoint.value, self._parts.files
+        times = (value.physic, value.logics, value.index)
+        last = files.last
+        self._report.manifest_current = (
+            manifest is not None
+            and manifest.checkpoint == times
+            and manifest.position <= (last.end if last is not None else 0)
+            and not self._parts.config.verify_whole_log_on_start
+        )
+        if self._parts.checkpoint.problem and files.files:
+            self._report.notes.append(f"{self._parts.checkpoint.problem}: more of the log is read than usual")
+            log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
+
+    def _starting_point(self) -> int:
+        files, manifest = self._parts.files.files, self._parts.manifest
+        if not files:
+            return 0
+        if self._report.manifest_current and manifest is not None:
+            return max(manifest.position, files[0].start)
+        if self._parts.config.verify_whole_log_on_start:
+            return files[0].start
+        until = self._parts.checkpoint.trusted_until(self._parts.clock.now_ms())
+        for file in reversed(files):
+            first = self._first_store_time(file)
+            if first and (self._report.clean_exit or first <= until):
+                return file.start
+        return files[0].start
+
+    def _first_store_time(self, file: MappedFile) -> int:
+        """Store time of a file's first record, 0 where it has none that is whole."""
+        try:
+            return decode_record(file.map, 0).store_timestamp
+        except CorruptRecord:
+            return 0
+
+    # -- the walk ---------------------------------------------------------------------------------------------------
+
+    def _walk(self, begin: int, index_begin: int, total: int, queues: QueueRecovery) -> int:
+        """Walk to the end of the log, dispatching as it goes; gives the end."""
+        parts, config = self._parts, self._parts.config
+        scan = LogScan(
+            parts.files,
+            parts.walkers.for_bytes(self._bytes_to_read(min(begin, index_begin))),
+            parts.damage,
+            check_crc=config.check_crc_on_recover,
+            delay_levels=config.message_delay_levels,
+            force_crc_property=config.force_verify_prop_crc,
+        )
+        if parts.index is not None and index_begin < begin:
+            for step in scan.steps(index_begin, begin):
+                if step.walk is not None:
+                    parts.index.put(step.walk)
+        end = begin
+        for step in scan.steps(begin):
+            self._take(step, queues, max(begin, index_begin))
+            end = step.torn_at if step.torn_at >= 0 else step.position
+            self._progress(end - begin, total)
+        if parts.index is not None:
+            parts.index.position = end
+        parts.observer.recovering("log", total, total)
+        return end
+
+    def _take(self, step: Step, queues: QueueRecovery, index_from: int) -> None:
+        parts, report = self._parts, self._report
+        if step.walk is not None and step.walk.count:
+            report.records += step.walk.count
+            report.last_store_timestamp = max(report.last_store_timestamp, step.walk.max_store_timestamp)
+            queues.take(step.walk.runs())
+            if parts.index is not None:
+                parts.index.put(step.walk, index_from)
+        if step.damage is not None and parts.damage.add(step.damage):
+            report.damage.append(step.damage)
+
+    def _bytes_to_read(self, begin: int) -> int:
+        """A guess at the amount of log behind ``begin``: whole files, without reserved space that was never written."""
+        amount = 0
+        for file in self._parts.files:
+            if file.end > begin:
+                blocks = file.path.stat().st_blocks * 512
+                amount += min(blocks, file.end - max(begin, file.start))
+        last = self._parts.files.last
+        if last is not None and amount and last.map[max(begin - last.start, 0) :][:4] == bytes(4):
+            return 0  # the usual clean start: nothing behind the checkpoint
+        return amount
+
+    def _progress(self, done: int, total: int) -> None:
+        self._parts.observer.recovering("log", done, total)
+        now = time.monotonic()
+        if now - self._last_progress >= _PROGRESS_SECONDS:
+            self._last_progress = now
+            log.info("Recovering: %d of %d MiB of the log read", done >> 20, total >> 20)
+
+    # -- looking things up ------------------------------------------------------------------------------------------
+
+    def _store_time(self, physical_offset: int) -> int | None:
+        file = self._parts.files.find(physical_offset)
+        if file is None:
+            return None
+        try:
+            record = decode_record(file.map, physical_offset - file.start, verify=False)
+        except CorruptRecord:
+            return None
+        return record.store_timestamp if record.physical_offset == physical_offset else None
+
+    def _record_fits(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bool:
+        """Whether the record at ``physical_offset`` is the one that a unit says it is.
+
+        True where the log has expired.
+        """
+        file = self._parts.files.find(physical_offset)
+        if file is None:
+            return self._parts.files.first_from(physical_offset) is not None  # expired, or in a missing file
+        try:
+            record = decode_record(file.map, physical_offset - file.start, verify=False)
+        except CorruptRecord:
+            return self._parts.damage.covering(physical_offset) is not None
+        return (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)

@@ -1,0 +1,55 @@
+"""Why the store may not be written (RocketMQ: ``RunningFlags``): each reason on its own, with its words (trap T23)."""
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """A reason not to take messages; the value is RocketMQ's bit."""
+
+    CLOSED = 2
+    QUEUE_ERROR = 4
+    INDEX_ERROR = 8
+    LOG_DISK_FULL = 16
+    QUEUE_DISK_FULL = 64
+    FLUSH_FAILED = 1 << 16  # ours
+
+
+class RunningFlags:
+    """The reasons that hold at present; the store is writable while there are none."""
+
+    def __init__(self) -> None:
+        """Begin writable."""
+        self._reasons: dict[Reason, str] = {}
+        self.writable = True
+
+    def set(self, reason: Reason, why: str) -> bool:
+        """Let a reason hold; False where it did already."""
+        fresh = reason not in self._reasons
+        self._reasons[reason] = why
+        self.writable = False
+        return fresh
+
+    def clear(self, reason: Reason) -> bool:
+        """End a reason; False where it did not hold."""
+        ended = self._reasons.pop(reason, None) is not None
+        self.writable = not self._reasons
+        return ended
+
+    def holds(self, reason: Reason) -> bool:
+        """Whether a reason holds."""
+        return reason in self._reasons
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong that does not pass by itself."""
+        return bool(self._reasons.keys() & {Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERROR})
+
+    @property
+    def why(self) -> str:
+        """All reasons in words; empty while the store is writable."""
+        return "; ".join(self._reasons.values())
+
+    @property
+    def bits(self) -> int:
+        """The reasons as RocketMQ's bits."""
+        return sum(reason.value for reason in self._reasons)

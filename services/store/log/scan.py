@@ -1,0 +1,159 @@
+"""Reading the log from one offset to another, across files, blanks and damage.
+
+One `step` walks records of one file and says what it met at the end: more records, a blank, the end, or bytes that
+are no record. In the last case it looks for the next valid record, in this file and the ones behind it; that
+decides between rot (something valid follows) and a torn tail (nothing does).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tandemmq.store.format.walker import Stop, Walk, Walker
+from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.disk import next_data
+from tandemmq.store.log.mapped_file import MappedFile
+
+ROWS_PER_STEP = 65_536
+
+_REASONS = {
+    Stop.END: "the file ends inside a record",
+    Stop.ZERO: "zeros where a record should be",
+    Stop.BAD_MAGIC: "no record begins here",
+    Stop.BAD_SIZE: "a record's lengths disagree",
+    Stop.BAD_CRC: "a record fails its checksum",
+    Stop.BAD_POSITION: "a record names another offset than its own",
+    Stop.INCOMPLETE: "a record runs beyond the end of its file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step found: ``walk`` with its ``file``.
+
+    None where no bytes were read, the offset to go on at, and what was wrong.
+
+    ``finished``: there is nothing more to read. ``torn_at``: bytes that are no record lie there, and nothing valid
+    behind them.
+    """
+
+    position: int
+    walk: Walk | None = None
+    file: MappedFile | None = None
+    damage: DamagedRange | None = None
+    finished: bool = False
+    torn_at: int = -1
+
+
+class LogFiles(Protocol):
+    """The files of a log, as a scan needs them."""
+
+    @property
+    def last(self) -> MappedFile | None:
+        """The newest file."""
+        ...
+
+    def find(self, offset: int) -> MappedFile | None:
+        """The file that holds ``offset``."""
+        ...
+
+    def first_from(self, offset: int) -> MappedFile | None:
+        """The oldest file at or behind ``offset``."""
+        ...
+
+
+class LogScan:
+    """Walks a log's files with a given walker."""
+
+    def __init__(
+        self,
+        files: LogFiles,
+        walker: Walker,
+        damage: DamageList,
+        *,
+        check_crc: bool,
+        delay_levels: tuple[int, ...],
+        force_crc_property: bool = False,
+        rows: int = ROWS_PER_STEP,
+    ) -> None:
+        """Read ``files`` with ``walker``; stretches in ``damage`` are stepped over."""
+        self._files = files
+        self._walker = walker
+        self._damage = damage
+        self._check_crc = check_crc
+        self._delay_levels = delay_levels
+        self._force = force_crc_property
+        self._rows = rows
+
+    def steps(self, begin: int, limit: int | None = None) -> Iterator[Step]:
+        """Steps from ``begin`` up to ``limit`` (a record boundary), or to the end of the log."""
+        position = begin
+        while limit is None or position < limit:
+            step = self.step(position, limit)
+            yield step
+            if step.finished:
+                return
+            position = step.position
+
+    def step(self, position: int, limit: int | None = None) -> Step:
+        """Read on from ``position``."""
+        file = self._files.find(position)
+        if file is None:
+            following = self._files.first_from(position)
+            if following is None:
+                return Step(position, finished=True)
+            return Step(
+                following.start,
+                damage=DamagedRange(position, following.start, "missing", "a commit log file is missing"),
+            )
+        known = self._damage.covering(position)
+        if known is not None:
+            return Step(known.end)
+        end = file.size if limit is None else min(limit - file.start, file.size)
+        walk = self._walker.walk(
+            file.map,
+            position - file.start,
+            end,
+            file.start,
+            check_crc=self._check_crc,
+            limit=self._rows,
+            delay_levels=self._delay_levels,
+            force_crc_property=self._force,
+        )
+        return self._after(walk, file, end)
+
+    def _after(self, walk: Walk, file: MappedFile, end: int) -> Step:
+        position = file.start + walk.position
+        if walk.stop == Stop.ROWS_FULL:
+            return Step(position, walk, file)
+        if walk.stop == Stop.BLANK or (end == file.size and walk.position >= file.size):
+            return Step(file.end, walk, file, finished=self._files.first_from(file.end) is None)
+        if end < file.size and (walk.stop == Stop.END or walk.position >= end):
+            return Step(position, walk, file, finished=True)
+        found = self._next_valid(file, walk.position + 1)
+        if found < 0:
+            return Step(position, walk, file, finished=True, torn_at=position)
+        damage = DamagedRange(position, found, "rot", _REASONS.get(walk.stop, walk.stop.name))
+        return Step(found, walk, file, damage)
+
+    def _next_valid(self, file: MappedFile, begin: int) -> int:
+        """Log offset of the next whole record behind a bad place, or -1."""
+        at = self._resync(file, begin)
+        while at < 0:
+            following = self._files.first_from(file.end)
+            if following is None:
+                return -1
+            file = following
+            at = self._resync(file, 0)
+            if at > 0:
+                return file.start  # what lies before it in that file is damage of its own
+        return file.start + at
+
+    def _resync(self, file: MappedFile, begin: int) -> int:
+        stretch = next_data(file.fd, begin, file.size)
+        while stretch is not None:
+            at = self._walker.resync(file.map, max(stretch[0], begin), stretch[1], file.start)
+            if at >= 0:
+                return at
+            stretch = next_data(file.fd, stretch[1], file.size)
+        return -1

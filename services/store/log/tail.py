@@ -1,0 +1,81 @@
+"""The end of the log: what lies behind the last good record is kept in ``broken/``, then zeroed (trap T1)."""
+
+import logging
+
+from tandemmq.store.log.damage import DamagedRange
+from tandemmq.store.log.disk import Disk, make_dirs, next_data, write_atomically
+from tandemmq.store.log.mapped_file import MappedFile, file_name
+from tandemmq.store.log.parts import Parts
+
+log = logging.getLogger(__name__)
+_CHUNK = 1 << 20
+
+
+def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
+    """Cut the log at ``end``: copy what is behind it to ``broken/``, zero it, remove later files. Gives the bytes cut.
+
+    Bytes that are not zeroed would be taken for messages again as soon as new records happen to end where old ones
+    begin.
+    """
+    cut = 0
+    last = parts.files.last
+    while last is not None and last.start > end:
+        parts.files.drop_last()
+        cut += _put_aside(parts, last)
+        last = parts.files.last
+    if last is not None and end < last.end:
+        cut += _zero_behind(parts, last, end - last.start, damage)
+    return cut
+
+
+def _put_aside(parts: Parts, file: MappedFile) -> int:
+    """Remove a file behind the end of the log; one that is not all zeros goes to ``broken/``."""
+    size = sum(stop - begin for begin, stop in _dirty(file, 0))
+    if size:
+        make_dirs(parts.disk, parts.config.broken_dir)
+        parts.disk.rename(file.path, parts.config.broken_dir / f"{file.path.name}.broken")
+        parts.disk.sync_dir(parts.config.broken_dir)
+        parts.disk.sync_dir(file.path.parent)
+    else:
+        file.remove()
+    return size
+
+
+def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRange]) -> int:
+    stretches = list(_dirty(file, at))
+    if not stretches:
+        return 0
+    stop = stretches[-1][1]
+    content = file.map[at:stop].rstrip(b"\0")
+    kept = _keep(parts.disk, parts, file.start + at, content)
+    for begin, end in stretches:
+        file.map[begin:end] = bytes(end - begin)
+    file.sync()
+    cut = DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}")
+    damage.append(cut)
+    return len(content)
+
+
+def _keep(disk: Disk, parts: Parts, offset: int, content: bytes) -> str:
+    make_dirs(disk, parts.config.broken_dir)
+    path = parts.config.broken_dir / f"{file_name(offset)}.broken"
+    number = 1
+    while path.exists():
+        path = path.with_name(f"{file_name(offset)}.{number}.broken")
+        number += 1
+    write_atomically(disk, path, content)
+    log.warning("Cut %d bytes behind log offset %d; they are kept in %s", len(content), offset, path)
+    return path.name
+
+
+def _dirty(file: MappedFile, begin: int) -> "list[tuple[int, int]]":
+    """Stretches of at most 1 MiB behind ``begin`` that hold anything but zeros."""
+    found = []
+    stretch = next_data(file.fd, begin, file.size)
+    while stretch is not None:
+        for at in range(max(stretch[0], begin), stretch[1], _CHUNK):
+            stop = min(at + _CHUNK, stretch[1])
+            if file.map[at:stop].strip(b"\0"):
+                found.append((at, stop))
+        stretch = next_data(file.fd, stretch[1], file.size)
+    return found
