@@ -220,6 +220,8 @@ def _check(
             (body_size,) = _INT.unpack_from(record, body_at - 4)
             if body_size > 0 and crc31(record[body_at : body_at + body_size]) != body_crc:
                 return Stop.BAD_CRC
+            if properties_at < size and record[size - 1] == 0:
+                return Stop.BAD_CRC  # no text ends in a zero byte: the end of the record never reached the disk
     topic = bytes(record[topic_at:topic_end])
     found = props.decode(record[properties_at:])
     (store_timestamp,) = _LONG.unpack_from(record, 56 + born_more)

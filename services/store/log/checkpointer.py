@@ -8,11 +8,12 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.errors import FlushFailed, StoreError
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index_file import IndexFile
 from tandemmq.store.log.manifest import Manifest, write_manifest
@@ -46,9 +47,10 @@ class Checkpointer:
         self._task = asyncio.create_task(self._run(), name="checkpoints")
 
     async def stop(self) -> None:
-        """End the timed work; `take` may still be called."""
+        """End the timed work, but not in the middle of a sync; `take` may still be called."""
         if self._task is not None:
-            self._task.cancel()
+            async with self._busy:
+                self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
@@ -62,41 +64,61 @@ class Checkpointer:
                     await self.take()
                 else:
                     await self._sync_dirty(config.flush_consume_queue_least_pages * _PAGE)
-            except (OSError, FlushFailed) as error:
-                self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        if self._flags.set(Reason.FLUSH_FAILED, f"derived files cannot be made durable: {error}"):
-            log.error("No checkpoint can be taken, the store is read-only from here on: %s", error)
-            self._parts.observer.failed("checkpoint")
+            except (OSError, StoreError) as error:
+                log.error("No checkpoint can be taken, the last one stands: %s", error)
+                self._parts.observer.failed("checkpoint")
 
     async def _sync_dirty(self, least: int) -> None:
-        paths = [path for queue in self._parts.queues if queue.dirty_bytes >= least for path in queue.take_dirty()]
-        if paths:
-            await asyncio.to_thread(self._sync, paths, ())
+        async with self._busy:
+            await self._sync_all([queue for queue in self._parts.queues if queue.dirty_bytes >= least], [])
 
     async def take(self) -> None:
         """Sync log, queues and index up to one offset, then write manifest and checkpoint.
 
         Raises:
-            OSError, FlushFailed: something could not be made durable; the old checkpoint stands.
+            FlushFailed: something could not be made durable; the store is read-only from here on.
+            OSError: manifest or checkpoint could not be written; the old ones stand.
         """
         async with self._busy:
-            parts = self._parts
+            parts, complete = self._parts, self.complete
             position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
             bounds = {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in parts.queues if q.max_offset}
-            paths = [path for queue in parts.queues if queue.dirty_bytes for path in queue.take_dirty()]
             counts = parts.index.counts() if parts.index is not None else []
-            files = [file for file in parts.index.files if file.dirty] if parts.index is not None else []
-            for file in files:
-                file.dirty = False
             if not await self._flush.wait(position):
                 raise FlushFailed("The commit log could not be made durable.")
-            await asyncio.to_thread(self._sync, paths, files)
-            if self.complete:
-                await asyncio.to_thread(self._write, position, timestamp, bounds, counts)
+            await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
+            if complete:
+                await _finish(self._write, position, timestamp, bounds, counts)
             self._last_position = position
             self._last_thorough = time.monotonic()
+
+    async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
+        """Sync what is dirty. A disk that has failed once is never asked again: it may say yes and have lost the pages."""
+        if self._flags.holds(Reason.FLUSH_FAILED):
+            raise FlushFailed("The disk has failed; nothing more is made durable.")
+        dirty = [(queue, queue.take_dirty()) for queue in queues if queue.is_dirty]
+        files = [file for file in index_files if file.dirty]
+        for file in files:
+            file.dirty = False
+        paths = [path for _, taken in dirty for path in taken]
+        if not paths and not files:
+            return
+        try:
+            await _finish(self._sync, paths, files)
+        except BaseException as error:
+            for queue, taken in dirty:
+                queue.mark_dirty(taken)
+            for file in files:
+                file.dirty = True
+            if isinstance(error, OSError):
+                self._fail(error)
+                raise FlushFailed(f"Consume queues or index could not be made durable: {error}.") from error
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        if self._flags.set(Reason.FLUSH_FAILED, f"consume queues or index cannot be made durable: {error}"):
+            log.critical("The store is read-only from here on, the disk failed: %s", error)
+            self._parts.observer.failed("flush")
 
     def _sync(self, paths: Iterable[Path], files: Iterable[IndexFile]) -> None:
         """Sync queue files by path and index files; in a thread."""
@@ -125,3 +147,13 @@ class Checkpointer:
         root = parts.config.store_path_root_dir
         write_manifest(root, Manifest(times, position, bounds, counts), parts.disk)
         parts.checkpoint.write(*times)
+
+
+async def _finish(work: Callable[..., None], *arguments: object) -> None:
+    """Do ``work`` in a thread, to its end: who is cancelled meanwhile must not let others begin beside it."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, is_blank, is_empty, unpack_units
-from tandemmq.store.log.disk import Disk, create_file, make_dirs, next_data
+from tandemmq.store.log.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.file_cache import FileCache
 from tandemmq.store.log.mapped_file import file_name
 from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
@@ -224,14 +224,11 @@ class ConsumeQueue:
 
     def _zero(self, start: int, begin: int) -> bool:
         fd, found = self._cache.get(self._path(start)), False
-        stretch = next_data(fd, begin, self._file_size)
-        while stretch is not None:
-            data = os.pread(fd, stretch[1] - stretch[0], stretch[0])
-            if data.strip(b"\0"):
-                self._disk.pwrite(fd, bytes(len(data)), stretch[0])
+        for first, stop in data_stretches(fd, begin, self._file_size):
+            if not is_zero(os.pread(fd, stop - first, first)):
+                self._disk.pwrite(fd, bytes(stop - first), first)
                 self._dirty_files.add(start)
                 found = True
-            stretch = next_data(fd, stretch[1], self._file_size)
         return found
 
     def correct_min_offset(self, log_min: int) -> None:
@@ -286,6 +283,15 @@ class ConsumeQueue:
         self._dirty_files.clear()
         self.dirty_bytes = 0
         return paths
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether anything was written that has not been handed out for syncing."""
+        return bool(self._dirty_files)
+
+    def mark_dirty(self, paths: "list[Path] | None" = None) -> None:
+        """Let ``paths`` be synced again, all files by default: what was read at start-up may be in the page cache only."""
+        self._dirty_files.update(self._starts if paths is None else (int(path.name) for path in paths))
 
     def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
         """Give a future that is done when the queue has a message at ``offset``. Cancel it to stop waiting."""

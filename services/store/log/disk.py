@@ -165,18 +165,33 @@ def make_dirs(disk: Disk, path: Path) -> None:
         disk.sync_dir(directory.parent)
 
 
-def next_data(fd: int, position: int, end: int) -> tuple[int, int] | None:
-    """Find the next stretch ``[begin, stop)`` at or behind ``position`` that may hold bytes other than zero.
+_ZEROS = bytes(1 << 20)
 
-    Skips holes and reserved blocks that were never written, which is what makes looking behind the end of a log cheap.
+
+def is_zero(data: bytes) -> bool:
+    """Whether ``data`` is zeros all through, at the speed of memory (``strip`` takes ten times as long)."""
+    whole, rest = divmod(len(data), len(_ZEROS))
+    view = memoryview(data)
+    return data[len(data) - rest :] == _ZEROS[:rest] and all(
+        view[at * len(_ZEROS) : (at + 1) * len(_ZEROS)].tobytes() == _ZEROS for at in range(whole)
+    )
+
+
+def data_stretches(fd: int, begin: int, end: int) -> list[tuple[int, int]]:
+    """Stretches of a file in ``[begin, end)`` that may hold bytes other than zero.
+
+    Leaves out holes and reserved blocks that were never written, which makes looking behind the end of a log cheap.
+    A list and no generator: reading a stretch brings its neighbours into memory, which then would count as data
+    too.
     """
-    if position >= end:
-        return None
-    try:
-        begin = os.lseek(fd, position, os.SEEK_DATA)
-    except OSError:  # ENXIO: nothing but a hole up to the end of the file
-        return None
-    if begin >= end:
-        return None
-    stop = os.lseek(fd, begin, os.SEEK_HOLE)
-    return begin, min(stop, end)
+    found: list[tuple[int, int]] = []
+    while begin < end:
+        try:
+            start = os.lseek(fd, begin, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole up to the end of the file
+            break
+        if start >= end:
+            break
+        begin = min(os.lseek(fd, start, os.SEEK_HOLE), end)
+        found.append((start, begin))
+    return found

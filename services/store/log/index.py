@@ -148,6 +148,10 @@ class Index:
             physical_offset = min(physical_offset, resume)
         return 0
 
+    def begin_new_file(self) -> None:
+        """Let the next entry go to a new file."""
+        self._roll()
+
     def drop_last(self) -> None:
         """Remove the newest file."""
         self.files.pop().file.remove()

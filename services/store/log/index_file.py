@@ -6,7 +6,7 @@ from pathlib import Path
 from tandemmq.store.format import index_layout
 from tandemmq.store.format.index_layout import IndexHeader
 from tandemmq.store.format.walker import Walk
-from tandemmq.store.log.disk import Disk, next_data
+from tandemmq.store.log.disk import Disk, data_stretches, is_zero
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.walkers import IndexTools
 
@@ -90,14 +90,12 @@ class IndexFile:
 
     def _zero_from(self, position: int) -> None:
         """Zero what lies behind ``position``, leaving alone what was never written."""
-        data, size = self.file.map, self.file.size
-        stretch = next_data(self.file.fd, position - position % _CHUNK, size)
-        while stretch is not None:
-            for begin in range(max(stretch[0], position), stretch[1], _CHUNK):
-                stop = min(begin + _CHUNK, stretch[1])
-                if data[begin:stop].strip(b"\0"):
+        data = self.file.map
+        for first, end in data_stretches(self.file.fd, position, self.file.size):
+            for begin in range(first, end, _CHUNK):
+                stop = min(begin + _CHUNK, end)
+                if not is_zero(data[begin:stop]):
                     data[begin:stop] = bytes(stop - begin)
-            stretch = next_data(self.file.fd, stretch[1], size)
 
     def first_entry_of_last_record(self, count: int) -> int:
         """Number of the first entry that belongs to the same record as entry ``count`` - 1."""

@@ -30,9 +30,10 @@ def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: 
     if _has_gap(parts, index, log_min, resume):
         report.index_complete = False
         report.notes.append("index entries are missing: the index is rebuilt while the store serves")
-        return begin
     if begin - resume > CATCH_UP_MAX:
         report.index_complete = False
+        # A stretch that is left out must lie between two files: only there does the next start look for one.
+        index.begin_new_file()
         return begin
     return resume
 

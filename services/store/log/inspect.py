@@ -21,7 +21,7 @@ from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.disk import LocalDisk, is_zero
 from tandemmq.store.log.errors import UnusableDirectory
 from tandemmq.store.log.manifest import Manifest, read_manifest
 from tandemmq.store.log.mapped_file import MappedFile
@@ -212,7 +212,7 @@ def _count(found: StoreInspection, run: UnitRun, queue: ConsumeQueue | None) -> 
     for at in range(0, len(units), UNIT_SIZE):
         have = queue.read_bytes(run.first_queue_offset + at // UNIT_SIZE, 1) if queue is not None else b""
         if have != units[at : at + UNIT_SIZE]:
-            if have.strip(b"\0"):
+            if not is_zero(have):
                 seen.wrong_units += 1
             else:
                 seen.missing_units += 1

@@ -69,6 +69,7 @@ class MappedFileQueue:
         starts = list_files(directory, file_size, "mappedFileSizeCommitLog")
         make_dirs(disk, directory)
         remove_leftovers(directory, disk)
+        disk.sync_dir(directory)  # what a killed process has created or removed here is not durable yet
         self.files = [MappedFile(disk, directory / file_name(start), file_size, start) for start in starts]
         self._starts = starts
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="tandem-file-maker")

@@ -176,11 +176,15 @@ class MessageStore:
         await self._flush.stop()
         self._parts.files.close()
         self._parts.queues.close()
-        if clean:
-            abort = self.config.store_path_root_dir / "abort"
-            self._parts.disk.unlink(abort)
-            self._parts.disk.sync_dir(abort.parent)
-        self._lock.release()
+        try:
+            if clean:
+                abort = self.config.store_path_root_dir / "abort"
+                self._parts.disk.unlink(abort)
+                self._parts.disk.sync_dir(abort.parent)
+        except OSError as error:
+            log.error("This shutdown counts as a crash, %s cannot be removed: %s", abort, error)
+        finally:
+            self._lock.release()
 
     # -- append -----------------------------------------------------------------------------------------------------
 

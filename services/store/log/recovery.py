@@ -13,6 +13,8 @@ import logging
 import time
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.log.disk import data_stretches
+from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.index_recovery import recover_index
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts, RecoveryReport
@@ -51,6 +53,7 @@ class Recovery:
         if report.damage:
             queues.keep_numbers_of_damaged(parts.damage)
         report.cut_bytes = cut_tail(parts, end, report.damage)
+        self._make_durable(begin)
         if not (report.clean_exit and report.manifest_current and report.records == 0):
             for queue in parts.queues:
                 queue.clear_beyond_end()
@@ -69,6 +72,28 @@ class Recovery:
             "" if report.manifest_current else ", no current manifest",
         )  # fmt: skip
         return report
+
+    def _make_durable(self, begin: int) -> None:
+        """Sync the part of the log that was read: what a killed process left in the page cache is not on disk yet.
+
+        Only then may these records be seen, and count as flushed; a power cut would take them back.
+
+        Raises:
+            FlushFailed: the disk refused.
+        """
+        if not self._report.manifest_current:
+            for queue in self._parts.queues:
+                queue.mark_dirty()
+            for index_file in self._parts.index.files if self._parts.index is not None else ():
+                index_file.dirty = True
+        if not self._report.records:
+            return
+        try:
+            for file in self._parts.files:
+                if file.end > begin:
+                    file.sync()
+        except OSError as error:
+            raise FlushFailed(f"The recovered part of the commit log cannot be made durable: {error}.") from error
 
     def _log_min(self) -> int:
         return self._parts.files.files[0].start if self._parts.files.files else 0
@@ -150,14 +175,14 @@ class Recovery:
             report.damage.append(step.damage)
 
     def _bytes_to_read(self, begin: int) -> int:
-        """A guess at the amount of log behind ``begin``: whole files, without reserved space that was never written."""
+        """A guess at the amount of log behind ``begin``: files, without reserved space that was never written."""
         amount = 0
         for file in self._parts.files:
             if file.end > begin:
-                blocks = file.path.stat().st_blocks * 512
-                amount += min(blocks, file.end - max(begin, file.start))
-        last = self._parts.files.last
-        if last is not None and amount and last.map[max(begin - last.start, 0) :][:4] == bytes(4):
+                stretches = data_stretches(file.fd, max(begin - file.start, 0), file.size)
+                amount += sum(end - start for start, end in stretches)
+        first = self._parts.files.find(begin)
+        if first is not None and first.map[(at := begin - first.start) : at + 4] == bytes(4):
             return 0  # the usual clean start: nothing behind the checkpoint
         return amount
 

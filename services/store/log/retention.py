@@ -68,6 +68,8 @@ class Retention:
             removed += 1
             log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
         if removed:
+            # Before anybody is told of the new first offset: a name that comes back with the power brings old messages.
+            parts.disk.sync_dir(config.commit_log_dir)
             self._after(parts.files.files[0].start)
         return removed
 

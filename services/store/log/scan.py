@@ -11,10 +11,12 @@ from typing import Protocol
 
 from tandemmq.store.format.walker import Stop, Walk, Walker
 from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import next_data
+from tandemmq.store.log.disk import data_stretches, is_zero
 from tandemmq.store.log.mapped_file import MappedFile
 
 ROWS_PER_STEP = 65_536
+_CHUNK = 1 << 20
+_LONGEST_RECORD = 8 << 20
 
 _REASONS = {
     Stop.END: "the file ends inside a record",
@@ -150,10 +152,25 @@ class LogScan:
         return file.start + at
 
     def _resync(self, file: MappedFile, begin: int) -> int:
-        stretch = next_data(file.fd, begin, file.size)
-        while stretch is not None:
-            at = self._walker.resync(file.map, max(stretch[0], begin), stretch[1], file.start)
+        """Position in ``file`` of the next whole record at or behind ``begin``, or -1; zeros are passed over."""
+        for start, stop in nonzero_stretches(file, begin):
+            end = min(stop + _LONGEST_RECORD, file.size)  # a record's body may be zeros that end the stretch
+            at = self._walker.resync(file.map, start, end, file.start)
             if at >= 0:
                 return at
-            stretch = next_data(file.fd, stretch[1], file.size)
         return -1
+
+
+def nonzero_stretches(file: MappedFile, begin: int) -> Iterator[tuple[int, int]]:
+    """Stretches of ``file`` behind ``begin`` that hold anything but zeros, in steps of 1 MiB."""
+    for first, stop in data_stretches(file.fd, begin, file.size):
+        start = -1
+        for at in range(first, stop, _CHUNK):
+            if is_zero(file.map[at : min(at + _CHUNK, stop)]):
+                if start >= 0:
+                    yield start, at
+                start = -1
+            elif start < 0:
+                start = at
+        if start >= 0:
+            yield start, stop

@@ -3,12 +3,12 @@
 import logging
 
 from tandemmq.store.log.damage import DamagedRange
-from tandemmq.store.log.disk import Disk, make_dirs, next_data, write_atomically
+from tandemmq.store.log.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.mapped_file import MappedFile, file_name
 from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.scan import nonzero_stretches
 
 log = logging.getLogger(__name__)
-_CHUNK = 1 << 20
 
 
 def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
@@ -30,7 +30,7 @@ def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
 
 def _put_aside(parts: Parts, file: MappedFile) -> int:
     """Remove a file behind the end of the log; one that is not all zeros goes to ``broken/``."""
-    size = sum(stop - begin for begin, stop in _dirty(file, 0))
+    size = sum(stop - begin for begin, stop in nonzero_stretches(file, 0))
     if size:
         make_dirs(parts.disk, parts.config.broken_dir)
         parts.disk.rename(file.path, parts.config.broken_dir / f"{file.path.name}.broken")
@@ -42,7 +42,7 @@ def _put_aside(parts: Parts, file: MappedFile) -> int:
 
 
 def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRange]) -> int:
-    stretches = list(_dirty(file, at))
+    stretches = list(nonzero_stretches(file, at))
     if not stretches:
         return 0
     stop = stretches[-1][1]
@@ -66,16 +66,3 @@ def _keep(disk: Disk, parts: Parts, offset: int, content: bytes) -> str:
     write_atomically(disk, path, content)
     log.warning("Cut %d bytes behind log offset %d; they are kept in %s", len(content), offset, path)
     return path.name
-
-
-def _dirty(file: MappedFile, begin: int) -> "list[tuple[int, int]]":
-    """Stretches of at most 1 MiB behind ``begin`` that hold anything but zeros."""
-    found = []
-    stretch = next_data(file.fd, begin, file.size)
-    while stretch is not None:
-        for at in range(max(stretch[0], begin), stretch[1], _CHUNK):
-            stop = min(at + _CHUNK, stretch[1])
-            if file.map[at:stop].strip(b"\0"):
-                found.append((at, stop))
-        stretch = next_data(file.fd, stretch[1], file.size)
-    return found

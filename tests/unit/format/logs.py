@@ -12,9 +12,11 @@ V4 = Host("192.168.0.10", 10911)
 V6 = Host("fe80::1", 50000)
 LEVELS = (1000, 5000, 10_000)
 
-text = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=("Cs",)), max_size=12)
+text = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), max_size=12)
 keys = st.lists(st.sampled_from(["Aa", "BB", "k", "订单3", "🚀", "", "order-17", "polygenelubricants"]), max_size=4)
-topics = st.sampled_from(["T", "TopicTest", "订单", "%RETRY%" + "g" * 125, SCHEDULE_TOPIC, "TopicTesu", "a" * 127, "b" * 128])
+topics = st.sampled_from(
+    ["T", "TopicTest", "订单", "%RETRY%" + "g" * 125, SCHEDULE_TOPIC, "TopicTesu", "a" * 127, "b" * 128]
+)
 
 pair = st.one_of(
     st.tuples(st.just("TAGS"), text),
@@ -25,7 +27,19 @@ pair = st.one_of(
 )
 segment = st.one_of(
     pair.map(lambda item: f"{item[0]}\x01{item[1]}".encode()),
-    st.sampled_from([b"", b"a", b"a\x01", b"\x01b", b"TAGS", b"TAGS\x01", b"KEYS\x01a\x01b", b"TAGS\x01\xff", b"UNIQ_KEY\x01\xed\xa0"]),
+    st.sampled_from(
+        [
+            b"",
+            b"a",
+            b"a\x01",
+            b"\x01b",
+            b"TAGS",
+            b"TAGS\x01",
+            b"KEYS\x01a\x01b",
+            b"TAGS\x01\xff",
+            b"UNIQ_KEY\x01\xed\xa0",
+        ]
+    ),
     st.binary(max_size=12).map(lambda data: b"TAGS\x01" + data),
 )
 property_bytes = st.tuples(st.lists(segment, max_size=6), st.booleans()).map(
@@ -65,7 +79,11 @@ def logs(draw: st.DrawFn) -> tuple[bytes, int]:
             offsets[queue] = offset + 1
         stored = draw(st.integers(1_700_000_000_000, 1_700_000_100_000))
         log += encode_record(message, offset, base + len(log), stored, append_crc)
-    ending = draw(st.sampled_from([b"", encode_blank(50), encode_blank(BLANK_SIZE), bytes(30), b"\x00" * 5, b"\x07" * 3, b"\x07" * 40]))
+    ending = draw(
+        st.sampled_from(
+            [b"", encode_blank(50), encode_blank(BLANK_SIZE), bytes(30), b"\x00" * 5, b"\x07" * 3, b"\x07" * 40]
+        )
+    )
     return bytes(log + ending), base
 
 

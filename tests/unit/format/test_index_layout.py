@@ -71,7 +71,8 @@ def test_t8_times_are_widened_and_a_walk_does_not_end_early() -> None:
 
     assert 2 in found(900, 900)
     assert 3 in found(59_000, 61_000)
-    assert found(4_500, 5_500) == [4, 2]  # the entry in second 0 may have any earlier time
+    assert found(4_500, 5_500) == [4]
+    assert found(-9_000, -8_000) == [2]  # an entry in second 0 may be from any earlier time
     assert found(0, 80_000) == [5, 4, 3, 2]
 
 
@@ -97,7 +98,7 @@ def test_cut_and_rebuilt_is_as_if_never_more_had_been_added(items: list[tuple[in
     offset, kept = 0, []
     for item in items[: ENTRIES - 1]:
         offset += item[1]
-        if offset >= bound or (offset, item[0], item[2]) == (0, 0, 0):
+        if offset >= bound:
             break
         kept.append(item)
     buffer = build(items)

@@ -188,7 +188,10 @@ def test_body_checksum_is_optional_and_length_is_not() -> None:
 def test_host_rules() -> None:
     """IPv4-mapped addresses become IPv4, as in Java."""
     assert Host("::ffff:1.2.3.4", 5) == Host.parse("1.2.3.4:5")
-    assert Host.unpack(bytes(10) + b"\xff\xff\x01\x02\x03\x04" + struct.pack(">i", 5)).packed == b"\x01\x02\x03\x04\0\0\0\5"
+    assert (
+        Host.unpack(bytes(10) + b"\xff\xff\x01\x02\x03\x04" + struct.pack(">i", 5)).packed
+        == b"\x01\x02\x03\x04\0\0\0\5"
+    )
     assert str(V6) == "[fe80::1]:50000"
     assert str(V4) == "192.168.0.10:10911"
     assert Host.parse("[fe80::1%eth0]:1") == Host("fe80::1", 1)

@@ -45,9 +45,8 @@ def test_t5_blank_units_are_recognised() -> None:
     """(0, 7FFFFFFF, 0) stands for a unit that never was, not for a message at offset 0."""
     assert BLANK_UNIT.hex() == "00000000000000007fffffff0000000000000000"
     blank, empty, real = unpack_units(BLANK_UNIT + bytes(20) + pack_unit(0, 167, 0) + b"rest")
-    assert is_blank(blank) and not is_empty(blank)
-    assert is_empty(empty) and not is_blank(empty)
-    assert not is_blank(real) and not is_empty(real)
+    assert [is_blank(blank), is_blank(empty), is_blank(real)] == [True, False, False]
+    assert [is_empty(blank), is_empty(empty), is_empty(real)] == [False, True, False]
     assert is_empty(Unit(-1, 5, 0))
 
 
@@ -78,7 +77,7 @@ def test_unique_id_vector() -> None:
 
 
 def test_unique_ids_at_month_ends() -> None:
-    """Counted from the new month when one begins; above 2^31 ms late in a month; 0 when the clock is set back a little."""
+    """Counted from the new month when one begins; above 2^31 ms late in it; 0 when the clock is set back a little."""
     generator = message_id.UniqueIdGenerator(bytes(4), 1, 2, UTC)
 
     def since(*date: int) -> int:

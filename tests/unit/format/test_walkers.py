@@ -118,7 +118,7 @@ def test_runs_are_split_by_queue_and_where_offsets_jump(make: Callable[[], Walke
 
 @walkers
 def test_topics_that_differ_in_one_byte_are_different(make: Callable[[], Walker]) -> None:
-    topics = ["Topic-%d-with-a-long-name" % number for number in range(50)] + ["Aa", "BB", "AaAa", "BBBB", "AaBB", ""]
+    topics = [f"Topic-{number}-with-a-long-name" for number in range(50)] + ["Aa", "BB", "AaAa", "BBBB", "AaBB", ""]
     log = log_of(*((message(topic, queue), 0) for topic in topics for queue in (0, 1)))
     runs = make().walk(log, 0, len(log), 0, check_crc=True).runs()
     assert [(run.topic, run.queue_id) for run in runs] == [(topic, queue) for topic in topics for queue in (0, 1)]
@@ -197,7 +197,7 @@ def test_resync_finds_the_next_whole_record(make: Callable[[], Walker]) -> None:
     walker = make()
     assert walker.resync(log, 0, len(log), 0) == 0
     assert walker.resync(log, 1, len(log), 0) == size
-    damaged = log[:size] + log[size : 2 * size - 6].replace(b"body", b"BODY") + log[2 * size - 6 :]
+    damaged = log[:size] + log[size : 2 * size].replace(b"body", b"BODY") + log[2 * size :]
     assert walker.resync(damaged, 1, len(log), 0) == 2 * size
     assert walker.resync(log, 1, len(log), 7) == -1
     assert walker.resync(log, 2 * size + 1, len(log), 0) == -1

@@ -51,7 +51,10 @@ def kernel(function: Function) -> Function:
     numba recompiles when the file of a function changes, but not when a function it inlines from another file does. So
     the cache's stamp is extended by the contents of all files of this package.
     """
-    compiled = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")(function)
+    try:
+        compiled = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")(function)
+    except RuntimeError:  # no directory that a cache could be written to
+        return helper(function)
     cache: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(cache, "_source_stamp"):
         cache._source_stamp = (cache._source_stamp, _STAMP)

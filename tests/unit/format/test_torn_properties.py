@@ -1,0 +1,33 @@
+"""The checksum of a record covers its body only; a write torn inside the properties is found by its last byte."""
+
+import pytest
+
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.record import Message, encode_record
+from tandemmq.store.format.walker import Stop, Walker, compiled_walker, python_walker
+
+HOST = Host.parse("127.0.0.1:10911")
+
+
+@pytest.fixture(params=[python_walker, compiled_walker], ids=["python", "compiled"])
+def walker(request: pytest.FixtureRequest) -> Walker:
+    """Each walker in turn."""
+    made: Walker = request.param()
+    return made
+
+
+@pytest.mark.parametrize("lost", [1, 7, 30])
+def test_properties_whose_end_never_reached_the_disk_are_a_torn_record(walker: Walker, lost: int) -> None:
+    """The last bytes are zeros, all lengths are right, and so is the checksum of the body."""
+    message = Message("T", 0, b"body", b"KEYS\x01" + b"k" * 40 + b"\x02", 0, 0, 1, HOST, HOST)
+    whole = encode_record(message, 0, 0, 2)
+    torn = whole[:-lost] + bytes(lost)
+    assert walker.walk(whole, 0, len(whole), 0, check_crc=True).count == 1
+    walk = walker.walk(torn, 0, len(torn), 0, check_crc=True)
+    assert (walk.count, walk.stop) == (0, Stop.BAD_CRC)
+
+
+def test_a_record_without_properties_is_whole(walker: Walker) -> None:
+    """Its last two bytes are the length of the properties, zero."""
+    whole = encode_record(Message("T", 0, b"body", b"", 0, 0, 1, HOST, HOST), 0, 0, 2)
+    assert walker.walk(whole, 0, len(whole), 0, check_crc=True).count == 1
