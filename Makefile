@@ -6,7 +6,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check lint format protos constraints bench soak clean
+.PHONY: docs help venv demo test check lint format protos constraints bench soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +34,14 @@ lint: venv ## style, strict types, import rules, freshness of generated code
 	$(BIN)/mypy --no-error-summary tools
 	$(BIN)/lint-imports --no-logo >.import-rules.log || { cat .import-rules.log; exit 1; }
 	$(BIN)/python tools/generate_protos.py --check
+	$(BIN)/python tools/generate_docs.py --check
 
 format: venv ## put the code into its style
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format --quiet .
+
+docs: venv ## write docs/settings.md and docs/metrics.md from the code
+	$(BIN)/python tools/generate_docs.py
 
 protos: venv ## generate the Python code of the contracts under protos/
 	$(BIN)/python tools/generate_protos.py

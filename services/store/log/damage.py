@@ -5,11 +5,11 @@ it is and is read around. Rot is remembered in ``tandem.damage``, so that every 
 without looking again.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.sealed import seal, unseal
 
 NAME = "tandem.damage"
 
@@ -42,10 +42,10 @@ class DamageList:
         self._disk = disk
         self.ranges: list[DamagedRange] = []
         try:
-            self.ranges = [DamagedRange(**entry) for entry in json.loads(self._path.read_bytes())]
+            self.ranges = [DamagedRange(**entry) for entry in unseal(self._path.read_bytes())["ranges"]]
         except FileNotFoundError:
             pass
-        except (ValueError, TypeError):  # found again when the log is walked; it is a note, not the truth
+        except (ValueError, TypeError, KeyError):  # found again when the log is walked; it is a note, not the truth
             self.ranges = []
 
     def add(self, damage: DamagedRange) -> bool:
@@ -72,4 +72,4 @@ class DamageList:
         """Write the list; no file where there is no lasting damage."""
         lasting = [asdict(known) for known in self.ranges if known.kind != "torn"]
         if lasting or self._path.exists():
-            write_atomically(self._disk, self._path, json.dumps(lasting, indent=1).encode())
+            write_atomically(self._disk, self._path, seal({"ranges": lasting}, indent=1))

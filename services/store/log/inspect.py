@@ -15,7 +15,7 @@ from pathlib import Path
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.record import Record, decode_record
-from tandemmq.store.format.unit import UNIT_SIZE
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun, Walker
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue import ConsumeQueue
@@ -27,6 +27,9 @@ from tandemmq.store.log.manifest import Manifest, read_manifest
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.mapped_file_queue import list_files
 from tandemmq.store.log.scan import LogScan
+
+TAGS_CODE_SIZE = 8
+"""The last field of a consume queue unit."""
 
 
 class ReadOnlyDisk(LocalDisk):
@@ -209,9 +212,11 @@ def _count(found: StoreInspection, run: UnitRun, queue: ConsumeQueue | None) -> 
     seen.messages += run.count
     units = run.units
     seen.log_bytes += sum(int.from_bytes(units[at + 8 : at + 12], "big") for at in range(0, len(units), UNIT_SIZE))
+    # Of delayed messages the tags code is the delivery time, which follows from settings that are not known here.
+    compared = UNIT_SIZE - TAGS_CODE_SIZE if run.topic == SCHEDULE_TOPIC else UNIT_SIZE
     for at in range(0, len(units), UNIT_SIZE):
         have = queue.read_bytes(run.first_queue_offset + at // UNIT_SIZE, 1) if queue is not None else b""
-        if have != units[at : at + UNIT_SIZE]:
+        if have[:compared] != units[at : at + compared]:
             if not is_zero(have):
                 seen.wrong_units += 1
             else:
@@ -226,7 +231,9 @@ def _read_small_files(found: StoreInspection) -> None:
         found.index.append(entries)
     try:
         found.checkpoint = Checkpoint.decode((found.root / "checkpoint").read_bytes())
-    except (FileNotFoundError, CorruptCheckpoint) as error:
+    except FileNotFoundError:
+        found.problems.append("checkpoint: there is none, so a start reads the whole log")
+    except CorruptCheckpoint as error:
         found.problems.append(f"checkpoint: {error}")
     found.manifest = read_manifest(found.root)
     missing = sum(queue.missing_units for queue in found.queues.values())

@@ -6,18 +6,18 @@ noticed. It is only believed while the checkpoint beside it is the one it was wr
 a Java broker used in between is looked at afresh. JSON::
 
     {"version": 1, "checkpoint": [physic, logics, index], "position": 123456,
-     "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]]}
+     "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]], "crc32": 42}
 
 ``position``: every record below it is synced to log, queues and index. ``queues``: first and next offset.
 ``index``: name and next entry number of each file.
 """
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, write_atomically
 from tandemmq.store.log.queue_offsets import QueueKey
+from tandemmq.store.log.sealed import seal, unseal
 
 NAME = "tandem.manifest"
 VERSION = 1
@@ -31,6 +31,8 @@ class Manifest:
     position: int
     queues: dict[QueueKey, tuple[int, int]] = field(default_factory=dict)
     index: list[tuple[str, int]] = field(default_factory=list)
+    rebuilding: bool = False
+    """Queues are being repaired: their bounds are right, but there may be holes between them."""
 
     def encode(self) -> bytes:
         """Give the JSON text."""
@@ -41,10 +43,11 @@ class Manifest:
             "version": VERSION,
             "checkpoint": list(self.checkpoint),
             "position": self.position,
+            "rebuilding": self.rebuilding,
             "queues": queues,
             "index": [list(entry) for entry in self.index],
         }
-        return json.dumps(document, separators=(",", ":")).encode()
+        return seal(document)
 
     @classmethod
     def decode(cls, data: bytes) -> "Manifest":
@@ -54,7 +57,7 @@ class Manifest:
             ValueError: it is no manifest of this version.
         """
         try:
-            document = json.loads(data)
+            document = unseal(data)
             if document["version"] != VERSION:
                 raise ValueError(f"version {document['version']}")
             physic, logics, index = document["checkpoint"]
@@ -67,6 +70,7 @@ class Manifest:
                     for queue_id, (first, end) in queues.items()
                 },
                 [(name, count) for name, count in document["index"]],
+                document["rebuilding"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no manifest: {error!r}") from error

@@ -90,13 +90,14 @@ class MappedFileQueue:
         at = bisect_right(self._starts, offset) - 1
         if at < 0:
             return None
-        file = self.files[at]
-        return file if offset < file.end else None
+        file = self.files[at] if at < len(self.files) else None
+        if file is None or offset < file.start:  # asked from another thread while an old file goes
+            file = next((file for file in tuple(self.files) if file.start <= offset < file.end), None)
+        return file if file is not None and offset < file.end else None
 
     def first_from(self, offset: int) -> MappedFile | None:
         """The oldest file that begins at or behind ``offset``."""
-        at = bisect_right(self._starts, offset - 1)
-        return self.files[at] if at < len(self.files) else None
+        return next((file for file in tuple(self.files) if file.start >= offset), None)
 
     def roll(self, start: int) -> MappedFile:
         """Add the file that begins at ``start``: the one made ahead, or one made now.

@@ -30,26 +30,28 @@ class QueueRecovery:
 
     def prepare(self, begin: int, record_fits: RecordFits) -> None:
         """Give every queue its end as of log offset ``begin``, from which the walk will go on."""
+        manifest = self._manifest
         for queue in self._queues:
-            bounds = self._manifest.queues.get((queue.topic, queue.queue_id)) if self._manifest is not None else None
-            if bounds is not None and self._agrees(queue, bounds[1], begin):
+            bounds = manifest.queues.get((queue.topic, queue.queue_id)) if manifest is not None else None
+            if bounds is not None and self._agrees(queue, bounds, begin):
                 queue.min_offset = bounds[0]
                 queue.end_at(bounds[1])
                 continue
             queue.recover_end(begin)
             self._drop_stale_units(queue, record_fits)
-            if queue.has_missing_file:
+            if bounds is not None or queue.has_missing_file:
                 queue.rebuilding = True
-        if self._manifest is not None:
-            for (topic, queue_id), (_, end) in self._manifest.queues.items():
+        if manifest is not None:
+            for (topic, queue_id), (_, end) in manifest.queues.items():
                 queue = self._queues.ensure(topic, queue_id)
-                if queue.max_offset < end:
+                if queue.max_offset < end or manifest.rebuilding:
                     queue.rebuilding = True
                     queue.max_offset = end
 
-    def _agrees(self, queue: ConsumeQueue, end: int, begin: int) -> bool:
-        """Whether the queue's last unit below ``end`` is there, as the manifest says."""
-        if queue.has_missing_file:
+    def _agrees(self, queue: ConsumeQueue, bounds: tuple[int, int], begin: int) -> bool:
+        """Whether the queue's files are all there, up to the last unit that the manifest knows of."""
+        first, end = bounds
+        if queue.has_missing_file or (first < end and first < queue.first_offset_on_disk):
             return False
         if end <= queue.first_offset_on_disk:
             return end == 0 or end == queue.first_offset_on_disk

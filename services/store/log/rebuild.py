@@ -10,11 +10,13 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 
 from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.index import Index
+from tandemmq.store.log.manifest import write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.scan import LogScan, Step
 
@@ -41,11 +43,13 @@ class Rebuild:
         parts = self._parts
         begin = parts.files.files[0].start if parts.files.files else 0
         log.info("Checking consume queues against %d MiB of the log", (self._tail - begin) >> 20)
+        await self._distrust_manifest()
         async for step, runs in self._walk(begin, self._tail):
             self._put(runs)
             parts.observer.recovering("queues", step.position - begin, self._tail - begin)
         for queue in parts.queues:
             queue.rebuilding = False
+            queue.mark_dirty()  # what an earlier, killed process has restored may not be on disk
             queue.min_offset = queue.first_offset_on_disk
             # Not `begin`: old files may have gone while the log was walked.
             queue.correct_min_offset(parts.files.files[0].start if parts.files.files else 0)
@@ -53,6 +57,13 @@ class Rebuild:
         parts.offsets.settle()
         parts.observer.recovering("queues", 1, 1)
         log.info("Consume queues are complete; %d units restored", self.units_restored)
+
+    async def _distrust_manifest(self) -> None:
+        """Write down that queues may have holes: a crash may leave the end of a queue restored and its middle not."""
+        manifest = self._parts.manifest
+        if manifest is not None and not manifest.rebuilding:
+            distrusted = replace(manifest, rebuilding=True)
+            await asyncio.to_thread(write_manifest, self._parts.config.store_path_root_dir, distrusted, self._parts.disk)
 
     async def _walk(self, begin: int, end: int) -> AsyncIterator[tuple[Step, list[UnitRun]]]:
         parts = self._parts

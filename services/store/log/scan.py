@@ -104,6 +104,8 @@ class LogScan:
             following = self._files.first_from(position)
             if following is None:
                 return Step(position, finished=True)
+            if following is self._files.first_from(0):  # expired, not missing
+                return Step(following.start)
             return Step(
                 following.start,
                 damage=DamagedRange(position, following.start, "missing", "a commit log file is missing"),

@@ -1,0 +1,84 @@
+"""Sends of 1 KiB messages: into the page cache, and to the disk."""
+
+from collections.abc import Callable
+from functools import partial
+
+from bench.context import Context
+from bench.generators import Shape
+from bench.model import Case, Contestant, Sample
+from bench.payloads import BATCH
+from bench.peers.grpcio_limit import GrpcioLimit
+from bench.peers.nats import Nats
+from bench.peers.redis import Redis
+from bench.peers.rocketmq import RocketMQ
+from bench.store import Store
+
+Peer = Store | RocketMQ | Nats | Redis | GrpcioLimit
+_ANSWER = 64
+"""Bytes of the bare server's answer: a receipt has so many."""
+_IN_FLIGHT = 8
+"""Requests in flight where one client sends batches."""
+
+
+def sends(context: Context) -> None:
+    """Acknowledged from the page cache: ASYNC_FLUSH, JetStream's file store, appendfsync everysec."""
+    warm_up = 5.0 if context.quick else 12.0
+    makers: list[Callable[[], Peer]] = [
+        lambda: Store(context.fresh("store-async"), flushDiskType="ASYNC_FLUSH"),
+        lambda: RocketMQ(context.fresh("rocketmq-async"), "ASYNC_FLUSH", warm_up),
+        lambda: Nats(context.fresh("nats")),
+        lambda: Redis(context.fresh("redis-everysec"), "everysec"),
+        lambda: GrpcioLimit(context.fresh("grpcio"), _ANSWER),
+    ]
+    with context.running(makers) as peers:
+        cases = [_single("send", "page cache", context.shape(clients), peers) for clients in (1, 16, 64)]
+        context.run(cases + _bulk("send", "page cache", context, peers))
+
+
+def durable(context: Context) -> None:
+    """Acknowledged from the disk: SYNC_FLUSH, appendfsync always."""
+    warm_up = 5.0 if context.quick else 12.0
+    makers: list[Callable[[], Peer]] = [
+        lambda: Store(context.fresh("store-sync"), flushDiskType="SYNC_FLUSH"),
+        lambda: RocketMQ(context.fresh("rocketmq-sync"), "SYNC_FLUSH", warm_up),
+        lambda: Redis(context.fresh("redis-always"), "always"),
+    ]
+    with context.running(makers) as peers:
+        cases = [_single("durable", "on disk", context.shape(clients), peers) for clients in (1, 16, 64, 256)]
+        context.run(cases + _bulk("durable", "on disk", context, peers))
+
+
+def _single(group: str, where: str, shape: Shape, peers: list[Peer]) -> Case:
+    clients = "1 client" if shape.connections == 1 else f"{shape.connections} clients"
+    return Case(
+        f"{group}.{shape.connections}",
+        f"Single sends, {clients}, {where}",
+        "p50_us" if shape.connections == 1 else "rate",
+        [Contestant(peer.name, partial(peer.send, shape)) for peer in peers],
+    )
+
+
+def _bulk(group: str, where: str, context: Context, peers: list[Peer]) -> list[Case]:
+    """Batches from one client; everybody in the form that suits him, 512 messages in flight."""
+    shape = context.shape(1, _IN_FLIGHT, BATCH)
+    contestants: list[Contestant] = []
+    for peer in peers:
+        if isinstance(peer, Store):
+            contestants += _ways(peer, shape)
+        elif isinstance(peer, Nats):
+            single = context.shape(1, _IN_FLIGHT * BATCH)
+            contestants.append(Contestant(f"{peer.name}, pipelined", partial(peer.send, single)))
+        elif not isinstance(peer, GrpcioLimit):
+            contestants.append(Contestant(peer.name, partial(peer.send, shape)))
+    return [
+        Case(f"{group}.batch", f"Batches of {BATCH}, 1 client, {_IN_FLIGHT} in flight, {where}", "rate", contestants)
+    ]
+
+
+def _ways(store: Store, shape: Shape) -> list[Contestant]:
+    ways: dict[str, Callable[[Shape], Sample]] = {
+        "encoded": store.send_encoded,
+        "stream": store.send_stream,
+        "decoded": store.send_decoded,
+    }
+    return [Contestant(f"{store.name}, {way}", partial(send, shape)) for way, send in ways.items()]

@@ -1,0 +1,352 @@
+/*
+ * gRPC load generator on libnghttp2: one thread, any number of connections, no protobuf.
+ *
+ * The harness writes the encoded request into a file; it is repeated as it is. Three shapes of a call:
+ *   unary     each of `streams` slots of a connection makes one call after the other
+ *   bidi      each slot holds one stream open and keeps `window` requests in flight on it, one answer each
+ *   download  each slot sends one request, leaves its side open and counts what comes until `take` bytes have come;
+ *             then it cancels the stream and opens the next
+ *
+ *   grpc_load --target 127.0.0.1:10911 --path /pkg.Service/Method --data FILE [--mode unary|bidi|download]
+ *             [--connections 1] [--streams 1] [--window 1] [--items 1] [--take 268435456] [--warm 0.5] [--seconds 2]
+ */
+#define _GNU_SOURCE
+#include "meter.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RING = 8192, OUT_SIZE = 1 << 20, OUT_HIGH = 256 << 10, IN_SIZE = 1 << 20, PREFIX = 5 };
+enum mode { UNARY, BIDI, DOWNLOAD };
+
+struct connection;
+
+/* One slot: the call it is making now. */
+struct call {
+    struct connection *connection;
+    int32_t id;
+    size_t offset;               /* how far the present request has been written */
+    uint64_t sent, answered;     /* messages on this stream */
+    uint64_t *sent_at;           /* ring of send times, by message number */
+    bool paused;                 /* nghttp2 waits for nghttp2_session_resume_data */
+    uint8_t prefix[PREFIX];      /* gRPC's message prefix as far as it has come */
+    unsigned prefix_length;
+    uint32_t left;               /* bytes of the present answer still to come */
+    uint64_t taken;              /* bytes received on this stream */
+    int status;                  /* grpc-status, -1 until it comes */
+};
+
+struct connection {
+    int fd;
+    bool waits_for_write;
+    nghttp2_session *session;
+    struct call *calls;
+    uint8_t *out;
+    size_t out_from, out_to;
+};
+
+static struct meter meter;
+static enum mode mode = UNARY;
+static uint8_t *request;             /* prefix and message */
+static size_t request_length;
+static unsigned window = 1;
+static uint64_t take = 256u << 20;
+static const char *path, *authority = "localhost";
+
+static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
+                          nghttp2_data_source *source, void *user)
+{
+    (void)session, (void)id, (void)user;
+    struct call *c = source->ptr;
+    size_t n = 0;
+    while (n < room) {
+        if (c->offset == 0) {
+            bool full = mode == DOWNLOAD ? c->sent == 1 : c->sent - c->answered >= window;
+            if (mode == BIDI && meter.closing) {
+                *flags |= NGHTTP2_DATA_FLAG_EOF;
+                break;
+            }
+            if (full && n == 0) {
+                c->paused = true;
+                return NGHTTP2_ERR_DEFERRED;
+            }
+            if (full)
+                break;
+            c->sent_at[c->sent % RING] = now_ns();
+        }
+        size_t part = request_length - c->offset < room - n ? request_length - c->offset : room - n;
+        memcpy(to + n, request + c->offset, part);
+        n += part;
+        c->offset += part;
+        if (c->offset < request_length)
+            continue;
+        c->offset = 0;
+        c->sent++;
+        if (mode == UNARY) {
+            *flags |= NGHTTP2_DATA_FLAG_EOF;
+            break;
+        }
+    }
+    return (ssize_t)n;
+}
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
+                        NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+}
+
+static void start_call(struct call *c)
+{
+    const nghttp2_nv headers[] = {
+        header(":method", "POST"), header(":scheme", "http"), header(":path", path), header(":authority", authority),
+        header("content-type", "application/grpc"), header("te", "trailers"), header("user-agent", "tandem-bench"),
+    };
+    const nghttp2_data_provider provider = {.source.ptr = c, .read_callback = next_bytes};
+    c->offset = c->sent = c->answered = c->taken = 0;
+    c->prefix_length = c->left = 0;
+    c->paused = false;
+    c->status = -1;
+    c->id = nghttp2_submit_request(c->connection->session, NULL, headers, sizeof headers / sizeof *headers, &provider, c);
+    if (c->id < 0)
+        die(nghttp2_strerror(c->id));
+}
+
+static void message_received(nghttp2_session *session, struct call *c)
+{
+    if (mode == BIDI) {
+        meter_ok(&meter, c->sent_at[c->answered % RING]);
+        if (c->paused) {
+            c->paused = false;
+            nghttp2_session_resume_data(session, c->id);
+        }
+    }
+    c->answered++;
+    if (meter.measuring)
+        meter.rx_messages++;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t length, void *user)
+{
+    (void)flags, (void)user;
+    struct call *c = nghttp2_session_get_stream_user_data(session, id);
+    if (!c)
+        return 0;
+    if (meter.measuring)
+        meter.rx_bytes += length;
+    c->taken += length;
+    while (length) {
+        if (c->left) {
+            size_t part = c->left < length ? c->left : length;
+            c->left -= (uint32_t)part;
+            data += part;
+            length -= part;
+            if (!c->left)
+                message_received(session, c);
+            continue;
+        }
+        c->prefix[c->prefix_length++] = *data++;
+        length--;
+        if (c->prefix_length < PREFIX)
+            continue;
+        c->prefix_length = 0;
+        c->left = (uint32_t)c->prefix[1] << 24 | (uint32_t)c->prefix[2] << 16 | (uint32_t)c->prefix[3] << 8 | c->prefix[4];
+        if (!c->left)
+            message_received(session, c);
+    }
+    if (mode == DOWNLOAD && c->taken >= take)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_length,
+                     const uint8_t *value, size_t value_length, uint8_t flags, void *user)
+{
+    (void)flags, (void)user;
+    struct call *c = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (c && name_length == 11 && !memcmp(name, "grpc-status", 11))
+        c->status = atoi((const char *)value);
+    else if (c && name_length == 12 && !memcmp(name, "grpc-message", 12) && value_length && !meter.closing)
+        meter_error(&meter, (const char *)value, value_length);
+    return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
+{
+    (void)user;
+    struct call *c = nghttp2_session_get_stream_user_data(session, id);
+    if (!c || meter.closing)
+        return 0;
+    if (mode == UNARY && c->status == 0 && c->answered == 1) {
+        meter_ok(&meter, c->sent_at[0]);
+    } else if (mode != DOWNLOAD || error != NGHTTP2_CANCEL) {
+        char why[80];
+        int n = snprintf(why, sizeof why, "call ended: grpc-status %d, HTTP/2 error %u", c->status, error);
+        meter_error(&meter, why, (size_t)n);
+        if (meter.errors > 1000)
+            die("too many errors");
+    }
+    start_call(c);
+    return 0;
+}
+
+static void want_write(struct connection *c, int poll, bool wanted)
+{
+    if (c->waits_for_write == wanted)
+        return;
+    struct epoll_event e = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0u), .data.ptr = c};
+    epoll_ctl(poll, EPOLL_CTL_MOD, c->fd, &e);
+    c->waits_for_write = wanted;
+}
+
+/* Writes what nghttp2 has ready, in large pieces. Returns false when the connection is gone. */
+static bool flush(struct connection *c, int poll)
+{
+    for (;;) {
+        while (c->out_to - c->out_from < OUT_HIGH) {
+            const uint8_t *data;
+            ssize_t n = nghttp2_session_mem_send(c->session, &data);
+            if (n <= 0)
+                break;
+            if (c->out_to + (size_t)n > OUT_SIZE) {
+                memmove(c->out, c->out + c->out_from, c->out_to - c->out_from);
+                c->out_to -= c->out_from;
+                c->out_from = 0;
+            }
+            memcpy(c->out + c->out_to, data, (size_t)n);
+            c->out_to += (size_t)n;
+        }
+        if (c->out_from == c->out_to) {
+            c->out_from = c->out_to = 0;
+            want_write(c, poll, false);
+            return true;
+        }
+        ssize_t n = send(c->fd, c->out + c->out_from, c->out_to - c->out_from, MSG_NOSIGNAL);
+        if (n < 0) {
+            want_write(c, poll, true);
+            return errno == EAGAIN;
+        }
+        c->out_from += (size_t)n;
+    }
+}
+
+static bool receive(struct connection *c)
+{
+    static uint8_t data[IN_SIZE];
+    ssize_t n = recv(c->fd, data, sizeof data, 0);
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN;
+    ssize_t taken = nghttp2_session_mem_recv(c->session, data, (size_t)n);
+    if (taken < 0)
+        die(nghttp2_strerror((int)taken));
+    return true;
+}
+
+static void open_connection(struct connection *c, unsigned streams, int poll, const char *target,
+                            nghttp2_session_callbacks *callbacks, nghttp2_option *option)
+{
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 16 << 20},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 1 << 20},
+    };
+    c->fd = dial(target);
+    c->out = malloc(OUT_SIZE + OUT_HIGH);
+    c->calls = calloc(streams, sizeof *c->calls);
+    if (!c->out || !c->calls)
+        die("no memory");
+    nghttp2_session_client_new2(&c->session, callbacks, c, option);
+    nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);
+    nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, 64 << 20);
+    for (unsigned i = 0; i < streams; i++) {
+        c->calls[i].connection = c;
+        c->calls[i].sent_at = calloc(RING, sizeof(uint64_t));
+        start_call(&c->calls[i]);
+    }
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(poll, EPOLL_CTL_ADD, c->fd, &e);
+    flush(c, poll);
+}
+
+static void load_request(const char *file)
+{
+    size_t length;
+    uint8_t *data = read_file(file, &length);
+    request_length = length + PREFIX;
+    request = malloc(request_length);
+    if (!request)
+        die("no memory");
+    request[0] = 0;
+    for (int i = 0; i < 4; i++)
+        request[1 + i] = (uint8_t)(length >> (24 - 8 * i));
+    memcpy(request + PREFIX, data, length);
+    free(data);
+}
+
+static const struct option OPTIONS[] = {
+    {"target", 1, 0, 't'}, {"path", 1, 0, 'p'}, {"data", 1, 0, 'd'}, {"mode", 1, 0, 'm'}, {"connections", 1, 0, 'c'},
+    {"streams", 1, 0, 's'}, {"window", 1, 0, 'w'}, {"items", 1, 0, 'i'}, {"take", 1, 0, 'k'}, {"warm", 1, 0, 'W'},
+    {"seconds", 1, 0, 'D'}, {0, 0, 0, 0},
+};
+
+int main(int argc, char **argv)
+{
+    const char *target = "", *data = "";
+    unsigned connections = 1, streams = 1, items = 1;
+    double warm = 0.5, seconds = 2;
+    for (int o; (o = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1;) {
+        switch (o) {
+        case 't': target = optarg; break;
+        case 'p': path = optarg; break;
+        case 'd': data = optarg; break;
+        case 'm': mode = !strcmp(optarg, "bidi") ? BIDI : !strcmp(optarg, "download") ? DOWNLOAD : UNARY; break;
+        case 'c': connections = (unsigned)atoi(optarg); break;
+        case 's': streams = (unsigned)atoi(optarg); break;
+        case 'w': window = (unsigned)atoi(optarg); break;
+        case 'i': items = (unsigned)atoi(optarg); break;
+        case 'k': take = strtoull(optarg, NULL, 10); break;
+        case 'W': warm = atof(optarg); break;
+        case 'D': seconds = atof(optarg); break;
+        default: return 2;
+        }
+    }
+    if (!path || window > RING / 2)
+        die("--path is missing or the window is too large");
+    load_request(data);
+
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
+    nghttp2_session_callbacks_new(&callbacks);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_option_new(&option);
+    nghttp2_option_set_peer_max_concurrent_streams(option, 1000);
+
+    int poll = epoll_create1(0);
+    struct connection *all = calloc(connections, sizeof *all);
+    meter_init(&meter, warm, seconds);
+    for (unsigned i = 0; i < connections; i++)
+        open_connection(&all[i], streams, poll, target, callbacks, option);
+
+    struct epoll_event events[64];
+    bool lost = false;
+    while (meter_tick(&meter) && !lost) {
+        int n = epoll_wait(poll, events, 64, 20);
+        for (int i = 0; i < n; i++) {
+            struct connection *c = events[i].data.ptr;
+            lost |= events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !receive(c);
+            lost |= !flush(c, poll);
+        }
+        if (lost && !meter.closing)
+            die("the server closed the connection");
+    }
+    return meter_report(&meter, items);
+}

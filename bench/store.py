@@ -1,0 +1,142 @@
+"""Our store as a contestant: a `tandemmq.store` process, and the requests that are sent to it."""
+
+import sys
+import time
+from pathlib import Path
+
+import grpc
+
+from bench import payloads
+from bench.generators import Shape, grpc_load, run
+from bench.model import Sample, Unavailable
+from bench.process import Server, free_port
+from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
+
+NAME = "TandemMQ"
+_SERVICE = "/tandemmq.store.v1.Store"
+_STEP = 0.003
+_PULL_BYTES = 1 << 20
+
+
+class Store:
+    """A store process over a directory of its own; `settings` are lines of its broker.conf."""
+
+    name = NAME
+
+    def __init__(self, directory: Path, *, profile: str = "server", **settings: str | int) -> None:
+        port = free_port()
+        self.root = directory / "store"
+        lines = {
+            "storePathRootDir": str(self.root), "grpcPort": port, "metricsPort": 0, "grpcHost": "127.0.0.1",
+            "logLevel": "WARNING", **settings,
+        }  # fmt: skip
+        directory.mkdir(parents=True, exist_ok=True)
+        conf = directory / "broker.conf"
+        conf.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        command = [sys.executable, "-m", "tandemmq.store", "--config", str(conf), "--profile", profile]
+        self.server = Server(f"tandem-{directory.name}", command, directory, port)
+        self._data = directory.parent / f"{directory.name}-load"
+
+    def start(self, timeout: float = 60) -> float:
+        """Start and wait for the first answer to a call; the seconds it took. Raises Unavailable."""
+        begun = time.perf_counter()
+        self.server.start(timeout)
+        with grpc.insecure_channel(self.server.target) as channel:
+            stub = store_pb2_grpc.StoreStub(channel)
+            while True:
+                try:
+                    stub.ListQueues(store_pb2.ListQueuesRequest(), timeout=timeout)
+                    return time.perf_counter() - begun
+                except grpc.RpcError as error:
+                    if time.perf_counter() - begun > timeout:
+                        raise Unavailable(f"the store did not answer within {timeout:.0f} s: {error}") from None
+                    time.sleep(_STEP)
+
+    def send(self, shape: Shape, topic: str = payloads.TOPIC, queue_id: int | None = 0) -> Sample:
+        """Send, one message a call."""
+        request = store_pb2.SendRequest(message=message(topic, queue_id))
+        return self._unary(f"send-{topic}", "Send", request.SerializeToString(), shape)
+
+    def send_decoded(self, shape: Shape) -> Sample:
+        """SendBatch of protobuf messages."""
+        request = store_pb2.SendBatchRequest(messages=[message() for _ in range(shape.items)])
+        return self._unary("decoded", "SendBatch", request.SerializeToString(), shape)
+
+    def send_encoded(self, shape: Shape) -> Sample:
+        """SendBatch of one EncodedBatch."""
+        return self._unary("encoded", "SendBatch", encoded_request(shape.items), shape)
+
+    def send_stream(self, shape: Shape) -> Sample:
+        """SendStream of EncodedBatches, `in_flight` unanswered on each connection's stream."""
+        data = payloads.write(self._data, "encoded", encoded_request(shape.items))
+        command = [*self._command("SendStream", data), "--mode", "bidi", "--window", str(shape.in_flight)]
+        return run(command, shape, self.server.cpu)
+
+    def fill(self, messages: int) -> int:
+        """Put at least so many messages of 1 KiB into queue 0 of the topic; how many the queue then holds."""
+        with grpc.insecure_channel(self.server.target) as channel:
+            stub = store_pb2_grpc.StoreStub(channel)
+            request = store_pb2.SendBatchRequest.FromString(encoded_request(1024))
+            for _ in range(-(-messages // 1024)):
+                stub.SendBatch(request)
+            while True:
+                offsets = stub.GetOffsets(store_pb2.GetOffsetsRequest(topic=payloads.TOPIC, queue_id=0))
+                if offsets.queues and offsets.queues[0].max_offset >= messages:
+                    return offsets.queues[0].max_offset
+                time.sleep(0.05)
+
+    def pull(self, shape: Shape) -> Sample:
+        """Pull of raw records, 1 MiB an answer, always the same ones."""
+        return self._unary("pull", "Pull", pull_request().SerializeToString(), shape)
+
+    def pull_stream(self, shape: Shape) -> Sample:
+        """PullStream of raw records, 1 MiB an answer, with unlimited credit."""
+        request = store_pb2.PullStreamRequest(subscribe=pull_request())
+        data = payloads.write(self._data, "pull-stream", request.SerializeToString())
+        command = [
+            *self._command("PullStream", data),
+            "--mode",
+            "download",
+            "--take",
+            str(payloads.TAKE),
+            "--streams",
+            str(shape.in_flight),
+        ]
+        return run(command, shape, self.server.cpu)
+
+    def _unary(self, name: str, method: str, request: bytes, shape: Shape) -> Sample:
+        data = payloads.write(self._data, f"{name}-{shape.items}", request)
+        command = [*self._command(method, data), "--streams", str(shape.in_flight)]
+        return run(command, shape, self.server.cpu)
+
+    def _command(self, method: str, data: Path) -> list[str]:
+        return [str(grpc_load()), "--target", self.server.target, "--path", f"{_SERVICE}/{method}", "--data", str(data)]
+
+
+def message(topic: str = payloads.TOPIC, queue_id: int | None = 0) -> message_pb2.Message:
+    """The message that everybody sends."""
+    made = message_pb2.Message(
+        topic=topic,
+        body=payloads.body(),
+        tag=payloads.TAG,
+        keys=[payloads.KEY],
+        properties={"UNIQ_KEY": payloads.UNIQUE_KEY},
+    )
+    if queue_id is not None:
+        made.queue_id = queue_id
+    return made
+
+
+def encoded_request(count: int) -> bytes:
+    """A SendBatchRequest with one EncodedBatch."""
+    batch = message_pb2.EncodedBatch(
+        topic=payloads.TOPIC, queue_id=0, messages=payloads.encoded_batch(count), count=count
+    )
+    return store_pb2.SendBatchRequest(batches=[batch]).SerializeToString()
+
+
+def pull_request() -> store_pb2.PullRequest:
+    """Raw records from the beginning of queue 0, 1 MiB of them."""
+    return store_pb2.PullRequest(
+        topic=payloads.TOPIC, queue_id=0, offset=0, max_messages=32_768, max_bytes=_PULL_BYTES, form=message_pb2.RAW
+    )

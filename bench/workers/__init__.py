@@ -1,0 +1,1 @@
+"""What `bench.worker` does inside its own process."""

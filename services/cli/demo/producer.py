@@ -1,0 +1,82 @@
+"""Sending, in the three ways there are; every receipt goes into the ledger."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tandemmq.cli.demo.ledger import Entry, Ledger, Place
+
+if TYPE_CHECKING:
+    from tandemmq.client import Outgoing, StoreClient
+    from tandemmq.store.v1.store_pb2 import SendBatchRequest, SendReceipt
+
+BATCH = 50
+"""Messages of a request."""
+
+
+class Producer:
+    """Sends entries of a ledger to a store."""
+
+    def __init__(self, client: "StoreClient", ledger: Ledger) -> None:
+        self._client, self._ledger = client, ledger
+        self.handed_over = 0
+        """Messages given to the last stream, with or without a receipt."""
+
+    def one_by_one(self, entries: Sequence[Entry]) -> None:
+        """A call a message."""
+        for entry in entries:
+            message = _message(entry)
+            self._take(
+                self._client.send(
+                    message.topic, message.body, tag=message.tag, keys=message.keys, properties=dict(message.properties)
+                )
+            )
+
+    def in_batches(self, entries: Sequence[Entry]) -> None:
+        """A call for many messages, of both topics as they come."""
+        for at in range(0, len(entries), BATCH):
+            for receipt in self._client.send_batch([_message(entry) for entry in entries[at : at + BATCH]]):
+                self._take(receipt)
+
+    def in_a_stream(self, entries: Sequence[Entry], on_receipts: Callable[[int], None] = lambda count: None) -> None:
+        """One call, many batches in flight; `on_receipts` hears how many receipts came so far. Raises grpc.RpcError."""
+        self.handed_over = count = 0
+        for answer in self._client.stub.SendStream(self._requests(entries)):
+            for receipt in answer.receipts.receipts:
+                self._take(receipt)
+                count += 1
+            on_receipts(count)
+
+    def already_stored(self, entries: Sequence[Entry]) -> int:
+        """Ask the store for messages without a receipt, by unique key; those it has count as acknowledged."""
+        from tandemmq.store.format.message_id import encode_offset_id
+
+        found = 0
+        for entry in entries:
+            for record in self._client.query(entry.item.topic, unique_key=entry.unique_key, max_messages=1):
+                name = encode_offset_id(record.store_host, record.physical_offset)
+                place = Place(record.queue_id, record.queue_offset, record.physical_offset, name)
+                self._ledger.acknowledge(entry.unique_key, place)
+                found += 1
+        return found
+
+    def _requests(self, entries: Sequence[Entry]) -> Iterator["SendBatchRequest"]:
+        from tandemmq.store.v1.store_pb2 import SendBatchRequest
+
+        for at in range(0, len(entries), BATCH):
+            piece = entries[at : at + BATCH]
+            self.handed_over += len(piece)
+            yield SendBatchRequest(messages=[_message(entry).to_proto() for entry in piece])
+
+    def _take(self, receipt: "SendReceipt") -> None:
+        from tandemmq.store.v1.store_pb2 import PUT_OK
+
+        if receipt.status == PUT_OK:
+            place = Place(receipt.queue_id, receipt.queue_offset, receipt.physical_offset, receipt.message_id)
+            self._ledger.acknowledge(receipt.unique_key, place)
+
+
+def _message(entry: Entry) -> "Outgoing":
+    from tandemmq.client import Outgoing
+
+    item = entry.item
+    return Outgoing(item.topic, item.body, item.tag, (item.key,), {"UNIQ_KEY": entry.unique_key})

@@ -1,0 +1,107 @@
+"""The proof: what the store gives back, compared with what it acknowledged. Every finding is a sentence."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tandemmq.cli.demo.ledger import Entry, Ledger, Place
+
+if TYPE_CHECKING:
+    from tandemmq.client import Record, StoreClient
+
+_SHOWN = 5
+"""Findings told of each kind; the rest are counted."""
+
+
+class Proof:
+    """Compares records with a ledger; `losses` says what is wrong."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.losses: list[str] = []
+
+    def of_everything(self, records: Iterable["Record"]) -> int:
+        """Each acknowledged message lies where its receipt says, once, byte for byte; gives how many do.
+
+        `records` are all that a reader without a filter was given.
+        """
+        by_place = {(record.topic, record.queue_id, record.queue_offset): record for record in records}
+        good, wrong = 0, []
+        for entry in self._ledger.acknowledged:
+            place = self._ledger.places[entry.unique_key]
+            record = by_place.get((entry.item.topic, place.queue_id, place.queue_offset))
+            problem = _difference(entry, place, record)
+            if problem:
+                wrong.append(f"{entry.item.key}: {problem}")
+            else:
+                good += 1
+        self._tell(wrong)
+        self._tell(_holes(by_place))
+        return good
+
+    def of_filter(self, records: Sequence["Record"], topic: str, tags: Iterable[str]) -> int:
+        """A reader with a filter got the messages of its tags, all and no others; gives how many."""
+        wanted = set(tags)
+        expected = {e.unique_key for e in self._ledger.acknowledged if e.item.topic == topic and e.item.tag in wanted}
+        got = Counter(record.unique_key or "" for record in records)
+        self._tell([f"message {key} was not given to the reader with a filter" for key in expected - got.keys()])
+        self._tell(
+            [f"message {record.unique_key} has tag {record.tags}" for record in records if record.tags not in wanted]
+        )
+        return len(expected & got.keys())
+
+    def of_lookups(self, client: "StoreClient", entries: Sequence[Entry]) -> int:
+        """Messages are found by key and by id, with the same bytes; gives how many."""
+        good, wrong = 0, []
+        for entry in entries:
+            place = self._ledger.places[entry.unique_key]
+            by_key = client.query(entry.item.topic, key=entry.item.key, max_messages=64)
+            if not any(record.unique_key == entry.unique_key and record.body == entry.item.body for record in by_key):
+                wrong.append(f"{entry.item.key}: not found by its key")
+                continue
+            problem = _difference(entry, place, client.view(place.message_id))
+            if problem:
+                wrong.append(f"{entry.item.key}, by id: {problem}")
+                continue
+            good += 1
+        self._tell(wrong)
+        return good
+
+    def _tell(self, problems: Sequence[str]) -> None:
+        self.losses += problems[:_SHOWN]
+        if len(problems) > _SHOWN:
+            self.losses.append(f"and {len(problems) - _SHOWN:,} more like these")
+
+
+def stored_twice(records: Iterable["Record"]) -> int:
+    """Messages that lie there more than once: resent after a receipt was lost."""
+    return sum(count - 1 for count in Counter(record.unique_key for record in records).values())
+
+
+def _difference(entry: Entry, place: Place, record: "Record | None") -> str:
+    """What is wrong with a record; empty if nothing is."""
+    if record is None:
+        return f"acknowledged at queue {place.queue_id} offset {place.queue_offset}, and not there"
+    if record.unique_key != entry.unique_key:
+        return f"another message lies at queue {place.queue_id} offset {place.queue_offset}"
+    if record.body != entry.item.body:
+        return f"its {len(entry.item.body):,} bytes came back different"
+    if (
+        record.physical_offset != place.physical_offset
+        or record.tags != entry.item.tag
+        or record.keys != [entry.item.key]
+    ):
+        return "its log offset, tag or key came back different"
+    return ""
+
+
+def _holes(by_place: "dict[tuple[str, int, int], Record]") -> list[str]:
+    """Queue offsets that were skipped: within a queue they count up one by one."""
+    queues: dict[tuple[str, int], list[int]] = {}
+    for topic, queue_id, offset in by_place:
+        queues.setdefault((topic, queue_id), []).append(offset)
+    return [
+        f"queue {queue_id} of {topic} has holes in its offsets"
+        for (topic, queue_id), offsets in queues.items()
+        if max(offsets) - min(offsets) + 1 != len(offsets)
+    ]

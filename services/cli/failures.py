@@ -1,0 +1,72 @@
+"""What can go wrong, told in one line: the gRPC status, the RocketMQ status, what happened, what to do.
+
+::
+
+    tandem: UNAVAILABLE: no store answers at 127.0.0.1:8081; start one with `tandem store`, or name it with --address
+    tandem: NOT_FOUND (NO_MATCHED_LOGIC_QUEUE): There is no topic orders. (Send to it first.)
+
+Exit codes: 1 something failed or was not found, 2 the command line is wrong, 130 interrupted.
+"""
+
+import json
+import sys
+from typing import NamedTuple
+
+from tandemmq.common.errors import TandemError
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+
+
+class CommandFailed(TandemError):
+    """A command cannot do what was asked; the message is for people."""
+
+    grpc_code = "UNKNOWN"
+
+
+class NotFound(CommandFailed):
+    """What was asked for is not there."""
+
+    grpc_code = "NOT_FOUND"
+
+
+class CallFailed(TandemError):
+    """A call to the store failed; `failure` has the statuses it came with."""
+
+    def __init__(self, failure: "Failure") -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Failure(NamedTuple):
+    """A failure, ready to be printed. `status` and `rocketmq_status` are empty where there are none."""
+
+    message: str
+    status: str = ""
+    rocketmq_status: str = ""
+
+    def line(self) -> str:
+        """For people."""
+        statuses = f"{self.status} ({self.rocketmq_status})" if self.status and self.rocketmq_status else self.status
+        message = " ".join(self.message.split())
+        return f"tandem: {statuses}: {message}" if statuses else f"tandem: {message}"
+
+    def document(self) -> str:
+        """For programs: one JSON line."""
+        error = {"status": self.status, "rocketmq_status": self.rocketmq_status, "message": self.message}
+        return json.dumps({"error": {name: value for name, value in error.items() if value}}, ensure_ascii=False)
+
+
+def report(failure: Failure, *, as_json: bool) -> None:
+    """Write a failure to stderr."""
+    print(failure.document() if as_json else failure.line(), file=sys.stderr)
+
+
+def from_tandem(error: TandemError) -> Failure:
+    """The failure that one of our own errors is."""
+    if isinstance(error, CallFailed):
+        return error.failure
+    if isinstance(error, CommandFailed):
+        return Failure(error.explain(), error.grpc_code.replace("UNKNOWN", ""))
+    return Failure(error.explain(), error.grpc_code, error.rocketmq_status.replace("UNKNOWN_ERROR", ""))

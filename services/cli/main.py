@@ -1,0 +1,79 @@
+"""The `tandem` command: its commands, and the one place where an error becomes a line and an exit code."""
+
+import sys
+import tempfile
+import traceback
+from typing import Annotated
+
+import typer
+
+from tandemmq.cli.demo.command import demo
+from tandemmq.cli.failures import FAILED, Failure, from_tandem, report
+from tandemmq.cli.find import query, view
+from tandemmq.cli.inspect import inspect
+from tandemmq.cli.offsets import offsets
+from tandemmq.cli.pull import pull
+from tandemmq.cli.send import send
+from tandemmq.cli.settings import settings
+from tandemmq.cli.store import store
+from tandemmq.common.errors import TandemError
+
+app = typer.Typer(
+    name="tandem",
+    help="TandemMQ: a durable message broker whose files are RocketMQ's.",
+    epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line. Errors are one line on stderr; with "
+    "--json that line is JSON. Start with: tandem demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+COMMANDS = (store, send, pull, query, view, offsets, inspect, settings, demo)
+"""In the order of the help."""
+
+for _command in COMMANDS:
+    app.command()(_command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"tandem {version('tandemmq')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """TandemMQ: a durable message broker whose files are RocketMQ's."""
+
+
+def main() -> None:
+    """Run the command line of this process; never shows a traceback."""
+    as_json = "--json" in sys.argv
+    try:
+        app(prog_name="tandem")
+    except TandemError as error:
+        report(from_tandem(error), as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - the last stop: nobody above could tell the user
+        report(_unexpected(error), as_json=as_json)
+    sys.exit(FAILED)
+
+
+def _unexpected(error: Exception) -> Failure:
+    """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return Failure(f"{error.filename}: {error.strerror}")
+    with tempfile.NamedTemporaryFile("w", prefix="tandem-error-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    return Failure(f"{type(error).__name__}: {error} (a fault of tandem itself; please report it with {file.name})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What commands print: text and tables for people, JSON for programs.
+
+On a terminal, tables are drawn by rich and fit its width. Anywhere else they are plain aligned columns without colours,
+never cut, so that grep and awk see everything.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+Cell = str | int
+Row = Sequence[Cell]
+
+
+class Output:
+    """Where a command's results go. Results to stdout, remarks about them to stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        """`as_json`: only JSON goes to stdout, and no remarks are made."""
+        self.as_json = as_json
+
+    def document(self, value: object) -> None:
+        """One JSON document, indented for a person who reads it."""
+        print(json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False))
+
+    def line(self, value: object) -> None:
+        """One JSON document in one line, out at once."""
+        print(json.dumps(value, ensure_ascii=False), flush=True)
+
+    def say(self, text: str = "") -> None:
+        """A line of the result, for people."""
+        if not self.as_json:
+            print(text, flush=True)
+
+    def remark(self, text: str) -> None:
+        """A line about the result, for people."""
+        if not self.as_json:
+            print(text, file=sys.stderr, flush=True)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
+        """A table for people; columns whose cells are all numbers are aligned right. Nothing without rows."""
+        if not rows:
+            return
+        if is_terminal():
+            _rich_table(columns, rows, title)
+        else:
+            _plain_table(columns, rows, title)
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], title: str = "") -> None:
+        """Names and values, one a line."""
+        if title:
+            self.say(title)
+        width = max(len(name) for name, _ in pairs)
+        for name, value in pairs:
+            self.say(f"  {name:<{width}}  {value}")
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """A progress bar on stderr for a person who waits; gives `update(done, total)`, amounts in bytes."""
+        if self.as_json or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+        columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a person's terminal."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def printable(text: str) -> str:
+    r"""Text that cannot steer a terminal: control characters, but for tab and newline, as `\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _shown(cell: Cell) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else printable(cell).replace("\n", " ")
+
+
+def _number_columns(columns: Sequence[str], rows: Sequence[Row]) -> list[bool]:
+    return [all(isinstance(row[at], int) for row in rows) for at in range(len(columns))]
+
+
+def _plain_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None:
+    cells = [[_shown(cell) for cell in row] for row in rows]
+    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(columns)]
+    right = _number_columns(columns, rows)
+    if title:
+        print(title)
+    for row in [list(columns), *cells]:
+        aligned = (f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, right, strict=True))
+        print("  ".join(aligned).rstrip())
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    for name, is_number in zip(columns, _number_columns(columns, rows), strict=True):
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_shown(cell)) for cell in row))
+    Console().print(table)
+
+
+def as_document(value: Any) -> Any:
+    """A value as JSON can hold it: paths as text, tuples as lists, dataclasses by field."""
+    import dataclasses
+
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {found.name: as_document(getattr(value, found.name)) for found in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): as_document(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_document(item) for item in value]
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

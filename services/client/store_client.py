@@ -1,0 +1,217 @@
+"""The client for ordinary, blocking programs. Safe to be used by several threads."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from tandemmq.client import results
+from tandemmq.client.encode import Outgoing, encode_batch
+from tandemmq.client.errors import RequestFailed, from_rpc
+from tandemmq.client.records import decode_records
+from tandemmq.client.results import Pulled, QueueOffsets
+from tandemmq.store.format.record import Record
+from tandemmq.store.v1 import store_pb2
+from tandemmq.store.v1.store_pb2_grpc import StoreStub
+
+CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+"""Messages may be as large as the store allows."""
+
+DEFAULT_TIMEOUT = 30.0
+
+
+class StoreClient:
+    """A connection to one store. Use it as a context manager, or call `close`.
+
+    Every call raises RequestFailed if the store refuses it, and StoreUnreachable if there is no answer in `timeout`
+    seconds (a long poll has its own time on top).
+    """
+
+    def __init__(self, address: str, *, timeout: float = DEFAULT_TIMEOUT, channel: grpc.Channel | None = None) -> None:
+        """`address`: `host:port`. `channel`: one of your own, with TLS for instance; it is closed with the client."""
+        self._channel = channel or grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._timeout = timeout
+        self.stub: StoreStub = StoreStub(self._channel)
+        """The generated stub, for what has no method here."""
+
+    def close(self) -> None:
+        """End the connection."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        body: bytes,
+        *,
+        tag: str = "",
+        keys: Sequence[str] = (),
+        properties: dict[str, str] | None = None,
+        queue_id: int | None = None,
+        no_wait: bool = False,
+    ) -> store_pb2.SendReceipt:
+        """Store one message; its receipt says where, and with which status (`PUT_OK`)."""
+        message = Outgoing(topic, body, tag, keys, properties or {}, queue_id)
+        with _translated():
+            return self.stub.Send(results.send_request(message, no_wait), timeout=self._timeout).receipt
+
+    def send_batch(self, messages: Iterable[Outgoing], *, no_wait: bool = False) -> list[store_pb2.SendReceipt]:
+        """Store messages of any topics with one wait for the disk; the receipts in their order."""
+        with _translated():
+            answer = self.stub.SendBatch(results.batch_request(messages, no_wait), timeout=self._timeout)
+        return list(answer.receipts)
+
+    def send_encoded(
+        self, messages: Iterable[Outgoing], *, queue_id: int | None = None, no_wait: bool = False
+    ) -> store_pb2.BatchReceipt:
+        """Store messages of one topic in one queue, the fast way: RocketMQ's client batch."""
+        request = store_pb2.SendBatchRequest(batches=[encode_batch(messages, queue_id=queue_id)], no_wait=no_wait)
+        with _translated():
+            return self.stub.SendBatch(request, timeout=self._timeout).batch_receipts[0]
+
+    def send_stream(
+        self, topic: str, batches: Iterable[Iterable[Outgoing]], *, queue_id: int | None = None, no_wait: bool = False
+    ) -> Iterator[store_pb2.BatchReceipt]:
+        """Store batches of one topic, many in flight; a receipt for each, in order.
+
+        Raises RequestFailed at the first batch that is refused; those behind it may have been stored.
+        """
+        requests = (
+            store_pb2.SendBatchRequest(batches=[encode_batch(batch, topic, queue_id)], no_wait=no_wait)
+            for batch in batches
+        )
+        with _translated():
+            for answer in self.stub.SendStream(requests):
+                if answer.HasField("refusal"):
+                    refusal = answer.refusal
+                    raise RequestFailed(refusal.message, refusal.code, refusal.rocketmq_status)
+                yield answer.receipts.batch_receipts[0]
+
+    # -- pulling ----------------------------------------------------------------------------------------------------
+
+    def pull(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_messages: int = 0,
+        max_bytes: int = 0,
+        tags: str = "",
+        wait_seconds: float = 0,
+        group: str = "",
+        verify: bool = True,
+    ) -> Pulled:
+        """Messages of a queue from an offset on; waits for some up to `wait_seconds`. `tags`: `A || B`.
+
+        Raises CorruptRecord too: a body does not fit its checksum (unless `verify` is False).
+        """
+        request = results.pull_request(topic, queue_id, offset, max_messages, max_bytes, tags, wait_seconds, group)
+        with _translated():
+            return results.pulled(self.stub.Pull(request, timeout=self._timeout + wait_seconds), verify=verify)
+
+    def pull_stream(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_messages: int = 0,
+        max_bytes: int = 0,
+        tags: str = "",
+        group: str = "",
+        verify: bool = True,
+    ) -> Iterator[Pulled]:
+        """Messages of a queue from an offset on, for ever; stop by leaving the loop.
+
+        Backpressure is that of the connection: the store stops when the reader does. Answers without records tell that
+        the offset was corrected or moved on (see `Pulled.status`).
+        """
+        request = results.pull_request(topic, queue_id, offset, max_messages, max_bytes, tags, 0, group)
+        ended = _OpenSide(store_pb2.PullStreamRequest(subscribe=request))
+        call = self.stub.PullStream(ended)
+        try:
+            with _translated():
+                for answer in call:
+                    yield results.pulled(answer, verify=verify)
+        finally:
+            ended.end()
+            call.cancel()
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+
+    def view(self, message_id: str) -> Record:
+        """One message by its offset id."""
+        request = store_pb2.ViewMessageRequest(message_id=message_id)
+        with _translated():
+            return decode_records(self.stub.ViewMessage(request, timeout=self._timeout).record)[0]
+
+    def query(
+        self,
+        topic: str,
+        *,
+        key: str | None = None,
+        unique_key: str | None = None,
+        begin_ms: int = 0,
+        end_ms: int = 0,
+        max_messages: int = 0,
+    ) -> list[Record]:
+        """Messages by one of their keys, or by their unique key, newest first."""
+        request = results.query_request(topic, key, unique_key, begin_ms, end_ms, max_messages)
+        with _translated():
+            return decode_records(self.stub.QueryMessage(request, timeout=self._timeout).records)
+
+    def offsets(
+        self, topic: str, queue_id: int | None = None, *, timestamp_ms: int | None = None
+    ) -> list[QueueOffsets]:
+        """First and next offsets of one queue or all; with a time also the offset at that time."""
+        request = store_pb2.GetOffsetsRequest(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
+        with _translated():
+            return results.queue_offsets(self.stub.GetOffsets(request, timeout=self._timeout))
+
+    def queues(self, topic: str = "") -> store_pb2.ListQueuesResponse:
+        """All topics (or one) with their queues, and the state of the log."""
+        with _translated():
+            return self.stub.ListQueues(store_pb2.ListQueuesRequest(topic=topic), timeout=self._timeout)
+
+
+class _OpenSide:
+    """One request, and then nothing more until `end`: the client's side of a stream that stays open."""
+
+    def __init__(self, request: store_pb2.PullStreamRequest) -> None:
+        self._request: store_pb2.PullStreamRequest | None = request
+        self._over = threading.Event()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> store_pb2.PullStreamRequest:
+        request, self._request = self._request, None
+        if request is not None:
+            return request
+        self._over.wait()
+        raise StopIteration
+
+    def end(self) -> None:
+        self._over.set()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Make our own errors of gRPC's."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise from_rpc(error) from None

@@ -1,0 +1,81 @@
+"""Waiting for a queue to get a message, or for the store to stop."""
+
+import asyncio
+from dataclasses import replace
+
+from tandemmq.store.broker.errors import StoreStopping
+from tandemmq.store.broker.pull import NOTHING_YET, Pulled, Puller, PullStatus, Wanted
+from tandemmq.store.log.message_store import MessageStore
+
+
+class LongPolls:
+    """Those who wait. Once stopped, nobody waits any more."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._waiting: set[asyncio.Future[None]] = set()
+        self.stopped = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        deadline: float | None = None,
+        until: "asyncio.Future[None] | None" = None,
+    ) -> bool:
+        """Wait until the queue has a message at `offset`.
+
+        False if the loop's clock reaches `deadline`, or `until` is done, before that.
+
+        The queue need not have been written to yet, but the caller has made sure that it may be.
+
+        Raises:
+            StoreStopping: the store stops.
+        """
+        if self.stopped:
+            raise StoreStopping(_STOPPING, remedy=_LATER)
+        future = self._store.ensure_queue(topic, queue_id).wait_beyond(offset)
+        seconds = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0)
+        self._waiting.add(future)
+        try:
+            others = () if until is None else (until,)
+            await asyncio.wait((future, *others), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if self.stopped:
+                raise StoreStopping(_STOPPING, remedy=_LATER)
+            return future.done()
+        finally:
+            self._waiting.discard(future)
+            future.cancel()
+
+    def stop(self) -> None:
+        """End every wait, and every later one, with StoreStopping."""
+        self.stopped = True
+        for future in tuple(self._waiting):
+            future.cancel()
+
+    async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float) -> Pulled:
+        """Pull, and if there is nothing, wait for it; NO_NEW_MESSAGE when the time is over.
+
+        With a tag filter it goes on behind messages that do not match. Raises as `Puller.pull` and `wait`.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_seconds
+        while True:
+            pulled = puller.pull(wanted)
+            if pulled.status is PullStatus.NO_MATCHED_MESSAGE and loop.time() < deadline:
+                wanted = replace(wanted, offset=pulled.next_offset)
+                await asyncio.sleep(0)  # a queue full of other tags must not hold up everybody else
+                continue
+            if wait_seconds <= 0 or pulled.status not in NOTHING_YET:
+                return pulled
+            if not await self.wait(wanted.topic, wanted.queue_id, pulled.next_offset, deadline=deadline):
+                return replace(pulled, status=PullStatus.NO_NEW_MESSAGE)
+
+
+_STOPPING = "The store stops."
+_LATER = "Pull again when it is back."

@@ -1,0 +1,80 @@
+"""Where queues begin and end, and what queues there are."""
+
+from dataclasses import dataclass
+
+from tandemmq.store.broker.errors import NoSuchQueue
+from tandemmq.store.broker.pull import Puller
+from tandemmq.store.broker.rules import check_not_negative
+from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.log.message_store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for."""
+
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    at_time: int | None = None
+    rebuilding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """One topic with the queues that were ever written to, by id. `config` None: on disk, not in the topic table."""
+
+    topic: str
+    config: TopicConfig | None
+    queues: list[QueueState]
+
+
+class Catalog:
+    """Tells offsets and queues."""
+
+    def __init__(self, store: MessageStore, topics: TopicTable, puller: Puller) -> None:
+        self._store = store
+        self._topics = topics
+        self._puller = puller
+
+    def offsets(self, topic: str, queue_id: int | None, time_ms: int | None) -> list[QueueState]:
+        """The offsets of one queue, or of all queues of a topic by id; a queue without messages counts as 0 to 0.
+
+        Raises:
+            NoSuchQueue and its kinds, NotReadable: see `Puller.find`. BadRequest: a negative number.
+        """
+        if time_ms is not None:
+            check_not_negative("timestamp", time_ms)
+        if queue_id is not None:
+            self._puller.find(topic, queue_id)
+            return [self._state(topic, queue_id, time_ms)]
+        config = self._topics.get(topic)
+        ids = {queue.queue_id for queue in self._store.queues() if queue.topic == topic}
+        if config is None and not ids:
+            raise NoSuchQueue(f"There is no topic {topic}.")
+        ids.update(range(config.read_queues if config is not None else 0))
+        return [self._state(topic, number, time_ms) for number in sorted(ids)]
+
+    def topics(self, topic: str | None = None) -> list[TopicState]:
+        """All topics by name, or the one asked for, known to the table or only to the disk.
+
+        Raises:
+            NoSuchQueue: there is no topic of that name.
+        """
+        ids: dict[str, list[int]] = {config.name: [] for config in self._topics.all()}
+        for queue in self._store.queues():
+            if queue.max_offset:
+                ids.setdefault(queue.topic, []).append(queue.queue_id)
+        if topic is not None and topic not in ids:
+            raise NoSuchQueue(f"There is no topic {topic}.")
+        return [
+            TopicState(name, self._topics.get(name), [self._state(name, number, None) for number in sorted(ids[name])])
+            for name in sorted(ids if topic is None else [topic])
+        ]
+
+    def _state(self, topic: str, queue_id: int, time_ms: int | None) -> QueueState:
+        queue = self._store.queue(topic, queue_id)
+        if queue is None:
+            return QueueState(queue_id, 0, 0, None if time_ms is None else 0)
+        at_time = None if time_ms is None else self._store.offset_by_time(topic, queue_id, time_ms)
+        return QueueState(queue_id, queue.min_offset, queue.max_offset, at_time, queue.rebuilding)

@@ -1,0 +1,87 @@
+"""Finding messages: by offset id, by key, by unique key (RocketMQ: ``QueryMessageProcessor``)."""
+
+from tandemmq.store.broker.errors import BadRequest, MessageNotFound
+from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.rules import check_not_negative, check_topic_name
+from tandemmq.store.format.message_id import IllegalMessageId, decode_offset_id
+from tandemmq.store.format.record import CorruptRecord, Record, decode_record
+from tandemmq.store.log.message_store import MessageStore
+
+_END_OF_TIME = (1 << 63) - 1
+_MOST_HITS = 65_536
+"""So many entries of the index are looked at in one query, for keys that very many messages share with others."""
+
+
+class Finder:
+    """Looks messages up in a store."""
+
+    def __init__(self, store: MessageStore, most_messages: int) -> None:
+        """`most_messages`: no query answers more (``maxMsgsNumBatch``)."""
+        self._store = store
+        self._most_messages = most_messages
+
+    def view(self, message_id: str) -> bytes:
+        """The record that an offset id names.
+
+        Raises:
+            BadRequest: it is no offset id. MessageNotFound: no record that consumers may see begins there.
+        """
+        try:
+            _, offset = decode_offset_id(message_id)
+        except IllegalMessageId as error:
+            raise BadRequest(f"{error}".capitalize() + ".", remedy="An offset id has 32 or 56 hex digits.") from None
+        record = read_whole(self._store, offset)
+        if record is None:
+            raise MessageNotFound(
+                f"No message begins at log offset {offset:,}.",
+                remedy=f"The log has {self._store.commit_log.min_offset:,} to {self._store.confirm_offset:,}.",
+            )
+        return record
+
+    def by_key(self, topic: str, key: str, begin: int, end: int, most: int, *, unique: bool) -> list[bytes]:
+        """Records of a topic with a key (if `unique`: with that UNIQ_KEY), stored in [begin, end] ms, newest first.
+
+        What the index says is compared with the records themselves, topic, key and store time: equal hashes of other
+        keys and repeated entries are left out (trap T9), and messages at the edges of whole seconds are not (trap T8).
+        `end` 0: no limit.
+
+        Raises:
+            BadRequest: empty key, negative or reversed times, negative number.
+        """
+        check_topic_name(topic)
+        for name, value in (("begin_timestamp", begin), ("end_timestamp", end), ("max_messages", most)):
+            check_not_negative(name, value)
+        if not key:
+            raise BadRequest("Neither key nor unique_key is given.")
+        end = end or _END_OF_TIME
+        if begin > end:
+            raise BadRequest(f"begin_timestamp {begin} is behind end_timestamp {end}.")
+        most = min(most, self._most_messages)
+        found: list[bytes] = []
+        seen: set[int] = set()
+        for offset in self._store.query_index(topic, key, begin, end):
+            if len(found) >= most or len(seen) >= _MOST_HITS:
+                break
+            if offset in seen:
+                continue
+            seen.add(offset)
+            data = self._verified(offset, topic, key, begin, end, unique=unique)
+            if data is not None:
+                found.append(data)
+        return found
+
+    def _verified(self, offset: int, topic: str, key: str, begin: int, end: int, *, unique: bool) -> bytes | None:
+        """The record at an offset that the index gave, if it is what was asked for."""
+        data = read_whole(self._store, offset)
+        if data is None:
+            return None
+        try:
+            record = decode_record(data, verify=False)
+        except CorruptRecord:
+            return None
+        fits = record.topic == topic and begin <= record.store_timestamp <= end and _has_key(record, key, unique)
+        return data if fits else None
+
+
+def _has_key(record: Record, key: str, unique: bool) -> bool:
+    return record.unique_key == key or (not unique and key in record.keys)

@@ -1,0 +1,301 @@
+"""Sending: from a message as a client gives it to a place in the log.
+
+Two steps, so that a request of many messages is refused as a whole or not at all: `Sender` first checks everything and
+chooses queues (nothing changes but the turn of the round robin), then creates missing topics and appends.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.broker import rules
+from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, UnknownQueue, UnknownTopic
+from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.format import properties, sysflag
+from tandemmq.store.format.errors import FormatError
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.record import BLANK_SIZE, CRC_PROPERTY_SIZE, MAX_PROPERTIES, Message, record_size
+from tandemmq.store.log.clock import Clock
+from tandemmq.store.log.commit_log import Appended, AppendedBatch, EncodedBatch
+from tandemmq.store.log.errors import NotWritable, RecordTooLarge
+from tandemmq.store.log.message_store import MessageStore
+
+ANY_QUEUE = -1
+
+_CRC_ROOM = CRC_PROPERTY_SIZE + 1
+"""Bytes of properties that the whole-record checksum takes, with a separator before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendRules:
+    """What a sender needs to know of the settings."""
+
+    store_host: Host
+    max_message_size: int = 4 << 20
+    file_size: int = 1 << 30
+    append_crc: bool = False
+    auto_create_topics: bool = True
+    queues_of_new_topics: int = 4
+
+
+@dataclass(slots=True)
+class NewMessage:
+    """A message as a client gives it. `properties` belongs to the sender from then on."""
+
+    topic: str
+    born_host: Host
+    body: bytes = b""
+    properties: dict[str, str] = field(default_factory=dict)
+    queue_id: int = ANY_QUEUE
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    reconsume_times: int = 0
+
+
+@dataclass(slots=True)
+class NewBatch:
+    """Messages of one queue in the client batch form."""
+
+    topic: str
+    born_host: Host
+    blob: bytes = b""
+    queue_id: int = ANY_QUEUE
+    count: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    reconsume_times: int = 0
+
+
+class Ready(NamedTuple):
+    """A checked message, ready to be appended."""
+
+    message: Message
+    unique_key: str
+    wait: bool
+
+
+class Sent(NamedTuple):
+    """What became of a message: its place, or why it has none."""
+
+    ready: Ready
+    place: Appended | None
+    failure: TandemError | None = None
+
+
+class SentBatch(NamedTuple):
+    """What became of an encoded batch."""
+
+    batch: EncodedBatch
+    place: AppendedBatch | None
+    failure: TandemError | None = None
+
+
+class SentAll(NamedTuple):
+    """What became of a request of many messages. `end_offset`: log offset to wait for; 0 if nothing was stored."""
+
+    messages: list[Sent]
+    batches: list[SentBatch]
+    end_offset: int
+    wait: bool
+
+
+class Sender:
+    """Checks messages, finds them a queue, and appends them."""
+
+    def __init__(
+        self, store: MessageStore, topics: TopicTable, send_rules: SendRules, clock: Clock, new_id: Callable[[int], str]
+    ) -> None:
+        """`new_id` makes the UNIQ_KEY of a message that has none, from the time in ms."""
+        self._store = store
+        self._topics = topics
+        self._rules = send_rules
+        self._clock = clock
+        self._new_id = new_id
+        self._max_properties = MAX_PROPERTIES - (_CRC_ROOM if send_rules.append_crc else 0)
+        self._turns: dict[str, int] = {}
+
+    # -- the calls --------------------------------------------------------------------------------------------------
+
+    def send(self, given: NewMessage) -> tuple[Ready, Appended]:
+        """Store one message.
+
+        Raises:
+            IllegalMessage and its kinds: the message was refused. StoreError: the store could not take it.
+        """
+        missing: dict[str, TopicConfig] = {}
+        ready = self._check(given, missing)
+        if missing:
+            self._create(missing)
+        return ready, self._store.append(ready.message)
+
+    def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch]) -> SentAll:
+        """Store many messages, in order, `messages` first.
+
+        Raises:
+            IllegalMessage, StoreError: as `send`; nothing was stored. Once something is stored, failures are in the
+            result.
+        """
+        if not messages and not batches:
+            raise IllegalMessage("The request has no messages.")
+        missing: dict[str, TopicConfig] = {}
+        ready = [self._check(given, missing) for given in messages]
+        encoded = [self._check_batch(given, missing, alone=len(batches) == 1 and not messages) for given in batches]
+        if missing:
+            self._create(missing)
+        sent = self._append_messages(ready) if ready else []
+        sent_batches: list[SentBatch] = []
+        stored = any(one.place for one in sent)
+        for batch in encoded:
+            try:
+                sent_batches.append(SentBatch(batch, self._append_batch(batch)))
+                stored = True
+            except TandemError as error:
+                if not stored:
+                    raise
+                sent_batches.append(SentBatch(batch, None, error))
+        ends = [one.place.end_offset for one in sent if one.place is not None]
+        ends += [batch.place.end_offset for batch in sent_batches if batch.place is not None]
+        wait = bool(batches) or any(one.wait for one in ready)
+        return SentAll(sent, sent_batches, max(ends), wait)
+
+    # -- checks -----------------------------------------------------------------------------------------------------
+
+    def _check(self, given: NewMessage, missing: dict[str, TopicConfig]) -> Ready:
+        """The message as it is to be stored; topics to be created are added to `missing`."""
+        topic, given_properties = given.topic, given.properties
+        config = self._config(topic, missing)
+        rules.check_body(len(given.body), self._rules.max_message_size)
+        if given.sys_flag or given.born_timestamp or given.reconsume_times:
+            rules.check_numbers(given.sys_flag, given.born_timestamp, given.reconsume_times)
+        rules.check_kind(given_properties)
+        wait = rules.take_wait(given_properties)
+        born = given.born_timestamp or self._clock.now_ms()
+        unique_key = given_properties.get(properties.UNIQ_KEY)
+        if not unique_key:
+            unique_key = given_properties[properties.UNIQ_KEY] = self._new_id(born)
+        message = Message(
+            topic=topic,
+            queue_id=self._choose_queue(config, given.queue_id),
+            body=given.body,
+            properties=rules.encode_properties(given_properties, self._max_properties),
+            flag=given.flag,
+            sys_flag=given.sys_flag,
+            born_timestamp=born,
+            born_host=given.born_host,
+            store_host=self._rules.store_host,
+            reconsume_times=given.reconsume_times,
+        )
+        return Ready(message, unique_key, wait)
+
+    def _check_batch(self, given: NewBatch, missing: dict[str, TopicConfig], *, alone: bool) -> EncodedBatch:
+        """The batch as it is to be stored. One that is `alone` is measured by the log, which refuses it as well."""
+        config = self._config(given.topic, missing)
+        if len(given.topic) > rules.LONGEST_TOPIC or given.topic.startswith("%RETRY%"):
+            raise IllegalMessage(
+                f"Topic {given.topic[:40]} takes no encoded batches: it is a retry topic or its name is long."
+            )
+        rules.check_numbers(given.sys_flag, given.born_timestamp, given.reconsume_times)
+        if given.count < 0:
+            raise IllegalMessage(f"count is {given.count}: it cannot be negative.")
+        if not given.blob:
+            raise IllegalMessage("The batch has no messages.")
+        rules.check_batch(given.blob, self._rules.max_message_size)
+        if given.count or not alone or missing:
+            self._measure(given)
+        return EncodedBatch(
+            topic=given.topic,
+            queue_id=self._choose_queue(config, given.queue_id),
+            blob=given.blob,
+            born_host=given.born_host,
+            store_host=self._rules.store_host,
+            born_timestamp=given.born_timestamp or self._clock.now_ms(),
+            sys_flag=given.sys_flag,
+            reconsume_times=given.reconsume_times,
+        )
+
+    def _measure(self, given: NewBatch) -> None:
+        """Refuse here what the log would refuse later, when other parts of the request were stored already."""
+        try:
+            flags = sysflag.with_hosts(
+                given.sys_flag, born_v6=given.born_host.is_v6, store_v6=self._rules.store_host.is_v6
+            )
+            count, total = self._store.commit_log.writer.measure(
+                given.blob, len(given.topic), flags, self._rules.append_crc
+            )
+        except FormatError as error:
+            raise _malformed(error) from None
+        if given.count and count != given.count:
+            raise IllegalMessage(f"The batch says it has {given.count} messages, and has {count}.")
+        self._check_record_size("The batch", total)
+
+    def _check_record_size(self, what: str, size: int) -> None:
+        if size + BLANK_SIZE > self._rules.file_size:
+            raise RecordTooLarge(
+                f"{what} takes {size:,} bytes: a log file has room for {self._rules.file_size - BLANK_SIZE:,}.",
+                remedy="Send less at once, or raise mappedFileSizeCommitLog.",
+            )
+
+    # -- topics and queues ------------------------------------------------------------------------------------------
+
+    def _config(self, topic: str, missing: dict[str, TopicConfig]) -> TopicConfig:
+        config = self._topics.get(topic) or missing.get(topic)
+        if config is None:
+            rules.check_topic_to_send(topic)
+            if not self._rules.auto_create_topics:
+                raise UnknownTopic(
+                    f"Topic {topic} does not exist.", remedy="Create it first, or set autoCreateTopicEnable=true."
+                )
+            queues = self._rules.queues_of_new_topics
+            config = missing[topic] = TopicConfig(topic, queues, queues)
+        elif topic in rules.SYSTEM_TOPICS:
+            rules.check_topic_to_send(topic)
+        elif not config.writable:
+            raise ForbiddenTopic(f"Topic {topic} does not allow sending (its permission is {config.perm}).")
+        return config
+
+    def _choose_queue(self, config: TopicConfig, queue_id: int) -> int:
+        queues = config.write_queues
+        if queue_id == ANY_QUEUE and queues:
+            turn = self._turns.get(config.name, 0)
+            self._turns[config.name] = turn + 1
+            return turn % queues
+        if not 0 <= queue_id < queues:
+            raise UnknownQueue(f"Topic {config.name} has {queues} write queues: there is no queue {queue_id}.")
+        return queue_id
+
+    def _create(self, missing: dict[str, TopicConfig]) -> None:
+        if not self._store.writable:
+            raise NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
+        self._topics.add(missing.values())
+
+    # -- append -----------------------------------------------------------------------------------------------------
+
+    def _append_messages(self, ready: list[Ready]) -> list[Sent]:
+        """All or none where they fit into one file; else one by one, and the result says how far the store came."""
+        messages = [one.message for one in ready]
+        sizes = [record_size(message, self._rules.append_crc) for message in messages]
+        self._check_record_size("The largest message", max(sizes))
+        if sum(sizes) + BLANK_SIZE <= self._rules.file_size:
+            places = self._store.append_messages(messages)
+            return [Sent(one, place) for one, place in zip(ready, places, strict=True)]
+        sent: list[Sent] = []
+        for one in ready:
+            try:
+                sent.append(Sent(one, self._store.append(one.message)))
+            except TandemError as error:
+                if not any(before.place for before in sent):
+                    raise
+                sent.append(Sent(one, None, error))
+        return sent
+
+    def _append_batch(self, batch: EncodedBatch) -> AppendedBatch:
+        try:
+            return self._store.append_batch(batch)
+        except FormatError as error:
+            raise _malformed(error) from None
+
+
+def _malformed(error: FormatError) -> IllegalMessage:
+    return IllegalMessage(f"The encoded batch cannot be stored: {error}.", remedy="See EncodedBatch for its layout.")

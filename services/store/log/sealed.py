@@ -1,0 +1,31 @@
+"""Small JSON documents with a checksum: a flipped bit makes them unreadable, and never makes them say something else."""
+
+import json
+import zlib
+from typing import Any
+
+_SEAL = "crc32"
+
+
+def seal(document: dict[str, Any], indent: int | None = None) -> bytes:
+    """The text of ``document``, with the checksum of all the rest as its last entry."""
+    sealed = document | {_SEAL: _checksum(document)}
+    return json.dumps(sealed, indent=indent, separators=None if indent else (",", ":")).encode()
+
+
+def unseal(data: bytes) -> dict[str, Any]:
+    """The document in ``data``.
+
+    Raises:
+        ValueError: it is no such document, or its checksum does not fit.
+    """
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("no JSON object")
+    if document.pop(_SEAL, None) != _checksum(document):
+        raise ValueError("the checksum does not fit")
+    return document
+
+
+def _checksum(document: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, separators=(",", ":")).encode())

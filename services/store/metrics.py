@@ -1,0 +1,308 @@
+"""What the store tells Prometheus: RocketMQ 5's names and labels where the notion is the same, `tandem_…` for the rest.
+
+The hot paths only add to plain Python numbers; the text is made when somebody scrapes. A scrape runs on a thread of its
+own and may see a number that is one event younger than its neighbour.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tandemmq.store.broker.rules import GROUP_TOPICS, SYSTEM_TOPICS
+
+_KIB, _MIB = 1 << 10, 1 << 20
+_MESSAGE_SIZES = (_KIB, 4 * _KIB, 512 * _KIB, _MIB, 2 * _MIB, 4 * _MIB)
+_RPC_MILLISECONDS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
+_APPEND_SECONDS = (1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_FLUSH_SECONDS = (
+    1e-4,
+    2e-4,
+    5e-4,
+    1e-3,
+    2e-3,
+    4e-3,
+    8e-3,
+    1.6e-2,
+    3.2e-2,
+    6.4e-2,
+    0.128,
+    0.256,
+    0.512,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)
+_DISPATCH_SECONDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0)
+
+_MOST_SERIES = 50_000
+"""Series of one metric, as RocketMQ limits them; consumer groups beyond that count as one."""
+_OTHERS = "(others)"
+
+
+class Distribution:
+    """A histogram in plain numbers: how many values were at most each bound, and their sum."""
+
+    __slots__ = ("_bounds", "_counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float, times: int = 1) -> None:
+        """Count a value, or several equal ones."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self.sum += value * times
+
+    def cumulated(self) -> list[tuple[str, float]]:
+        """Pairs of bound and number of values up to it, as Prometheus wants them."""
+        total, pairs = 0, []
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+            total += count
+            pairs.append((bound, float(total)))
+        return pairs
+
+
+class _In:
+    """What came in for one topic."""
+
+    __slots__ = ("bytes", "messages", "sizes")
+
+    def __init__(self) -> None:
+        self.messages = self.bytes = 0
+        self.sizes = Distribution(_MESSAGE_SIZES)
+
+
+class _Out:
+    """What went out to one consumer group of a topic."""
+
+    __slots__ = ("bytes", "messages")
+
+    def __init__(self) -> None:
+        self.messages = self.bytes = 0
+
+
+class Progress(NamedTuple):
+    """How far a recovery or rebuild has come, in bytes."""
+
+    done: int
+    total: int
+
+
+class Gauges(NamedTuple):
+    """What is read off the store at each scrape; see `StoreMetrics.watch`."""
+
+    flush_behind: int
+    dispatch_behind: int
+    disk_used: int
+    oldest_timestamp: int | None
+    topics: int
+    writable: bool
+    damaged_ranges: int
+    damaged_bytes: int
+    log_bytes: int
+    long_polls: int
+
+
+class StoreMetrics(Collector):
+    """All numbers of one store. Also the log layer's `Observer`."""
+
+    def __init__(self, cluster: str, node: str) -> None:
+        self._common = {"cluster": cluster, "node_type": "broker", "node_id": node}
+        self._in: dict[str, _In] = {}
+        self._out: dict[tuple[str, str], _Out] = {}
+        self._calls: dict[tuple[str, str, bool], Distribution] = {}
+        self._append = Distribution(_APPEND_SECONDS)
+        self._flush = Distribution(_FLUSH_SECONDS)
+        self._dispatch = Distribution(_DISPATCH_SECONDS)
+        self._flushed_bytes = self._dispatched_messages = 0
+        self._progress: dict[str, Progress] = {}
+        self._failures: dict[str, int] = {}
+        self._gauges: Callable[[], Gauges] | None = None
+
+    def registry(self) -> CollectorRegistry:
+        """A registry with these numbers and those of the process."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def watch(self, gauges: Callable[[], Gauges]) -> None:
+        """Ask `gauges` at each scrape, on the scraping thread; before that those metrics are missing."""
+        self._gauges = gauges
+
+    # -- told by the service ----------------------------------------------------------------------------------------
+
+    def sent(self, topic: str, messages: int, size: int) -> None:
+        """`messages` of `size` bytes together were stored."""
+        counts = self._in.get(topic)
+        if counts is None:
+            counts = self._in[topic] = _In()
+        counts.messages += messages
+        counts.bytes += size
+        counts.sizes.add(size / messages, messages)
+
+    def pulled(self, topic: str, group: str, messages: int, size: int) -> None:
+        """`messages` of `size` bytes together were given to a consumer group."""
+        counts = self._out.get((topic, group))
+        if counts is None:
+            if len(self._out) >= _MOST_SERIES:
+                group = _OTHERS
+            counts = self._out.setdefault((topic, group), _Out())
+        counts.messages += messages
+        counts.bytes += size
+
+    def called(self, method: str, outcome: str, seconds: float, *, long_polling: bool = False) -> None:
+        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was."""
+        times = self._calls.get((method, outcome, long_polling))
+        if times is None:
+            times = self._calls.setdefault((method, outcome, long_polling), Distribution(_RPC_MILLISECONDS))
+        times.add(seconds * 1000)
+
+    # -- told by the log (`tandemmq.store.log.observer.Observer`) ------------------------------------------------------
+
+    def appended(self, seconds: float, messages: int, size: int) -> None:
+        """Records were copied into the log."""
+        self._append.add(seconds)
+
+    def flushed(self, seconds: float, size: int) -> None:
+        """One group commit made bytes durable."""
+        self._flush.add(seconds)
+        self._flushed_bytes += size
+
+    def dispatched(self, seconds: float, messages: int, size: int) -> None:
+        """Records got their consume queue units and index entries."""
+        self._dispatch.add(seconds)
+        self._dispatched_messages += messages
+
+    def recovering(self, phase: str, done: int, total: int) -> None:
+        """Recovery or a rebuild has come so far."""
+        self._progress[phase] = Progress(done, total)
+
+    def damaged(self, kind: str, size: int) -> None:
+        """A damaged range was found; the gauges say how many there are."""
+
+    def failed(self, what: str) -> None:
+        """A background task failed."""
+        self._failures[what] = self._failures.get(what, 0) + 1
+
+    # -- asked by Prometheus ----------------------------------------------------------------------------------------
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric with its present values."""
+        yield from self._collect_traffic()
+        yield from self._collect_calls()
+        yield from self._collect_log()
+        if self._gauges is not None:
+            yield from self._collect_gauges(self._gauges())
+
+    def _collect_traffic(self) -> Iterator[Metric]:
+        labels = ("topic", "message_type", "is_system")
+        messages = self._counter("rocketmq_messages_in_total", "Messages stored.", *labels)
+        size = self._counter("rocketmq_throughput_in_total", "Bytes of records stored.", *labels)
+        sizes = self._histogram("rocketmq_message_size", "Size of stored records in bytes.", *labels)
+        for topic, counts in list(self._in.items()):
+            if topic.startswith(GROUP_TOPICS):  # RocketMQ leaves retry and dead-letter topics out
+                continue
+            values = self._values(topic, "normal", _is_system(topic))
+            messages.add_metric(values, counts.messages)
+            size.add_metric(values, counts.bytes)
+            sizes.add_metric(values, counts.sizes.cumulated(), counts.sizes.sum)
+        yield from (messages, size, sizes)
+        labels = ("topic", "consumer_group", "is_system")
+        messages = self._counter("rocketmq_messages_out_total", "Messages given to consumers.", *labels)
+        size = self._counter("rocketmq_throughput_out_total", "Bytes of records given to consumers.", *labels)
+        for (topic, group), given in list(self._out.items()):
+            values = self._values(topic, group, _is_system(topic))
+            messages.add_metric(values, given.messages)
+            size.add_metric(values, given.bytes)
+        yield from (messages, size)
+
+    def _collect_calls(self) -> Iterator[Metric]:
+        labels = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
+        calls = self._histogram("rocketmq_rpc_latency_milliseconds", "Time in a call.", *labels)
+        for (method, outcome, long_polling), times in list(self._calls.items()):
+            values = self._values("grpc", method.lower(), outcome.lower(), str(long_polling).lower(), "success")
+            calls.add_metric(values, times.cumulated(), times.sum)
+        yield calls
+
+    def _collect_log(self) -> Iterator[Metric]:
+        for name, text, times in (
+            ("append", "Time to copy one record or batch into the log.", self._append),
+            ("flush", "Time of one group commit on disk.", self._flush),
+            ("dispatch", "Time to write the queue units and index entries of one group of records.", self._dispatch),
+        ):
+            histogram = self._histogram(f"tandem_{name}_duration_seconds", text)
+            histogram.add_metric(self._values(), times.cumulated(), times.sum)
+            yield histogram
+        yield self._one_counter("tandem_flushed_bytes_total", "Log bytes made durable.", self._flushed_bytes)
+        yield self._one_counter("tandem_dispatched_messages_total", "Messages dispatched.", self._dispatched_messages)
+        failures = self._counter("tandem_background_failures_total", "Background tasks that failed.", "task")
+        for task, count in list(self._failures.items()):
+            failures.add_metric(self._values(task), count)
+        yield failures
+        ratio = self._gauge(
+            "tandem_recovery_progress_ratio", "How far recovery or a rebuild has come, 0 to 1.", "phase"
+        )
+        done = self._gauge("tandem_recovery_done_bytes", "Log bytes that recovery or a rebuild has read.", "phase")
+        size = self._gauge("tandem_recovery_size_bytes", "Log bytes that it has to read.", "phase")
+        for phase, progress in list(self._progress.items()) or [("log", Progress(0, 0))]:
+            values = self._values(phase)
+            ratio.add_metric(values, progress.done / progress.total if progress.total else 1.0)
+            done.add_metric(values, progress.done)
+            size.add_metric(values, progress.total)
+        yield from (ratio, done, size)
+
+    def _collect_gauges(self, now: Gauges) -> Iterator[Metric]:
+        storage = {"storage_type": "local", "storage_medium": "disk"}
+        reserve = 0 if now.oldest_timestamp is None else max(time.time_ns() // 1_000_000 - now.oldest_timestamp, 0)
+        for name, text, value in (
+            ("size_bytes", "Used space of the disk that the store is on.", now.disk_used),
+            ("flush_behind_bytes", "Log bytes that are not on disk yet.", now.flush_behind),
+            ("dispatch_behind_bytes", "Log bytes that have no queue units yet.", now.dispatch_behind),
+            ("message_reserve_time_milliseconds", "Age of the oldest message.", reserve),
+        ):
+            gauge = self._gauge(f"rocketmq_storage_{name}", text, *storage)
+            gauge.add_metric(self._values(*storage.values()), value)
+            yield gauge
+        for name, text, value in (
+            ("rocketmq_topic_number", "Topics.", now.topics),
+            ("rocketmq_broker_permission", "2 write + 4 read.", 6 if now.writable else 4),
+            ("tandem_store_writable", "1 while messages are taken.", int(now.writable)),
+            ("tandem_damaged_ranges", "Ranges of the log that are damaged and skipped.", now.damaged_ranges),
+            ("tandem_damaged_bytes", "Bytes in those ranges.", now.damaged_bytes),
+            ("tandem_log_bytes", "Length of the log, from the oldest byte kept to its end.", now.log_bytes),
+            ("tandem_long_polls_waiting", "Pulls that wait for a message.", now.long_polls),
+        ):
+            gauge = self._gauge(name, text)
+            gauge.add_metric(self._values(), value)
+            yield gauge
+
+    def _values(self, *values: str) -> list[str]:
+        return [*self._common.values(), *values]
+
+    def _counter(self, name: str, text: str, *labels: str) -> CounterMetricFamily:
+        return CounterMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _gauge(self, name: str, text: str, *labels: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _histogram(self, name: str, text: str, *labels: str) -> HistogramMetricFamily:
+        return HistogramMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _one_counter(self, name: str, text: str, value: int) -> CounterMetricFamily:
+        counter = self._counter(name, text)
+        counter.add_metric(self._values(), value)
+        return counter
+
+
+def _is_system(topic: str) -> str:
+    return str(topic in SYSTEM_TOPICS or topic.startswith(("rmq_sys_", "CID_RMQ_SYS_"))).lower()

@@ -1,0 +1,106 @@
+"""Requests of the contract as the broker wants them: defaults filled in, limits applied, shorthands resolved."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tandemmq.store.broker.errors import BadRequest, IllegalMessage
+from tandemmq.store.broker.pull import Wanted
+from tandemmq.store.broker.rules import check_not_negative
+from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
+from tandemmq.store.broker.tags import TagFilter, parse_tags
+from tandemmq.store.format.host import ANY_HOST, Host, IllegalHost
+from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS
+from tandemmq.store.v1 import message_pb2, store_pb2
+
+DEFAULT_PULL_MESSAGES = 32
+DEFAULT_PULL_BYTES = 256 << 10
+MOST_WAIT_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class PullLimits:
+    """What a single answer to a pull holds at most."""
+
+    messages: int
+    bytes: int
+
+
+def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
+    """A message to send. Raises IllegalMessage."""
+    properties = dict(message.properties)
+    if message.tag:
+        _take_shorthand(properties, TAGS, "tag", message.tag)
+    if message.keys:
+        if any(KEY_SEPARATOR in key or not key for key in message.keys):
+            raise IllegalMessage("A key is empty or has a space in it: spaces separate keys.")
+        _take_shorthand(properties, KEYS, "keys", KEY_SEPARATOR.join(message.keys))
+    return NewMessage(
+        topic=message.topic,
+        born_host=_host(message.born_host) if message.born_host else peer,
+        body=message.body,
+        properties=properties,
+        queue_id=message.queue_id if message.HasField("queue_id") else ANY_QUEUE,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        born_timestamp=message.born_timestamp,
+        reconsume_times=message.reconsume_times,
+    )
+
+
+def new_batch(batch: message_pb2.EncodedBatch, peer: Host) -> NewBatch:
+    """An encoded batch to send. Raises IllegalMessage."""
+    return NewBatch(
+        topic=batch.topic,
+        born_host=_host(batch.born_host) if batch.born_host else peer,
+        blob=batch.messages,
+        queue_id=batch.queue_id if batch.HasField("queue_id") else ANY_QUEUE,
+        count=batch.count,
+        sys_flag=batch.sys_flag,
+        born_timestamp=batch.born_timestamp,
+        reconsume_times=batch.reconsume_times,
+    )
+
+
+def wanted(request: store_pb2.PullRequest, limits: PullLimits) -> Wanted:
+    """What a pull asks for. Raises BadRequest."""
+    if request.max_messages < 0 or request.max_bytes < 0 or not 0 <= request.wait_ms <= MOST_WAIT_MS:
+        check_not_negative("max_messages", request.max_messages)
+        check_not_negative("max_bytes", request.max_bytes)
+        raise BadRequest(f"wait_ms is {request.wait_ms}: allowed is 0 to {MOST_WAIT_MS:,}.")
+    return Wanted(
+        topic=request.topic,
+        queue_id=request.queue_id,
+        offset=request.offset,
+        max_messages=min(request.max_messages or DEFAULT_PULL_MESSAGES, limits.messages),
+        max_bytes=min(request.max_bytes or DEFAULT_PULL_BYTES, limits.bytes),
+        tag_filter=_tag_filter(request.tags) if request.tags else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def peer_host(peer: str) -> Host:
+    """The address of a connection as gRPC names it: `ipv4:1.2.3.4:5`, `ipv6:%5B::1%5D:5`; else ANY_HOST."""
+    _, _, address = peer.partition(":")
+    try:
+        return Host.parse(address.replace("%5B", "[").replace("%5D", "]"))
+    except IllegalHost:
+        return ANY_HOST
+
+
+@lru_cache(maxsize=1024)
+def _tag_filter(expression: str) -> TagFilter | None:
+    return parse_tags(expression)
+
+
+@lru_cache(maxsize=4096)
+def _host(text: str) -> Host:
+    try:
+        return Host.parse(text)
+    except IllegalHost:
+        raise IllegalMessage(f"born_host is no address with a port: {text!r}.") from None
+
+
+def _take_shorthand(properties: dict[str, str], name: str, field: str, value: str) -> None:
+    if name in properties:
+        raise IllegalMessage(f"Both the field {field} and the property {name} are given: give one of them.")
+    properties[name] = value

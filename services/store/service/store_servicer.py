@@ -1,0 +1,206 @@
+"""The store's calls with one request and one answer; the streams are in modules of their own."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import grpc
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.errors import StoreStarting
+from tandemmq.store.broker.pull import PullStatus
+from tandemmq.store.broker.send import SentAll
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.record import decode_record
+from tandemmq.store.metrics import StoreMetrics
+from tandemmq.store.service import answers, requests
+from tandemmq.store.service.parts import Broker, ServiceLimits
+from tandemmq.store.service.pull_stream import PullStream
+from tandemmq.store.service.requests import peer_host
+from tandemmq.store.service.send_stream import SendStream
+from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Answer = TypeVar("Answer")
+
+DEFAULT_QUERY_MESSAGES = 32
+DEFAULT_UNIQUE_MESSAGES = 64
+
+
+def timed(handler: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+    """Measures a call for `rocketmq_rpc_latency`."""
+    method = handler.__name__
+
+    @wraps(handler)
+    async def measured(self: "StoreServicer", request: Any, context: Context) -> Answer:
+        begun = time.perf_counter()
+        outcome = "SUCCESS"
+        try:
+            return await handler(self, request, context)
+        except TandemError as error:
+            outcome = error.rocketmq_status
+            raise
+        finally:
+            self.metrics.called(method, outcome, time.perf_counter() - begun)
+
+    return measured
+
+
+class StoreServicer(store_pb2_grpc.StoreServicer):
+    """`tandemmq.store.v1.Store`; what each call means is written in the contract, store.proto."""
+
+    def __init__(self, limits: ServiceLimits, metrics: StoreMetrics) -> None:
+        """Every call is refused with StoreStarting until `attach`."""
+        self.limits = limits
+        self.metrics = metrics
+        self._broker: Broker | None = None
+        self._sync_flush = False
+
+    def attach(self, broker: Broker) -> None:
+        """Answer from a recovered store from now on."""
+        self._sync_flush = broker.store.config.sync_flush
+        self._broker = broker
+
+    @property
+    def broker(self) -> Broker:
+        """What answers. Raises StoreStarting."""
+        if self._broker is None:
+            raise StoreStarting("The store is still recovering.", remedy="Try again when its health says SERVING.")
+        return self._broker
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    @timed
+    async def Send(self, request: store_pb2.SendRequest, context: Context) -> store_pb2.SendResponse:
+        """One message."""
+        new = requests.new_message(request.message, peer_host(context.peer()))
+        ready, place = self.broker.sender.send(new)
+        self.metrics.sent(ready.message.topic, 1, place.size)
+        status = answers.PUT_OK
+        if self._sync_flush:
+            status = await self.flushed(place.end_offset, ready.wait and not request.no_wait)
+        return store_pb2.SendResponse(receipt=answers.receipt(ready, place, status))
+
+    @timed
+    async def SendBatch(self, request: store_pb2.SendBatchRequest, context: Context) -> store_pb2.SendBatchResponse:
+        """Many messages, one wait."""
+        sent = self.append(request, peer_host(context.peer()))
+        return await self.receipts(request, sent)
+
+    async def SendStream(
+        self, request_iterator: AsyncIterator[store_pb2.SendBatchRequest], context: Context
+    ) -> AsyncIterator[store_pb2.SendStreamResponse]:
+        """See `SendStream`."""
+        stream = SendStream(self, self.limits.stream_window)
+        async for answer in stream.run(request_iterator, peer_host(context.peer())):
+            yield answer
+
+    def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
+        """Append all of a request. Raises as `Sender.send_all`."""
+        sent = self.broker.sender.send_all(
+            [requests.new_message(message, peer) for message in request.messages],
+            [requests.new_batch(batch, peer) for batch in request.batches],
+        )
+        for one in sent.messages:
+            if one.place is not None:
+                self.metrics.sent(one.ready.message.topic, 1, one.place.size)
+        for batch in sent.batches:
+            if batch.place is not None:
+                size = batch.place.end_offset - int(batch.place.physical_offsets[0])
+                self.metrics.sent(batch.batch.topic, batch.place.count, size)
+        return sent
+
+    async def receipts(self, request: store_pb2.SendBatchRequest, sent: SentAll) -> store_pb2.SendBatchResponse:
+        """The answer to an appended request, when its messages are as durable as they were asked to be."""
+        status = answers.PUT_OK
+        if self._sync_flush:
+            status = await self.flushed(sent.end_offset, sent.wait and not request.no_wait)
+        return answers.receipts(sent, status)
+
+    async def flushed(self, end_offset: int, wait: bool) -> store_pb2.SendStatus.ValueType:
+        """The status of messages up to a log offset once the disk has answered, or at once if nobody waits for it."""
+        if not wait:
+            self.broker.store.flush_soon(end_offset)
+            return answers.PUT_OK
+        return answers.PUT_OK if await self.broker.store.wait_flushed(end_offset) else answers.FLUSH_DISK_TIMEOUT
+
+    # -- pulling ----------------------------------------------------------------------------------------------------
+
+    async def Pull(self, request: store_pb2.PullRequest, context: Context) -> store_pb2.PullResponse:
+        """Messages of a queue, now or when there are some."""
+        begun = time.perf_counter()
+        outcome = "UNKNOWN_ERROR"
+        try:
+            wanted = requests.wanted(request, self.limits.pull)
+            if request.wait_ms:
+                pulled = await self.broker.polls.pull(self.broker.puller, wanted, request.wait_ms / 1000)
+            else:
+                pulled = self.broker.puller.pull(wanted)
+            outcome = pulled.status.name
+        except TandemError as error:
+            outcome = error.rocketmq_status
+            raise
+        finally:
+            self.metrics.called("Pull", outcome, time.perf_counter() - begun, long_polling=request.wait_ms > 0)
+        if pulled.status is PullStatus.FOUND:
+            self.metrics.pulled(request.topic, request.consumer_group, pulled.count, len(pulled.records))
+        return answers.pull_response(pulled, request.form)
+
+    async def PullStream(
+        self, request_iterator: AsyncIterator[store_pb2.PullStreamRequest], context: Context
+    ) -> AsyncIterator[store_pb2.PullResponse]:
+        """See `PullStream`."""
+        async for answer in PullStream(self).run(request_iterator):
+            yield answer
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+
+    @timed
+    async def ViewMessage(
+        self, request: store_pb2.ViewMessageRequest, context: Context
+    ) -> store_pb2.ViewMessageResponse:
+        """One message by its offset id."""
+        record = self.broker.finder.view(request.message_id)
+        if request.form == message_pb2.DECODED:
+            return store_pb2.ViewMessageResponse(message=answers.stored_message(decode_record(record, verify=False)))
+        return store_pb2.ViewMessageResponse(record=record)
+
+    @timed
+    async def QueryMessage(
+        self, request: store_pb2.QueryMessageRequest, context: Context
+    ) -> store_pb2.QueryMessageResponse:
+        """Messages by key."""
+        unique = request.WhichOneof("by") == "unique_key"
+        found = self.broker.finder.by_key(
+            request.topic,
+            request.unique_key if unique else request.key,
+            request.begin_timestamp,
+            request.end_timestamp,
+            request.max_messages or (DEFAULT_UNIQUE_MESSAGES if unique else DEFAULT_QUERY_MESSAGES),
+            unique=unique,
+        )
+        answer = store_pb2.QueryMessageResponse(count=len(found), indexed_up_to=self.broker.store.dispatched_offset)
+        if request.form == message_pb2.DECODED:
+            answer.messages.extend(answers.decoded(b"".join(found)))
+        else:
+            answer.records = b"".join(found)
+        return answer
+
+    @timed
+    async def GetOffsets(self, request: store_pb2.GetOffsetsRequest, context: Context) -> store_pb2.GetOffsetsResponse:
+        """Where queues begin and end."""
+        states = self.broker.catalog.offsets(
+            request.topic,
+            request.queue_id if request.HasField("queue_id") else None,
+            request.timestamp if request.HasField("timestamp") else None,
+        )
+        return store_pb2.GetOffsetsResponse(queues=[answers.queue_offsets(state) for state in states])
+
+    @timed
+    async def ListQueues(self, request: store_pb2.ListQueuesRequest, context: Context) -> store_pb2.ListQueuesResponse:
+        """The topics, their queues, and the state of the log."""
+        states = self.broker.catalog.topics(request.topic or None)
+        return store_pb2.ListQueuesResponse(
+            topics=[answers.topic_queues(state) for state in states], log=answers.log_state(self.broker.store)
+        )

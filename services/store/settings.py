@@ -1,0 +1,316 @@
+"""The settings of the store, under RocketMQ's names where RocketMQ has the setting.
+
+Two profiles give defaults: `server`, which is RocketMQ's own, and `embedded`, a small store under ./data for a laptop
+or a test.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.settings import setting
+from tandemmq.common.settings_errors import BadSetting
+from tandemmq.store.broker.send import SendRules
+from tandemmq.store.format.host import Host, IllegalHost
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.service.parts import ServiceLimits
+from tandemmq.store.service.requests import PullLimits
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_BATCH_ROOM = 1 * _MIB
+"""What a gRPC message of the largest body holds besides it."""
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class FlushDiskType(StrEnum):
+    """When a message is acknowledged."""
+
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+    SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class CompiledWalker(StrEnum):
+    """When the compiled walker is loaded: half a second and 90 MB, for ten times the speed."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def _delay_levels(text: str) -> tuple[int, ...]:
+    """`1s 5m` as milliseconds. Raises ValueError."""
+    return tuple(int(level[:-1]) * _UNITS_MS[level[-1:]] for level in text.split())
+
+
+def _check_delay_levels(text: str) -> str | None:
+    try:
+        return None if _delay_levels(text) else "at least one level"
+    except (KeyError, ValueError):
+        return "levels like `1s 5s 1m 2h 1d`, separated by blanks"
+
+
+def _check_hours(hours: tuple[str, ...]) -> str | None:
+    good = bool(hours) and all(hour.isdigit() and int(hour) < 24 for hour in hours)
+    return None if good else "hours of the day, 0 to 23, separated by ;"
+
+
+def _check_ip(text: str) -> str | None:
+    try:
+        Host(text, 0)
+    except IllegalHost:
+        return "an IP address"
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSettings(ServerSettings):
+    """All settings of the store service."""
+
+    # -- who and where ----------------------------------------------------------------------------------------------
+    broker_cluster_name: str = setting("DefaultCluster", "Cluster this broker belongs to; a label of the metrics.")
+    broker_name: str = setting(socket.gethostname(), "Name of this broker; a label of the metrics.")
+    broker_ip1: str | None = setting(
+        None,
+        "IP address that stands in records and message ids as the store's. Empty: grpcHost, or one of the machine's.",
+        name="brokerIP1",
+        check=lambda value: _check_ip(value) if value else None,
+    )
+    listen_port: int = setting(
+        10911, "Port that stands in records and message ids beside brokerIP1, as RocketMQ's.", low=0, high=65535
+    )
+    grpc_port: int = setting(8081, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_max_message_size: int = setting(
+        16 * _MIB,
+        "Largest gRPC message received or sent; must leave room for a whole batch.",
+        unit="bytes",
+        low=64 * _KIB,
+        high=(1 << 31) - 1,
+    )
+    metrics_port: int = setting(
+        9101, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+    )
+    broker_role: str = setting(
+        "ASYNC_MASTER",
+        "What the broker is to its replicas; only ASYNC_MASTER for now.",
+        check=lambda role: None if role == "ASYNC_MASTER" else "ASYNC_MASTER: replication is to come",
+    )
+    store_path_root_dir: Path = setting(Path("~/store").expanduser(), "The store directory.")
+    store_path_commit_log: Path | None = setting(
+        None,
+        "Where the commit log lies; can only be <storePathRootDir>/commitlog, and is accepted for RocketMQ's sake.",
+    )
+
+    # -- files ------------------------------------------------------------------------------------------------------
+    mapped_file_size_commit_log: int = setting(_GIB, "Size of a commit log file.", unit="bytes", low=4 * _KIB)
+    mapped_file_size_consume_queue: int = setting(
+        6_000_000, "Size of a consume queue file, 20 bytes a message.", unit="bytes", low=20
+    )
+    max_hash_slot_num: int = setting(5_000_000, "Hash slots of an index file, 4 bytes each.", low=1)
+    max_index_num: int = setting(20_000_000, "Entries of an index file, 20 bytes each.", low=2)
+    message_index_enable: bool = setting(True, "Index messages by UNIQ_KEY and KEYS, for queries.")
+    prefault_bytes: int = setting(
+        8 * _MIB, "Ours: how much of the log file is made resident ahead of the append position.", unit="bytes", low=0
+    )
+
+    # -- messages and topics ----------------------------------------------------------------------------------------
+    max_message_size: int = setting(4 * _MIB, "Largest body.", unit="bytes", low=1)
+    enabled_append_prop_crc: bool = setting(False, "Append a checksum over the whole record as its last property.")
+    force_verify_prop_crc: bool = setting(False, "Recovery verifies that checksum instead of the body's.")
+    check_crc_on_recover: bool = setting(True, "Recovery verifies the checksum of every body.")
+    message_delay_level: str = setting(
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        "The delay levels, from 1 on: they tell the delivery time of delayed messages in a store that RocketMQ wrote.",
+        check=_check_delay_levels,
+    )
+    auto_create_topic_enable: bool = setting(True, "The first message to a topic creates it.")
+    default_topic_queue_nums: int = setting(
+        4,
+        "Read and write queues of a topic created so. (RocketMQ: 8, of which its clients ask for 4.)",
+        low=1,
+        high=1024,
+    )
+
+    # -- flush ------------------------------------------------------------------------------------------------------
+    flush_disk_type: FlushDiskType = setting(
+        FlushDiskType.ASYNC_FLUSH,
+        "ASYNC_FLUSH acknowledges a message in the page cache, SYNC_FLUSH on disk; consumers see it no sooner.",
+    )
+    flush_interval_commit_log: int = setting(500, "ASYNC_FLUSH: how often the log is flushed.", unit="ms", low=1)
+    flush_commit_log_least_pages: int = setting(4, "... if so many 4 KiB pages are dirty.", low=0)
+    flush_commit_log_thorough_interval: int = setting(10_000, "... and so often whatever there is.", unit="ms", low=1)
+    sync_flush_timeout: int = setting(5_000, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after so long.", unit="ms", low=1)
+    flush_interval_consume_queue: int = setting(1_000, "How often consume queues are flushed.", unit="ms", low=1)
+    flush_consume_queue_least_pages: int = setting(2, "... those with so many dirty pages.", low=0)
+    flush_consume_queue_thorough_interval: int = setting(
+        60_000, "... and so often all of them, with a checkpoint.", unit="ms", low=1
+    )
+    checkpoint_log_bytes: int = setting(
+        256 * _MIB, "Ours: a checkpoint too after so much log; it bounds recovery.", unit="bytes", low=4 * _KIB
+    )
+
+    # -- retention --------------------------------------------------------------------------------------------------
+    delete_when: tuple[str, ...] = setting(("04",), "Hours at which expired files go, local time.", check=_check_hours)
+    file_reserved_time: int = setting(72, "Log files expire when their last message is so old.", unit="hours", low=0)
+    clean_resource_interval: int = setting(10_000, "How often the store looks for expired files.", unit="ms", low=1)
+    delete_file_batch_max: int = setting(10, "Files removed at a time.", low=1)
+    disk_max_used_space_ratio: int = setting(75, "Above: expired files go at any hour.", unit="%", low=10, high=95)
+    disk_space_clean_forcibly_ratio: int = setting(85, "Above: files go before they expire.", unit="%", low=30, high=85)
+    disk_space_warning_level_ratio: int = setting(90, "Above: no messages are taken.", unit="%", low=35, high=100)
+    clean_file_forcibly_enable: bool = setting(True, "Whether files may go before they expire.")
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    max_msgs_num_batch: int = setting(64, "Most messages a query answers.", low=1)
+    max_pull_messages: int = setting(32_768, "Ours: most messages an answer to a pull holds.", low=1)
+    max_pull_bytes: int = setting(
+        4 * _MIB, "Ours: most bytes of records such an answer holds (but always one message).", unit="bytes", low=1
+    )
+    send_stream_window: int = setting(256, "Ours: requests of a SendStream that may be unanswered.", low=1)
+
+    # -- recovery ---------------------------------------------------------------------------------------------------
+    compiled_walker: CompiledWalker = setting(
+        CompiledWalker.AUTO, "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER."
+    )
+    verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "namesrvAddr": "TandemMQ registers with no name server",
+        "brokerId": "the store has no roles yet",
+        "haListenPort": "the replicator's, to come",
+        "haMasterAddress": "the replicator's, to come",
+        "autoCreateSubscriptionGroup": "the store has no consumer groups",
+        "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
+        "storePathIndex": "the index lies in <storePathRootDir>/index",
+        "storeCheckpoint": "it lies in <storePathRootDir>/checkpoint",
+        "abortFile": "it lies in <storePathRootDir>/abort",
+        "flushCommitLogTimed": "flushing is always timed or by group",
+        "warmMapedFileEnable": "files are always made resident ahead of use",
+        "transientStorePoolEnable": "there is one way to write the log",
+        "useReentrantLockWhenPutMessage": "there is no append lock",
+        "sendMessageThreadPoolNums": "there are no thread pools",
+        "pullMessageThreadPoolNums": "there are no thread pools",
+        "putConsumeQueueDataByFileChannel": "always so",
+        "messageIndexSafe": "always so",
+        "longPollingEnable": "the client asks for it in each pull",
+        "destroyMapedFileIntervalForcibly": "readers are never cut off",
+        "redeleteHangedFileInterval": "readers are never cut off",
+        "deleteCommitLogFilesInterval": "files are removed without pauses",
+        "deleteConsumeQueueFilesInterval": "files are removed without pauses",
+        "maxTransferBytesOnMessageInMemory": "the client asks for a number of bytes, see maxPullBytes",
+        "maxTransferCountOnMessageInMemory": "the client asks for a number of messages, see maxPullMessages",
+        "maxTransferBytesOnMessageInDisk": "the client asks for a number of bytes, see maxPullBytes",
+        "maxTransferCountOnMessageInDisk": "the client asks for a number of messages, see maxPullMessages",
+        "accessMessageInMemoryMaxRatio": "pulls are bounded alike wherever the messages lie",
+    }
+
+    def check(self) -> None:
+        """What a message and an answer must have room for."""
+        super().check()
+        if self.store_path_commit_log not in (None, self.store_path_root_dir / "commitlog"):
+            raise self.bad("store_path_commit_log", f"{self.store_path_root_dir / 'commitlog'}, or leaving it out")
+        if self.mapped_file_size_commit_log % 4096:
+            raise self.bad("mapped_file_size_commit_log", "a multiple of 4096")
+        if self.grpc_max_message_size < self.max_message_size + _BATCH_ROOM:
+            raise self.bad("grpc_max_message_size", f"at least maxMessageSize + {_BATCH_ROOM:,}")
+        if self.max_pull_bytes + self.max_message_size + _BATCH_ROOM > self.grpc_max_message_size:
+            raise self.bad("max_pull_bytes", f"at most grpcMaxMessageSize - maxMessageSize - {_BATCH_ROOM:,}")
+
+    def store_config(self) -> StoreConfig:
+        """The part that the log layer is told."""
+        same = {name: getattr(self, name) for name in _LOG_SETTINGS}
+        return StoreConfig(
+            **same,
+            flush_disk_type=self.flush_disk_type.value,
+            compiled_walker=self.compiled_walker.value,
+            delete_when=tuple(int(hour) for hour in self.delete_when),
+            message_delay_levels=_delay_levels(self.message_delay_level),
+        )
+
+    def send_rules(self) -> SendRules:
+        """The part that the sender is told."""
+        return SendRules(
+            store_host=self.store_host(),
+            max_message_size=self.max_message_size,
+            file_size=self.mapped_file_size_commit_log,
+            append_crc=self.enabled_append_prop_crc,
+            auto_create_topics=self.auto_create_topic_enable,
+            queues_of_new_topics=self.default_topic_queue_nums,
+        )
+
+    def service_limits(self) -> ServiceLimits:
+        """The part that the servicers are told."""
+        return ServiceLimits(PullLimits(self.max_pull_messages, self.max_pull_bytes), self.send_stream_window)
+
+    def store_host(self) -> Host:
+        """The address in records and message ids."""
+        return Host(self.broker_ip1 or _own_address(self.grpc_host), self.listen_port)
+
+
+_LOG_SETTINGS = (
+    "store_path_root_dir", "mapped_file_size_commit_log", "mapped_file_size_consume_queue", "max_hash_slot_num",
+    "max_index_num", "message_index_enable", "max_message_size", "enabled_append_prop_crc", "force_verify_prop_crc",
+    "check_crc_on_recover", "flush_interval_commit_log", "flush_commit_log_least_pages",
+    "flush_commit_log_thorough_interval", "sync_flush_timeout", "flush_interval_consume_queue",
+    "flush_consume_queue_least_pages", "flush_consume_queue_thorough_interval", "checkpoint_log_bytes",
+    "file_reserved_time", "clean_resource_interval", "delete_file_batch_max", "disk_max_used_space_ratio",
+    "disk_space_clean_forcibly_ratio", "disk_space_warning_level_ratio", "clean_file_forcibly_enable", "prefault_bytes",
+    "verify_whole_log_on_start",
+)  # fmt: skip
+
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "server": {},
+    "embedded": {
+        "store_path_root_dir": Path("data"),
+        "mapped_file_size_commit_log": 64 * _MIB,
+        "max_hash_slot_num": 500_000,
+        "max_index_num": 2_000_000,
+    },
+}
+"""Sets of defaults by name."""
+
+
+def load_settings(
+    file: Path | str | None = None,
+    profile: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> StoreSettings:
+    """The store's settings: profile < file < environment < overrides.
+
+    Without a profile it is `server` where there is a file, else `embedded`. `TANDEM_CONFIG` and `TANDEM_PROFILE` name
+    them too.
+
+    Raises:
+        SettingsError: an unknown name, a bad value, or an unreadable file.
+    """
+    environment = os.environ if environment is None else environment
+    file = file or environment.get("TANDEM_CONFIG") or None
+    profile = profile or environment.get("TANDEM_PROFILE") or ("embedded" if file is None else "server")
+    if profile not in PROFILES:
+        raise BadSetting(f"There is no profile {profile}: known are {', '.join(PROFILES)}.")
+    return StoreSettings.load(
+        file, environment=environment, overrides=overrides, profile=PROFILES[profile], profile_name=profile
+    )
+
+
+def _own_address(host: str) -> str:
+    """An address that stands for this store: the one it listens on, or the machine's own where it listens on all."""
+    host = host.strip("[]")
+    try:
+        address = Host(host, 0).ip
+        if not address.is_unspecified:
+            return str(address)
+    except IllegalHost:
+        pass
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: it only asks which address would be used
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

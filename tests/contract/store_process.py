@@ -1,0 +1,106 @@
+"""A store service as a process of its own, with small files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from tandemmq.client import StoreClient
+from tandemmq.store.v1.store_pb2_grpc import StoreStub
+
+START_SECONDS = 20.0
+
+SMALL = {
+    "mapped_file_size_commit_log": 128 * 1024,
+    "mapped_file_size_consume_queue": 4_000,
+    "max_hash_slot_num": 500,
+    "max_index_num": 2_000,
+    "max_message_size": 32 * 1024,
+    "max_pull_bytes": 1 << 20,
+    "prefault_bytes": 0,
+}
+
+
+class StoreProcess:
+    """`python -m tandemmq.store` on a directory. Settings are given as attributes of StoreSettings."""
+
+    def __init__(self, directory: Path, **settings: object) -> None:
+        self.directory = directory
+        self.settings: dict[str, object] = {**SMALL, "store_path_root_dir": directory, **settings}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = directory.with_name(directory.name + ".log")
+        self.address = ""
+        self.metrics_port = 0
+
+    def start(self) -> Self:
+        """Starts and waits until the store serves; fails with its log when it does not."""
+        self.launch()
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            events = self.events()
+            if any(event["event"] == "serving" for event in events):
+                listening = next(event for event in events if event["event"] == "listening")
+                self.address, self.metrics_port = listening["grpc"], listening["metrics_port"]
+                return self
+            assert self.process is not None
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"the store did not start:\n{self.log.read_text()}")
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Starts without waiting."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
+        environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
+        environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen([sys.executable, "-m", "tandemmq.store"], env=environment, stderr=log)
+        return self.process
+
+    def events(self) -> list[dict[str, Any]]:
+        """What the store has logged, line by line."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stops the store and gives its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Waits for the store to end and gives its exit code."""
+        assert self.process is not None
+        return self.process.wait(timeout=START_SECONDS)
+
+    def restart(self, number: signal.Signals = signal.SIGTERM) -> Self:
+        """Stops the store (or kills it) and starts it again."""
+        self.stop(number)
+        return self.start()
+
+    def client(self) -> StoreClient:
+        """A client; close it."""
+        return StoreClient(self.address)
+
+    @contextmanager
+    def stub(self) -> Iterator[StoreStub]:
+        """The generated stub."""
+        with grpc.insecure_channel(self.address, options=[("grpc.max_send_message_length", -1)]) as channel:
+            yield StoreStub(channel)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(signal.SIGKILL)

@@ -1,0 +1,61 @@
+"""docs/cli.md and the help it is made of: nothing stale, nothing silent."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.core
+import typer.main
+
+from tandemmq.cli.main import app
+from tandemmq.cli.reference import page
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def commands() -> list[tuple[str, Any]]:
+    root = typer.main.get_command(app)
+    assert isinstance(root, typer.core.TyperGroup)
+    return [("tandem", root), *root.commands.items()]
+
+
+def test_the_page_is_what_the_help_says_now() -> None:
+    stale = "docs/cli.md is stale: run  python -m tandemmq.cli.reference > docs/cli.md"
+    assert (DOCS / "cli.md").read_text() == page(), stale
+
+
+@pytest.mark.parametrize(("name", "command"), commands())
+def test_command_and_each_option_say_what_they_do(name: str, command: Any) -> None:
+    assert command.help
+    silent = [parameter.name for parameter in command.params if not (parameter.help or "").endswith((".", "]"))]
+    assert not silent
+
+
+@pytest.mark.parametrize(("name", "command"), [pair for pair in commands() if pair[0] != "tandem"])
+def test_command_has_json_and_describes_it(name: str, command: Any) -> None:
+    assert any("--json" in parameter.opts for parameter in command.params)
+    assert "With --json: one" in command.help
+
+
+def test_the_list_of_commands_is_not_cut_off() -> None:
+    outcome = subprocess.run(
+        [sys.executable, "-m", "tandemmq.cli.main", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "..." not in outcome.stdout.replace("[ARGS]...", "")
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    program = "import sys, tandemmq.cli.main; print(' '.join(sys.modules))"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(outcome.stdout.split())
+    assert not loaded & {
+        "grpc",
+        "rich",
+        "google.protobuf",
+        "numpy",
+        "numba",
+        "uvloop",
+        "tandemmq.store.log.message_store",
+    }

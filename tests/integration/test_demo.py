@@ -1,0 +1,211 @@
+"""The demo: that it works, that it says so, and that it would say so if it did not."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.cli.demo.ledger import Ledger, Place
+from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
+from tandemmq.cli.demo.proof import Proof, stored_twice
+from tandemmq.cli.failures import CommandFailed
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.message import Message
+from tandemmq.store.format.properties import encode
+from tandemmq.store.format.record import Record, decode_record, encode_record
+
+# -- the whole demo ---------------------------------------------------------------------------------------------------
+
+
+def demo(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tandemmq.cli.main", "demo", "--data", str(directory), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.mark.serial
+@pytest.mark.slow
+def test_nothing_is_lost_and_an_earlier_store_goes_on(tmp_path: Path) -> None:
+    first = demo(tmp_path / "data", "--json")
+    assert first.returncode == 0, first.stdout + first.stderr
+    *steps, verdict = [json.loads(line) for line in first.stdout.splitlines()]
+    by_title: dict[str, Any] = {step["title"]: step for step in steps}
+    assert verdict["verdict"] == "nothing lost"
+    assert verdict["acknowledged"] >= 5_000
+    assert verdict["seconds"] < 60
+    assert by_title["Start"]["disk_bytes"] < 200_000_000
+    assert by_title["Start"]["memory_bytes"] < 150_000_000
+    assert by_title["Kill"]["without_receipt"] > 0, "it was killed while it was sending"
+    assert by_title["Start again"]["recovery"]["clean_exit"] is False
+    assert by_title["Read on"]["same"] == verdict["acknowledged"]
+    assert by_title["Look up"]["found"] == by_title["Look up"]["looked_up"]
+
+    inspected = subprocess.run(
+        [sys.executable, "-m", "tandemmq.cli.main", "inspect", str(tmp_path / "data"), "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert inspected.returncode == 0
+    records = json.loads(inspected.stdout)["records"]
+    assert records >= verdict["acknowledged"]
+
+    again = demo(tmp_path / "data")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "the store of an earlier demo goes on" in again.stdout.replace("The store", "the store")
+    assert "Nothing is lost." in again.stdout
+    assert "tandem inspect" in again.stdout
+    assert "\x1b" not in again.stdout
+
+
+@pytest.mark.serial
+def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
+    from tandemmq.cli.demo.child import StoreProcess
+
+    other = StoreProcess(tmp_path / "data")
+    other.start()
+    try:
+        refused = demo(tmp_path / "data")
+    finally:
+        other.stop()
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("tandem: the store did not start: ")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+# -- its input --------------------------------------------------------------------------------------------------------
+
+STATUS = """\
+Package: bash
+Section: shells
+Description: a shell
+ more: of it
+
+Package: coreutils
+Description: tools
+"""
+
+
+def library(root: Path) -> Path:
+    (root / "json").mkdir(parents=True)
+    (root / "json" / "decoder.py").write_text("import re\n\ndef scan():\n    pass\n\nclass Decoder:\n    x = 1\n")
+    (root / "ast.py").write_text("pass\n")
+    (root / "test").mkdir()
+    (root / "test" / "big.py").write_text("def no(): ...\n")
+    return root
+
+
+def test_packages_come_first_then_files_then_what_is_in_them(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text(STATUS)
+    material = gather(6, tmp_path / "status", library(tmp_path / "lib"))
+    assert [(item.topic, item.key, item.tag) for item in material.items] == [
+        (PACKAGES, "bash", "shells"),
+        (PACKAGES, "coreutils", "unknown"),
+        (LIBRARY, "ast.py", "single"),
+        (LIBRARY, "json/decoder.py", "json"),
+        (LIBRARY, "json/decoder.py:scan", "json"),
+        (LIBRARY, "json/decoder.py:Decoder", "json"),
+    ]
+    assert material.items[0].body == STATUS.split("\n\n")[0].encode()
+    assert material.items[4].body == b"def scan():\n    pass\n\n"
+    assert material.items[5].body == b"class Decoder:\n    x = 1\n"
+    assert [source.split()[0] for source in material.sources] == ["2", "2", "2"]
+
+
+def test_enough_packages_need_no_library(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text(STATUS)
+    assert len(gather(2, tmp_path / "status", tmp_path / "nothing").items) == 2
+
+
+def test_a_machine_without_texts_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="only 4 texts"):
+        gather(5, tmp_path / "no status", library(tmp_path / "lib"))
+
+
+def test_this_machine_has_enough() -> None:
+    items = gather(5_000).items
+    assert len(items) >= 5_000
+    assert all(item.key and " " not in item.key and item.tag for item in items)
+
+
+# -- its proof: each loss that could be is found ----------------------------------------------------------------------
+
+ITEMS = [Item("t", f"key-{n}", "red" if n % 2 else "blue", f"body {n}".encode()) for n in range(6)]
+
+
+def stored(ledger: Ledger) -> list[Record]:
+    """What an honest store gives back, with everything acknowledged."""
+    records = []
+    for number, entry in enumerate(ledger.entries):
+        item = entry.item
+        properties = encode({"UNIQ_KEY": entry.unique_key, "TAGS": item.tag, "KEYS": item.key})
+        message = Message("t", 0, item.body, properties, store_host=Host("127.0.0.1", 1))
+        records.append(decode_record(encode_record(message, number, 1000 * number, 1)))
+        ledger.acknowledge(entry.unique_key, Place(0, number, 1000 * number, "id"))
+    return records
+
+
+def test_an_honest_store_passes() -> None:
+    ledger = Ledger(ITEMS)
+    records, proof = stored(ledger), Proof(ledger)
+    assert proof.of_everything(records) == 6
+    assert proof.of_filter(records[1::2], "t", ["red"]) == 3
+    assert stored_twice(records) == 0
+    assert proof.losses == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda records: records[:-1], "not there"),
+        (lambda records: records[:2] + records[3:], "not there"),
+        (lambda records: [records[1], *records[1:]], "not there"),
+    ],
+)
+def test_a_missing_message_is_found(damage: Any, said: str) -> None:
+    ledger = Ledger(ITEMS)
+    proof = Proof(ledger)
+    assert proof.of_everything(damage(stored(ledger))) == 5
+    assert said in proof.losses[0]
+
+
+def test_a_hole_between_messages_is_found() -> None:
+    ledger = Ledger(ITEMS)
+    records, proof = stored(ledger), Proof(ledger)
+    del ledger.places[ledger.entries[2].unique_key]
+    proof.of_everything(records[:2] + records[3:])
+    assert proof.losses == ["queue 0 of t has holes in its offsets"]
+
+
+def test_changed_bytes_are_found() -> None:
+    ledger = Ledger(ITEMS)
+    records, proof = stored(ledger), Proof(ledger)
+    raw = bytearray(records[3].encode())
+    raw[raw.index(b"body 3")] ^= 1
+    records[3] = decode_record(bytes(raw), verify=False)
+    assert proof.of_everything(records) == 5
+    assert proof.losses == ["key-3: its 6 bytes came back different"]
+
+
+def test_another_message_in_the_place_is_found() -> None:
+    ledger = Ledger(ITEMS)
+    records, proof = stored(ledger), Proof(ledger)
+    first, second = ledger.entries[0].unique_key, ledger.entries[1].unique_key
+    ledger.places[first], ledger.places[second] = ledger.places[second], ledger.places[first]
+    assert proof.of_everything(records) == 4
+    assert "another message lies at queue 0 offset 1" in proof.losses[0]
+
+
+def test_a_filter_that_leaves_out_or_lets_through_is_found() -> None:
+    ledger = Ledger(ITEMS)
+    records, proof = stored(ledger), Proof(ledger)
+    assert proof.of_filter(records[3::2], "t", ["red"]) == 2
+    assert proof.of_filter(records, "t", ["red"]) == 3
+    assert len(proof.losses) == 1 + 3
+
+
+def test_a_message_that_was_resent_is_counted() -> None:
+    records = stored(Ledger(ITEMS))
+    assert stored_twice([*records, records[0]]) == 1
