@@ -145,7 +145,9 @@ class Checkpointer:
         parts = self._parts
         times = (timestamp, timestamp, timestamp if parts.index is not None else 0)
         root = parts.config.store_path_root_dir
-        write_manifest(root, Manifest(times, position, bounds, counts), parts.disk)
+        before = parts.checkpoint.value
+        previous = (before.physic, before.logics, before.index)
+        write_manifest(root, Manifest(times, position, bounds, counts, previous=previous), parts.disk)
         parts.checkpoint.write(*times)
 
 

@@ -5,7 +5,8 @@
     TandemError
     └── StoreError
         ├── NotWritable             the store refuses to append: why, in words
-        │   └── DiskFull            no room for the next file
+        │   ├── DiskFull            no room for the next file
+    │   └── DiskFailed          the disk refused what the store needs in order to open, or to go on
         ├── QueueNotReady           this queue's next offset is not known yet (a rebuild is under way)
         ├── RecordTooLarge          the record could never fit (trap T3)
         ├── FlushFailed             fdatasync failed: the store is read-only from here on
@@ -16,6 +17,7 @@
             └── ForeignFile
 """
 
+import errno
 from typing import ClassVar
 
 from tandemmq.common.errors import TandemError
@@ -36,6 +38,19 @@ class DiskFull(NotWritable):
     """No room is left for the next file."""
 
     grpc_code: ClassVar[str] = "RESOURCE_EXHAUSTED"
+
+
+class DiskFailed(NotWritable):
+    """The disk refused to open, create or map a file; what was asked for has not happened."""
+
+
+def disk_error(error: OSError, what: str) -> NotWritable:
+    """The error of ours that says what an ``OSError`` means for the store."""
+    reason = f"{what}: {error.strerror or error}."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "Free disk space, or lower fileReservedTime; the store goes on by itself when there is room."
+        return DiskFull(reason, remedy=remedy)
+    return DiskFailed(reason, remedy="Look at the machine's log for what is wrong with the disk.")
 
 
 class QueueNotReady(StoreError):

@@ -15,7 +15,7 @@ from tandemmq.store.format.index_layout import IndexHeader
 from tandemmq.store.format.walker import Walk
 from tandemmq.store.log.clock import Clock
 from tandemmq.store.log.disk import Disk, make_dirs
-from tandemmq.store.log.errors import DiskFull, FileSizeMismatch, ForeignFile
+from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, NotWritable
 from tandemmq.store.log.index_file import IndexFile
 from tandemmq.store.log.walkers import Walkers
 
@@ -79,7 +79,7 @@ class Index:
         before = (len(self.files), self.files[-1].header if self.files else None)
         try:
             self._put(walk, skip_below)
-        except (OSError, DiskFull):
+        except (OSError, NotWritable):
             self._restore(*before)
             raise
 

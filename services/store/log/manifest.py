@@ -5,10 +5,11 @@ log ends. The manifest can: with it recovery starts at one exact log offset, and
 noticed. It is only believed while the checkpoint beside it is the one it was written with, so that a directory that
 a Java broker used in between is looked at afresh. JSON::
 
-    {"version": 1, "checkpoint": [physic, logics, index], "position": 123456,
+    {"version": 1, "checkpoint": [physic, logics, index], "previous": [physic, logics, index], "position": 123456,
      "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]], "crc32": 42}
 
-``position``: every record below it is synced to log, queues and index. ``queues``: first and next offset.
+``checkpoint``: the times that are written next; ``previous``: those that stood before, so that a crash between the
+two files costs nothing. ``position``: every record below it is synced to log, queues and index. ``queues``: first and next offset.
 ``index``: name and next entry number of each file.
 """
 
@@ -33,6 +34,11 @@ class Manifest:
     index: list[tuple[str, int]] = field(default_factory=list)
     rebuilding: bool = False
     """Queues are being repaired: their bounds are right, but there may be holes between them."""
+    previous: tuple[int, int, int] = (0, 0, 0)
+
+    def belongs_to(self, checkpoint: tuple[int, int, int]) -> bool:
+        """Whether nobody else has written a checkpoint since this manifest."""
+        return checkpoint in (self.checkpoint, self.previous)
 
     def encode(self) -> bytes:
         """Give the JSON text."""
@@ -42,6 +48,7 @@ class Manifest:
         document = {
             "version": VERSION,
             "checkpoint": list(self.checkpoint),
+            "previous": list(self.previous),
             "position": self.position,
             "rebuilding": self.rebuilding,
             "queues": queues,
@@ -60,9 +67,8 @@ class Manifest:
             document = unseal(data)
             if document["version"] != VERSION:
                 raise ValueError(f"version {document['version']}")
-            physic, logics, index = document["checkpoint"]
             return cls(
-                (physic, logics, index),
+                _times(document["checkpoint"]),
                 document["position"],
                 {
                     (topic, int(queue_id)): (first, end)
@@ -71,9 +77,15 @@ class Manifest:
                 },
                 [(name, count) for name, count in document["index"]],
                 document["rebuilding"],
+                _times(document["previous"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no manifest: {error!r}") from error
+
+
+def _times(entry: list[int]) -> tuple[int, int, int]:
+    physic, logics, index = entry
+    return physic, logics, index
 
 
 def read_manifest(root: Path) -> Manifest | None:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, create_file
-from tandemmq.store.log.errors import DiskFull
+from tandemmq.store.log.errors import disk_error
 
 NAME_DIGITS = 20
 _MADV_POPULATE_WRITE = 23  # Linux 5.14; older kernels refuse it, which only costs the first touch
@@ -47,16 +47,14 @@ class MappedFile:
         """Make a zero-filled file with all its blocks reserved, and map it.
 
         Raises:
-            DiskFull: the blocks cannot be had; nothing is left behind.
+            DiskFull: the blocks cannot be had.
+            DiskFailed: the disk refused otherwise. Either way nothing is left that a later try would stumble over.
         """
         try:
             create_file(disk, path, path.with_name(path.name + ".tmp"), lambda fd: disk.allocate(fd, 0, size))
+            return cls(disk, path, size, start)
         except OSError as error:
-            raise DiskFull(
-                f"Cannot create {path} with {size:,} bytes: {error.strerror or error}.",
-                remedy="Free disk space, or lower fileReservedTime; the store goes on by itself when there is room.",
-            ) from error
-        return cls(disk, path, size, start)
+            raise disk_error(error, f"Cannot create {path} with {size:,} bytes") from error
 
     def __del__(self) -> None:
         """Give the descriptor back when nobody uses the file any more."""

@@ -20,7 +20,7 @@ from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs, write_atomically
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed
+from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.lock import StoreLock
@@ -77,16 +77,21 @@ class MessageStore:
         Raises:
             StoreLocked: another process has it; nothing was touched.
             UnusableDirectory: its files are not what the settings say; nothing was changed.
-            DiskFull: a new store has no room for its first file.
+            DiskFull: there is no room for what recovery must write, such as the first file of a new store.
+            DiskFailed, FlushFailed: the disk refused; try again when it is well.
         """
         disk, clock, observer = disk or LocalDisk(), clock or SystemClock(), observer or NullObserver()
-        make_dirs(disk, config.store_path_root_dir)
-        lock = StoreLock(config.store_path_root_dir, disk)
+        root = config.store_path_root_dir
         try:
-            return cls._open_locked(lock, config, disk, clock, observer)
-        except BaseException:
-            lock.release()
-            raise
+            make_dirs(disk, root)
+            lock = StoreLock(root, disk)
+            try:
+                return cls._open_locked(lock, config, disk, clock, observer)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            raise disk_error(error, f"The store in {root} cannot be opened") from error
 
     @classmethod
     def _open_locked(

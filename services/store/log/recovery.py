@@ -106,7 +106,7 @@ class Recovery:
         last = files.last
         self._report.manifest_current = (
             manifest is not None
-            and manifest.checkpoint == times
+            and manifest.belongs_to(times)
             and manifest.position <= (last.end if last is not None else 0)
             and not self._parts.config.verify_whole_log_on_start
         )
