@@ -68,14 +68,15 @@ class Context:
         started: list[Peer] = []
         try:
             for make in makers:
+                peer: Peer | None = None
                 try:
                     peer = make()
-                    started.append(peer)
                     peer.start()
+                    started.append(peer)
                 except Unavailable as error:
                     self.miss(error)
-                    if started and started[-1].server.directory.exists():
-                        started.pop().server.discard()
+                    if peer is not None:
+                        peer.server.discard()
             yield started
         finally:
             for peer in started:

@@ -52,6 +52,10 @@ class Store:
                         raise Unavailable(f"the store did not answer within {timeout:.0f} s: {error}") from None
                     time.sleep(_STEP)
 
+    def warm_up(self, seconds: float) -> None:
+        """Batches for a while, as the JVM of the peer gets: the store loads its compiled code under load."""
+        self.send_encoded(Shape(1, 8, items=payloads.BATCH, warm=seconds, seconds=0.1))
+
     def send(self, shape: Shape, topic: str = payloads.TOPIC, queue_id: int | None = 0) -> Sample:
         """Send, one message a call."""
         request = store_pb2.SendRequest(message=message(topic, queue_id))

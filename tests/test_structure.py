@@ -26,7 +26,9 @@ FUNCTION_LINES_MAX = 70
 LONG_FILES: dict[str, str] = {}
 """Exceptions to FILE_LINES_MAX: path -> reason."""
 
-LONG_FUNCTIONS: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {
+    "services/store/format/compiled/walk.py:walk": "one compiled loop; half of it fills the row",
+}
 """Exceptions to FUNCTION_LINES_MAX: `path:name` -> reason."""
 
 HEAVY_MODULES = {"numba", "numpy", "rich", "typer", "llvmlite", "pytest", "pydantic"}

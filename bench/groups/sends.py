@@ -31,6 +31,7 @@ def sends(context: Context) -> None:
         lambda: GrpcioLimit(context.fresh("grpcio"), _ANSWER),
     ]
     with context.running(makers) as peers:
+        _warm_up(peers, warm_up / 4)
         cases = [_single("send", "page cache", context.shape(clients), peers) for clients in (1, 16, 64)]
         context.run(cases + _bulk("send", "page cache", context, peers))
 
@@ -44,8 +45,15 @@ def durable(context: Context) -> None:
         lambda: Redis(context.fresh("redis-always"), "always"),
     ]
     with context.running(makers) as peers:
+        _warm_up(peers, warm_up / 4)
         cases = [_single("durable", "on disk", context.shape(clients), peers) for clients in (1, 16, 64, 256)]
         context.run(cases + _bulk("durable", "on disk", context, peers))
+
+
+def _warm_up(peers: list[Peer], seconds: float) -> None:
+    for peer in peers:
+        if isinstance(peer, Store):
+            peer.warm_up(seconds)
 
 
 def _single(group: str, where: str, shape: Shape, peers: list[Peer]) -> Case:
@@ -68,7 +76,9 @@ def _bulk(group: str, where: str, context: Context, peers: list[Peer]) -> list[C
         elif isinstance(peer, Nats):
             single = context.shape(1, _IN_FLIGHT * BATCH)
             contestants.append(Contestant(f"{peer.name}, pipelined", partial(peer.send, single)))
-        elif not isinstance(peer, GrpcioLimit):
+        elif isinstance(peer, GrpcioLimit):
+            contestants.append(Contestant(f"{peer.name}, stream", partial(peer.send_stream, shape)))
+        else:
             contestants.append(Contestant(peer.name, partial(peer.send, shape)))
     return [
         Case(f"{group}.batch", f"Batches of {BATCH}, 1 client, {_IN_FLIGHT} in flight, {where}", "rate", contestants)

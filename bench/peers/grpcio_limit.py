@@ -36,6 +36,13 @@ class GrpcioLimit:
         """A unary call with a message in it; what any grpcio server takes before it does anything."""
         return self.call("Get", "unary", payloads.body(), shape)
 
+    def send_stream(self, shape: Shape) -> Sample:
+        """A stream of requests as large as our batches, each answered."""
+        data = payloads.write(self._data, "batch", payloads.encoded_batch(shape.items))
+        command = [str(grpc_load()), "--target", self.server.target, "--path", "/bench.Limit/Each", "--mode", "bidi"]
+        command += ["--data", str(data), "--window", str(shape.in_flight)]
+        return run(command, shape, self.server.cpu)
+
     def call(self, method: str, mode: str, request: bytes, shape: Shape) -> Sample:
         """`Get` (unary) or `Stream` (answers until cancelled), with any request."""
         data = payloads.write(self._data, f"request-{len(request)}", request)
@@ -63,8 +70,13 @@ async def _serve(port: int, size: int) -> None:
         while True:
             yield answer
 
+    async def each(requests: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
+        async for _ in requests:
+            yield answer
+
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Get": grpc.unary_unary_rpc_method_handler(get),
+        "Each": grpc.stream_stream_rpc_method_handler(each),
         "Stream": grpc.stream_stream_rpc_method_handler(stream),
     }
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]

@@ -41,6 +41,8 @@ def _failure(error: "ClientError", address: str) -> Failure:
         message = f"no store answers at {address}; start one with `tandem store`, or name its address with --address"
     elif not error.status and error.code == "DEADLINE_EXCEEDED":
         message = f"the store at {address} did not answer in time; look at its log, then try again"
+    elif not error.status and error.code == "RESOURCE_EXHAUSTED":
+        message = f"the request is larger than the store takes, see its setting grpcMaxMessageSize ({message})"
     elif not error.status and error.code == "UNIMPLEMENTED":
         message = f"what answers at {address} is no TandemMQ store of this version ({message})"
     return Failure(message, error.code, error.status)

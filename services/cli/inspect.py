@@ -36,8 +36,9 @@ def inspect(
     from tandemmq.store.log.inspect import inspect_store
 
     output = Output(as_json=as_json)
-    with output.progress("reading the log") as update:
-        found = inspect_store(directory, _walker(directory), update)
+    used = _log_size(directory)
+    with output.progress("reading the log", wanted=used >= _WORTH_COMPILING) as update:
+        found = inspect_store(directory, _walker(used), update)
     if as_json:
         output.document(_document(found))
     else:
@@ -46,12 +47,16 @@ def inspect(
         raise typer.Exit(FAILED)
 
 
-def _walker(directory: Path) -> "Walker":
+def _log_size(directory: Path) -> int:
+    """Bytes of log, allocated ones included; 0 where there is no log."""
+    logs = directory / "commitlog"
+    return sum(path.stat().st_blocks * 512 for path in logs.iterdir()) if logs.is_dir() else 0
+
+
+def _walker(used: int) -> "Walker":
     """The compiled walker where there is much to read and it can be had, else the one in plain Python."""
     from tandemmq.store.format.walker import compiled_walker, python_walker
 
-    logs = directory / "commitlog"
-    used = sum(path.stat().st_blocks * 512 for path in logs.iterdir()) if logs.is_dir() else 0
     if used < _WORTH_COMPILING:
         return python_walker()
     try:

@@ -1,5 +1,6 @@
 """The `tandem` command: its commands, and the one place where an error becomes a line and an exit code."""
 
+import os
 import sys
 import tempfile
 import traceback
@@ -57,6 +58,7 @@ def _root(
 def main() -> None:
     """Run the command line of this process; never shows a traceback."""
     as_json = "--json" in sys.argv
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what went wrong is said here, not by gRPC's own log lines
     try:
         app(prog_name="tandem")
     except TandemError as error:

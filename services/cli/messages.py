@@ -92,7 +92,7 @@ def say_details(output: Output, record: "Record", *, with_body: bool) -> None:
 def row(record: "Record") -> list[str | int]:
     """A line of a table with `ROW_COLUMNS`."""
     return [
-        show_moment(record.store_timestamp),
+        show_moment(record.store_timestamp).partition(".")[0],
         record.queue_id,
         record.queue_offset,
         record.tags or "",

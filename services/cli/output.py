@@ -15,6 +15,10 @@ Cell = str | int
 Row = Sequence[Cell]
 
 
+_WORD_MAX = 32
+"""Words up to so many characters, a message id, are not broken in a table that must become narrower."""
+
+
 class Output:
     """Where a command's results go. Results to stdout, remarks about them to stderr."""
 
@@ -58,9 +62,9 @@ class Output:
             self.say(f"  {name:<{width}}  {value}")
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+    def progress(self, what: str, *, wanted: bool) -> Iterator[Callable[[int, int], None]]:
         """A progress bar on stderr for a person who waits; gives `update(done, total)`, amounts in bytes."""
-        if self.as_json or not sys.stderr.isatty():
+        if not wanted or self.as_json or not sys.stderr.isatty():
             yield lambda done, total: None
             return
         from rich.console import Console
@@ -109,11 +113,21 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for name, is_number in zip(columns, _number_columns(columns, rows), strict=True):
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_shown(cell)) for cell in row))
+    cells = [[_shown(cell) for cell in row] for row in rows]
+    table = Table(
+        box=SIMPLE_HEAD,
+        title=title or None,
+        title_justify="left",
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for at, (name, is_number) in enumerate(zip(columns, _number_columns(columns, rows), strict=True)):
+        words = [row[at] for row in cells]
+        is_short = all(len(word) <= _WORD_MAX and " " not in word for word in words)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_short)
+    for row in cells:
+        table.add_row(*map(Text, row))
     Console().print(table)
 
 

@@ -29,6 +29,16 @@ Every command tells people what they want to know, and programs the same as JSON
 * **Where the store is**: `--address HOST:PORT`, or the environment variable `TANDEM_ADDRESS`; else 127.0.0.1:8081.
 * **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (so long ago; s, m, h, d), `now`, or
   milliseconds since 1970.
+
+```sh
+TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH tandem store --data /srv/store     # acknowledge on disk
+tandem send orders --file orders.txt --tag new                       # a message a line
+journalctl -f | tandem send journal --file - --batch 1               # lines as they come
+tandem pull orders --offset 10m --max 0 --json | jq -r .body         # the last ten minutes
+tandem pull orders --follow --tag 'new || paid'
+tandem query orders --key order-17 --begin 2026-01-31 --body
+tandem inspect data --json | jq .damage
+```
 """
 
 

@@ -9,6 +9,7 @@ from tandemmq.cli.options import Config, Data, Json, Set
 from tandemmq.cli.output import Output
 
 if TYPE_CHECKING:
+    from tandemmq.common.settings import Described
     from tandemmq.store.settings import StoreSettings
 
 
@@ -35,11 +36,18 @@ def settings(
         output.document({"settings": rows, "without_effect": dict(loaded.without_effect)})
         return
     output.table(
-        ("setting", "value", "default", "from", "effect"),
-        [(one.name, one.value, one.default, one.origin.place, f"{one.doc} ({one.allowed})") for one in described],
+        ("setting", "value", "from", "effect"),
+        [(one.name, one.value, _origin(one), f"{one.doc} ({one.allowed})") for one in described],
     )
     if not described:
         output.remark("Every setting stands at its default.")
+
+
+def _origin(setting: "Described") -> str:
+    """Where a value comes from, and what it would be else."""
+    if setting.origin.layer == "default" or setting.value == setting.default:
+        return setting.origin.place
+    return f"{setting.origin.place}; default {setting.default or 'empty'}"
 
 
 def read_settings(config: Path | None, data: Path | None, overrides: list[str] | None) -> "StoreSettings":

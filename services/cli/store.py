@@ -74,7 +74,8 @@ def _recovery(opened: "MessageStore") -> str:
     if end == 0:
         return "none needed: this is a new store"
     shutdown = "after a clean stop" if report.clean_exit else "after a crash"
-    told = f"{shutdown}: {report.records:,} records checked in {show_seconds(report.seconds)}, log {begin:,} to {end:,}"
+    checked = f"{report.records:,} records checked" if report.records else "nothing to check"
+    told = f"{shutdown}: {checked}, in {show_seconds(report.seconds)}; log {begin:,} to {end:,}"
     if report.cut_bytes:
         told += f", torn tail of {show_bytes(report.cut_bytes)} cut off (kept in broken/)"
     if opened.rebuilding:

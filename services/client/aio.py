@@ -11,7 +11,7 @@
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import grpc
 
@@ -23,11 +23,14 @@ from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.client.store_client import CHANNEL_OPTIONS, DEFAULT_TIMEOUT
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
-from tandemmq.store.v1.store_pb2_grpc import StoreAsyncStub, StoreStub
+from tandemmq.store.v1.store_pb2_grpc import StoreStub
+
+if TYPE_CHECKING:
+    from tandemmq.store.v1.store_pb2_grpc import StoreAsyncStub
 
 
 class StoreClient:
-    """A connection to one store, for one event loop. `tandemmq.client.StoreClient` says what the calls mean and raise."""
+    """A connection to one store, for one event loop. `tandemmq.client.StoreClient` says what calls mean and raise."""
 
     def __init__(
         self, address: str, *, timeout: float = DEFAULT_TIMEOUT, channel: grpc.aio.Channel | None = None
@@ -35,7 +38,7 @@ class StoreClient:
         """`address`: `host:port`. `channel`: one of your own, with TLS for instance; it is closed with the client."""
         self._channel = channel or grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
         self._timeout = timeout
-        self.stub: StoreAsyncStub = StoreStub(self._channel)
+        self.stub: "StoreAsyncStub" = StoreStub(self._channel)
 
     async def close(self) -> None:
         """End the connection."""

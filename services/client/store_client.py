@@ -1,7 +1,7 @@
 """The client for ordinary, blocking programs. Safe to be used by several threads."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -133,7 +133,7 @@ class StoreClient:
         tags: str = "",
         group: str = "",
         verify: bool = True,
-    ) -> Iterator[Pulled]:
+    ) -> Generator[Pulled, None, None]:
         """Messages of a queue from an offset on, for ever; stop by leaving the loop.
 
         Backpressure is that of the connection: the store stops when the reader does. Answers without records tell that

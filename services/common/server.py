@@ -102,10 +102,15 @@ class ServiceHost:
         freeze_garbage()
         log.info("serving", services=",".join(self._guarded.services))
 
-    async def run_until_stopped(self) -> None:
-        """Serves until SIGTERM, SIGINT or `stop_signal.request`, then stops gracefully."""
+    async def run_until_stopped(self, announce: Callable[[], None] | None = None) -> None:
+        """Serves until SIGTERM, SIGINT or `stop_signal.request`, then stops gracefully.
+
+        `announce` is called when signals are caught and health says SERVING: whoever hears it may use and stop us.
+        """
         self.stop_signal.listen()
         await self.serving()
+        if announce is not None:
+            announce()
         reason = await self.stop_signal.wait()
         log.info("stopping", reason=reason, in_flight=self.guard.in_flight)
         await self.stop()

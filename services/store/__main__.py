@@ -79,11 +79,9 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     store.start()
     metrics.watch(lambda: read_gauges(broker))
     servicer.attach(broker)
-    host.on_drain(broker.polls.stop)
+    host.on_drain(servicer.drain)
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), **recovered(store))
-    if announce is not None:
-        announce(host, store)
-    await host.run_until_stopped()
+    await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
 
 
 def make_broker(settings: StoreSettings, store: MessageStore) -> Broker:

@@ -60,9 +60,9 @@ def _check_hours(hours: tuple[str, ...]) -> str | None:
     return None if good else "hours of the day, 0 to 23, separated by ;"
 
 
-def _check_ip(text: str) -> str | None:
+def _check_ip(text: str | None) -> str | None:
     try:
-        Host(text, 0)
+        Host(text or "", 0)
     except IllegalHost:
         return "an IP address"
     return None
@@ -79,7 +79,7 @@ class StoreSettings(ServerSettings):
         None,
         "IP address that stands in records and message ids as the store's. Empty: grpcHost, or one of the machine's.",
         name="brokerIP1",
-        check=lambda value: _check_ip(value) if value else None,
+        check=_check_ip,
     )
     listen_port: int = setting(
         10911, "Port that stands in records and message ids beside brokerIP1, as RocketMQ's.", low=0, high=65535

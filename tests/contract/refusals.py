@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -10,14 +11,18 @@ from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 
+def statuses(error: grpc.RpcError) -> tuple[str, str | None]:
+    """The gRPC code and the RocketMQ status of a failed call."""
+    call = cast(Any, error)
+    return call.code().name, dict(call.trailing_metadata() or ()).get("rocketmq-status")
+
+
 @contextmanager
 def refused(stub: StoreStub, code: str, status: str, words: str = "") -> Iterator[None]:
     """The call in the block must fail with these statuses, say `words`, and leave the store as it was."""
     before = stub.ListQueues(store_pb2.ListQueuesRequest())
     with pytest.raises(grpc.RpcError) as raised:
         yield
-    error = raised.value
-    assert isinstance(error, grpc.Call)
-    assert (error.code().name, dict(error.trailing_metadata() or ()).get("rocketmq-status")) == (code, status)
-    assert words in (error.details() or "")
+    assert statuses(raised.value) == (code, status)
+    assert words in (cast(Any, raised.value).details() or "")
     assert stub.ListQueues(store_pb2.ListQueuesRequest()) == before

@@ -77,6 +77,11 @@ class StoreProcess:
             self.process.send_signal(number)
         return self.wait()
 
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self.process is not None and self.process.poll() is None
+
     def wait(self) -> int:
         """Waits for the store to end and gives its exit code."""
         assert self.process is not None

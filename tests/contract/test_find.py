@@ -6,6 +6,7 @@ import pytest
 
 from tandemmq.client import Outgoing, StoreClient
 from tandemmq.store.v1 import store_pb2
+from tandemmq.store.v1.message_pb2 import DECODED
 from tandemmq.store.v1.store_pb2 import GetOffsetsRequest, ListQueuesRequest, QueryMessageRequest, ViewMessageRequest
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.refusals import refused
@@ -77,7 +78,7 @@ def test_bad_queries(stub: StoreStub, name: str) -> None:
 
 def test_a_decoded_answer_to_a_query(client: StoreClient, stub: StoreStub) -> None:
     client.send("decoded-query", b"body", keys=["k"])
-    answer = stub.QueryMessage(QueryMessageRequest(topic="decoded-query", key="k", form="DECODED"))
+    answer = stub.QueryMessage(QueryMessageRequest(topic="decoded-query", key="k", form=DECODED))
     assert (answer.count, answer.messages[0].body, answer.records) == (1, b"body", b"")
     assert answer.indexed_up_to == client.queues().log.max_offset
 

@@ -8,6 +8,7 @@ import pytest
 
 from tandemmq.client import Outgoing, StoreClient, decode_records
 from tandemmq.store.v1 import store_pb2
+from tandemmq.store.v1.message_pb2 import DECODED
 from tandemmq.store.v1.store_pb2 import PullRequest
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.refusals import refused
@@ -174,7 +175,7 @@ def test_a_cancelled_long_poll_is_forgotten(stub: StoreStub, client: StoreClient
 def test_decoded_and_raw_say_the_same(client: StoreClient, stub: StoreStub) -> None:
     client.send("forms", b"body", tag="t", keys=["a", "b"], properties={"p": "v"}, queue_id=0)
     raw = stub.Pull(PullRequest(topic="forms"))
-    decoded = stub.Pull(PullRequest(topic="forms", form="DECODED"))
+    decoded = stub.Pull(PullRequest(topic="forms", form=DECODED))
     [record], [message] = decode_records(raw.records), decoded.messages
     assert (raw.count, decoded.count, decoded.records, len(raw.messages)) == (1, 1, b"", 0)
     assert message.message_id == store_pb2.SendReceipt(message_id=message.message_id).message_id

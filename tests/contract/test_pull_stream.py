@@ -2,6 +2,8 @@
 
 import queue
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 
 import grpc
@@ -9,8 +11,10 @@ import pytest
 
 from tandemmq.client import Outgoing, StoreClient, decode_records
 from tandemmq.store.v1 import store_pb2
+from tandemmq.store.v1.message_pb2 import DECODED
 from tandemmq.store.v1.store_pb2 import Credit, PullRequest, PullStreamRequest
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
+from tests.contract.refusals import statuses
 from tests.contract.store_process import StoreProcess
 
 
@@ -79,7 +83,7 @@ def test_credit_bounds_what_is_sent(client: StoreClient, stub: StoreStub) -> Non
     reader.join()
     assert bodies(answers[0]) == list(range(10, 15))
     requests.credit(messages=1000)
-    seen = []
+    seen: list[int] = []
     while len(seen) < 85:
         seen += bodies(next(call))
     assert seen == list(range(15, 100))
@@ -117,9 +121,33 @@ def test_an_offset_is_corrected_and_told(client: StoreClient, stub: StoreStub) -
     assert (answer.status, answer.next_begin_offset) == (store_pb2.OFFSET_OVERFLOW_BADLY, 5)
 
 
+def test_a_reader_that_leaves_is_forgotten(own_store: StoreProcess) -> None:
+    def waiting() -> float:
+        with urllib.request.urlopen(f"http://127.0.0.1:{own_store.metrics_port}/metrics") as answer:
+            lines = str(answer.read(), "utf-8").splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith("tandem_long_polls_waiting{"))
+
+    def becomes(count: int) -> bool:
+        deadline = time.monotonic() + 5
+        while waiting() != count and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return waiting() == count
+
+    with own_store.client() as client:
+        fill(client, "left", 5)
+        streams = [client.pull_stream("left", 0, 0) for _ in range(5)]
+        for stream in streams:
+            assert len(next(stream).records) == 5
+        assert becomes(5)
+        for stream in streams:
+            stream.close()
+        assert becomes(0)
+    assert own_store.stop() == 0
+
+
 def test_decoded(client: StoreClient, stub: StoreStub) -> None:
     fill(client, "decoded", 3)
-    [answer] = stub.PullStream(iter([subscription("decoded", form="DECODED")]))
+    [answer] = stub.PullStream(iter([subscription("decoded", form=DECODED)]))
     assert [message.body for message in answer.messages] == [b"0", b"1", b"2"]
 
 
@@ -147,8 +175,9 @@ def test_bad_streams(client: StoreClient, stub: StoreStub, name: str) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         list(stub.PullStream(iter(requests)))
     requests.close()
-    assert raised.value.code().name == code
-    assert dict(raised.value.trailing_metadata())["rocketmq-status"]
+    found, status = statuses(raised.value)
+    assert found == code
+    assert status
 
 
 def test_streams_end_when_the_store_stops(own_store: StoreProcess) -> None:

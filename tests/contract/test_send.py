@@ -8,7 +8,7 @@ import pytest
 
 from tandemmq.client import StoreClient
 from tandemmq.store.v1 import store_pb2
-from tandemmq.store.v1.message_pb2 import Message
+from tandemmq.store.v1.message_pb2 import DECODED, Message
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.refusals import refused
 from tests.contract.store_process import StoreProcess
@@ -57,7 +57,7 @@ def test_everything_a_message_has_is_kept(client: StoreClient, stub: StoreStub) 
         reconsume_times=3,
     )
     receipt = stub.Send(store_pb2.SendRequest(message=sent)).receipt
-    stored = stub.ViewMessage(store_pb2.ViewMessageRequest(message_id=receipt.message_id, form="DECODED")).message
+    stored = stub.ViewMessage(store_pb2.ViewMessageRequest(message_id=receipt.message_id, form=DECODED)).message
     assert receipt.unique_key == stored.unique_key == "my own id"
     assert (stored.topic, stored.queue_id, stored.body, stored.flag) == (sent.topic, 2, sent.body, -7)
     assert stored.sys_flag == 0x201 | 0x10, "the IPv6 bit of the born host is the store's"
@@ -153,9 +153,10 @@ def test_delay_level_0_and_no_transaction_are_ordinary(client: StoreClient) -> N
 
 
 def test_a_topic_is_not_created_where_that_is_off(tmp_path: Path) -> None:
-    with StoreProcess(tmp_path / "store", auto_create_topic_enable=False) as store, store.stub() as stub:
-        with refused(stub, "NOT_FOUND", "MESSAGE_ILLEGAL", "autoCreateTopicEnable"):
-            stub.Send(store_pb2.SendRequest(message=Message(topic="orders")))
+    store = StoreProcess(tmp_path / "store", auto_create_topic_enable=False)
+    refusal = ("NOT_FOUND", "MESSAGE_ILLEGAL", "autoCreateTopicEnable")
+    with store, store.stub() as stub, refused(stub, *refusal):
+        stub.Send(store_pb2.SendRequest(message=Message(topic="orders")))
 
 
 def test_permissions_of_a_topic(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 import signal
 import struct
+import threading
+import time
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from tandemmq.client import Outgoing, StoreClient, encode_batch
@@ -12,7 +15,7 @@ from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import EncodedBatch, Message
 from tandemmq.store.v1.store_pb2 import SendBatchRequest
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
-from tests.contract.refusals import refused
+from tests.contract.refusals import refused, statuses
 from tests.contract.store_process import StoreProcess
 
 GOOD_BATCH = EncodedBatch(
@@ -168,3 +171,24 @@ def test_a_stream_that_is_cancelled_leaves_the_store_in_order(stub: StoreStub, c
             call.cancel()
             break
     assert client.send("cancelled", b"after", queue_id=0).queue_offset > seen
+
+
+def test_a_stream_ends_when_the_store_stops_and_what_was_answered_is_there(own_store: StoreProcess) -> None:
+    answered: list[int] = []
+    stop = threading.Timer(0.5, own_store.stop)
+
+    def requests() -> Iterator[SendBatchRequest]:
+        while stop.is_alive() or own_store.running:
+            yield SendBatchRequest(messages=[Message(topic="stopping", queue_id=0, body=b"x")])
+            time.sleep(0.001)
+
+    with own_store.stub() as stub:
+        stop.start()
+        answers = stub.SendStream(requests())
+        with pytest.raises(grpc.RpcError) as raised:
+            answered.extend(answer.receipts.receipts[0].queue_offset for answer in answers)
+    assert statuses(raised.value) == ("UNAVAILABLE", "SERVICE_NOT_AVAILABLE")
+    assert own_store.wait() == 0
+    own_store.start()
+    with own_store.client() as client:
+        assert client.offsets("stopping", 0)[0].max_offset >= len(answered) > 0

@@ -3,6 +3,7 @@
 import json
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -47,7 +48,7 @@ METRICS = {
 
 def test_health_says_serving(shared_store: StoreProcess) -> None:
     with grpc.insecure_channel(shared_store.address) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
+        health: Any = health_pb2_grpc.HealthStub(channel)
         for service in ("", SERVICE):
             answer = health.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING

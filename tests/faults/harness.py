@@ -206,12 +206,20 @@ def read_queue(store: MessageStore, name: Queue, offset: int, count: int = 1 << 
             return
         for unit in units:
             data = None if is_blank(unit) or unit.size <= 0 else store.read_record(unit.physical_offset, unit.size)
-            if data is not None:
-                record = decode_record(data)
+            record = intact(data)
+            if record is not None:
                 assert (record.topic, record.queue_id, record.queue_offset) == (*name, offset), "another queue's record"
                 yield offset, value_of(record.body), unit.physical_offset, unit.size
             offset += 1
         count -= len(units)
+
+
+def intact(data: bytes | None) -> Record | None:
+    """The record in ``data``. Damage behind the last checkpoint is not looked for at start: readers check what they get."""
+    try:
+        return None if data is None else decode_record(data)
+    except CorruptRecord:
+        return None
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------

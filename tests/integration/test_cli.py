@@ -120,6 +120,14 @@ def test_store_on_a_directory_in_use_is_refused(store: RunningStore) -> None:
     assert str(store.directory) in last
 
 
+def test_store_on_a_port_in_use_is_refused_in_one_line(store: RunningStore, tmp_path: Path) -> None:
+    port = store.serving["address"].rpartition(":")[2]
+    again = tandem("store", "--data", str(tmp_path / "s"), "--set", f"grpcPort={port}", "--set", "logLevel=ERROR")
+    assert again.code == 1
+    assert again.err.startswith("tandem: UNAVAILABLE: ")
+    assert len(again.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("command", ["store", "settings"])
 def test_a_misspelt_setting_names_the_nearest(command: str) -> None:
     refused = tandem(command, "--set", "flushDisktype=SYNC_FLUSH")
@@ -189,6 +197,14 @@ def test_send_many_of_which_one_is_illegal_says_how_many_are_stored(store: Runni
     assert refused.out.startswith("PUT_OK  10 messages")
     assert "MESSAGE_ILLEGAL" in refused.err
     assert "1 of 11 messages were not stored" in refused.err
+
+
+def test_send_more_than_a_request_can_hold_is_refused_in_one_line(store: RunningStore) -> None:
+    refused = store("send", "big", given="x" * 20_000_000)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("tandem: RESOURCE_EXHAUSTED: ")
+    assert "grpcMaxMessageSize" in refused.err
+    assert len(refused.err.splitlines()) == 1
 
 
 def test_an_error_is_json_with_json(store: RunningStore) -> None:
@@ -440,3 +456,17 @@ def test_a_file_that_is_not_there(store: RunningStore) -> None:
 
 def test_the_version() -> None:
     assert tandem("--version").out.startswith("tandem 0.")
+
+
+# -- what the README shows --------------------------------------------------------------------------------------------
+
+
+def test_the_python_example_of_the_readme(store: RunningStore) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    program = readme.partition("```python\n")[2].partition("```")[0]
+    assert "127.0.0.1:8081" in program
+    shown = subprocess.run(
+        [sys.executable, "-c", program.replace("127.0.0.1:8081", store.serving["address"])],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "coffee b'one espresso'" in shown.stdout

@@ -1,5 +1,6 @@
 """docs/cli.md and the help it is made of: nothing stale, nothing silent."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,29 @@ def test_command_and_each_option_say_what_they_do(name: str, command: Any) -> No
 def test_command_has_json_and_describes_it(name: str, command: Any) -> None:
     assert any("--json" in parameter.opts for parameter in command.params)
     assert "With --json: one" in command.help
+
+
+def lines_of_the_readme() -> list[str]:
+    lines = (DOCS.parent / "README.md").read_text().splitlines()
+    return [line.strip() for line in lines if line.startswith("    tandem ")]
+
+
+@pytest.mark.parametrize("line", lines_of_the_readme())
+def test_what_the_readme_tells_to_type_can_be_typed(line: str) -> None:
+    name, *arguments = shlex.split(line, comments=True)[1:]
+    command = dict(commands())[name]
+    command.make_context(name, arguments)
+
+
+def test_the_readme_shows_most_commands() -> None:
+    assert {line.split()[1] for line in lines_of_the_readme()} >= {
+        "store",
+        "send",
+        "pull",
+        "query",
+        "offsets",
+        "inspect",
+    }
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:

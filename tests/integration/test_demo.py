@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tandemmq.cli.demo import story
 from tandemmq.cli.demo.ledger import Ledger, Place
 from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
 from tandemmq.cli.demo.proof import Proof, stored_twice
+from tandemmq.cli.demo.teller import Teller
 from tandemmq.cli.failures import CommandFailed
+from tandemmq.cli.output import Output
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode
@@ -209,3 +212,28 @@ def test_a_filter_that_leaves_out_or_lets_through_is_found() -> None:
 def test_a_message_that_was_resent_is_counted() -> None:
     records = stored(Ledger(ITEMS))
     assert stored_twice([*records, records[0]]) == 1
+
+
+# -- its verdict ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.serial
+def test_a_promise_that_is_not_kept_fails_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(story, "MEMORY_MAX", 1)
+    monkeypatch.setattr(story, "SINGLES", 10)
+    monkeypatch.setattr(story, "BATCHED", 90)
+    told = story.Demo(tmp_path / "data", Teller(Output(as_json=True)), messages=3_100)
+    assert told.run() is False
+    verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert verdict["verdict"] == "failed"
+    assert verdict["acknowledged"] == 3_100
+    assert len(verdict["losses"]) == 1
+    assert verdict["losses"][0].startswith("a new store takes ")
+
+
+def test_losses_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    teller = Teller(Output(as_json=False))
+    teller.verdict(False, "unused", ["bash: its 5 bytes came back different"], seconds=1, acknowledged=1)
+    assert capsys.readouterr().out == "\nFailed:\n  bash: its 5 bytes came back different\n"

@@ -55,18 +55,15 @@ class StoreProcess:
         """Start it and wait until it serves. Raises CommandFailed with what it said if it does not."""
         begun = time.perf_counter()
         options = [part for setting in self._settings for part in ("--set", setting)]
-        command = [
-            sys.executable,
-            "-m",
-            "tandemmq.cli.main",
-            "store",
-            "--json",
-            "--data",
-            str(self._directory),
-            *options,
-        ]
+        command = [sys.executable, "-m", "tandemmq.cli.main", "store", "--json", "--data", str(self._directory)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=environment,  # the defaults are what is shown, whatever the user has set
+            start_new_session=True,  # Ctrl-C is for the demo, which then stops its store
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -80,6 +77,7 @@ class StoreProcess:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+        self._close()
 
     def stop(self) -> int:
         """Ask it to stop; gives its exit code. Does nothing if it runs no more."""
@@ -91,9 +89,13 @@ class StoreProcess:
                 self._process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
+        self._close()
+        return self._process.returncode
+
+    def _close(self) -> None:
+        assert self._process is not None
         if self._process.stdout is not None:
             self._process.stdout.close()
-        return self._process.returncode
 
     def memory(self) -> Memory:
         """What it takes now."""

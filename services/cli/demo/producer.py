@@ -1,5 +1,6 @@
 """Sending, in the three ways there are; every receipt goes into the ledger."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 BATCH = 50
 """Messages of a request."""
+
+WINDOW = 16
+"""Requests of a stream that may be without an answer."""
 
 
 class Producer:
@@ -40,11 +44,16 @@ class Producer:
     def in_a_stream(self, entries: Sequence[Entry], on_receipts: Callable[[int], None] = lambda count: None) -> None:
         """One call, many batches in flight; `on_receipts` hears how many receipts came so far. Raises grpc.RpcError."""
         self.handed_over = count = 0
-        for answer in self._client.stub.SendStream(self._requests(entries)):
-            for receipt in answer.receipts.receipts:
-                self._take(receipt)
-                count += 1
-            on_receipts(count)
+        window = threading.Semaphore(WINDOW)
+        try:
+            for answer in self._client.stub.SendStream(self._requests(entries, window)):
+                window.release()
+                for receipt in answer.receipts.receipts:
+                    self._take(receipt)
+                    count += 1
+                on_receipts(count)
+        finally:
+            window.release(len(entries))  # whatever happened, the thread that feeds the stream must end
 
     def already_stored(self, entries: Sequence[Entry]) -> int:
         """Ask the store for messages without a receipt, by unique key; those it has count as acknowledged."""
@@ -59,10 +68,11 @@ class Producer:
                 found += 1
         return found
 
-    def _requests(self, entries: Sequence[Entry]) -> Iterator["SendBatchRequest"]:
+    def _requests(self, entries: Sequence[Entry], window: threading.Semaphore) -> Iterator["SendBatchRequest"]:
         from tandemmq.store.v1.store_pb2 import SendBatchRequest
 
         for at in range(0, len(entries), BATCH):
+            window.acquire()
             piece = entries[at : at + BATCH]
             self.handed_over += len(piece)
             yield SendBatchRequest(messages=[_message(entry).to_proto() for entry in piece])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tandemmq.store.broker.errors import NoSuchQueue
 from tandemmq.store.broker.pull import Puller
+from tandemmq.store.broker.reading import may_have_been_lost
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.message_store import MessageStore
@@ -75,6 +76,8 @@ class Catalog:
     def _state(self, topic: str, queue_id: int, time_ms: int | None) -> QueueState:
         queue = self._store.queue(topic, queue_id)
         if queue is None:
-            return QueueState(queue_id, 0, 0, None if time_ms is None else 0)
+            return QueueState(
+                queue_id, 0, 0, None if time_ms is None else 0, may_have_been_lost(self._store, topic, queue_id)
+            )
         at_time = None if time_ms is None else self._store.offset_by_time(topic, queue_id, time_ms)
         return QueueState(queue_id, queue.min_offset, queue.max_offset, at_time, queue.rebuilding)

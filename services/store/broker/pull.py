@@ -5,17 +5,19 @@ filled by batches costs one copy, whatever the number of messages.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
-from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
-from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.format.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, CorruptRecord, decode_record
 from tandemmq.store.format.unit import Unit, is_blank
 from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.errors import QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 
 
@@ -44,7 +46,7 @@ SCAN_UNITS = 8_192
 
 _READ_UNITS = 1_024
 _HEAD = struct.Struct(">iI")
-_MAGICS = frozenset({0xDAA320A7, 0xDAA320AB})
+_MAGICS = frozenset({MAGIC_V1, MAGIC_V2})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +101,37 @@ class Puller:
         return queue
 
     def pull(self, wanted: Wanted) -> Pulled:
-        """One answer, without waiting. Raises as `find`, and BadRequest for a negative offset."""
+        """One answer, without waiting.
+
+        Raises:
+            As `find`; BadRequest for a negative offset; QueueNotReady where the queue is being rebuilt and has nothing
+            at the offset yet: a consumer that was told to go elsewhere would miss messages, or read them again.
+        """
         check_not_negative("offset", wanted.offset)
         queue = self.find(wanted.topic, wanted.queue_id)
         if queue is None:
+            if may_have_been_lost(self._store, wanted.topic, wanted.queue_id):
+                raise _not_ready(wanted)
             return Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         status, correct = _place(queue, wanted.offset)
         if status is not None:
+            if queue.rebuilding and correct != wanted.offset:
+                raise _not_ready(wanted)
             return Pulled(status, correct, queue.min_offset, queue.max_offset)
         reading = _Reading(self._store, wanted)
         reading.read(queue)
+        if reading.hole and not reading.count:
+            raise _not_ready(wanted)
         return Pulled(
-            reading.status, reading.next_offset, queue.min_offset, queue.max_offset, reading.count, reading.records()
+            reading.status, reading.next_offset, queue.min_offset, queue.max_offset, reading.count, reading.records
         )
+
+
+def _not_ready(wanted: Wanted) -> QueueNotReady:
+    return QueueNotReady(
+        f"Queue {wanted.queue_id} of topic {wanted.topic} is being rebuilt from the commit log.",
+        remedy="Try again in a moment.",
+    )
 
 
 def _place(queue: ConsumeQueue, offset: int) -> tuple[PullStatus | None, int]:
@@ -128,29 +148,27 @@ def _place(queue: ConsumeQueue, offset: int) -> tuple[PullStatus | None, int]:
 
 
 class _Reading:
-    """One pull while it reads: which stretches of the log it will copy, and where it stands in the queue."""
+    """One pull while it reads: first the units that are wanted, then their records."""
 
     def __init__(self, store: MessageStore, wanted: Wanted) -> None:
         self._store = store
         self._wanted = wanted
-        self._pieces: list[bytes] = []
-        self._begin = self._end = -1  # the stretch of neighbours that is not copied yet
-        self._sizes: list[int] = []
+        self._places: list[tuple[int, int]] = []
         self._bytes = 0
+        self._strict = False
+        self.hole = False
         self.count = 0
+        self.records = b""
         self.next_offset = wanted.offset
         self.status = PullStatus.NO_MATCHED_MESSAGE
 
-    def records(self) -> bytes:
-        """The records taken."""
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-
     def read(self, queue: ConsumeQueue) -> None:
-        """Take units until there is enough, or the end of the queue, or too much was looked at in vain."""
+        """Take units until there is enough, or the end of the queue, or too much was looked at in vain; then copy."""
         wanted = self._wanted
+        self._strict = queue.rebuilding  # a unit that is missing may come back: stop before it
         looked_at = 0
         while looked_at < SCAN_UNITS:
-            missing = wanted.max_messages - self.count if wanted.tag_filter is None else _READ_UNITS
+            missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS
             units = queue.read(self.next_offset, min(missing, _READ_UNITS, SCAN_UNITS - looked_at))
             if not units:
                 if self.next_offset < queue.max_offset:
@@ -159,43 +177,45 @@ class _Reading:
             looked_at += len(units)
             if not self._take_all(units):
                 break
-        self._copy()
+        self.records = b"".join(self._pieces())
         if self.count:
             self.status = PullStatus.FOUND
 
     def _unreadable(self, queue: ConsumeQueue) -> None:
-        """The units at this place cannot be had: go on at the next file of the queue."""
-        if not self.count:
+        """The units at this place cannot be had: go on at the next file of the queue, unless they may come back."""
+        self.hole = self._strict
+        if not self._places and not self.hole:
             per_file = queue.units_per_file
             self.status = PullStatus.OFFSET_FOUND_NULL
             self.next_offset = min((self.next_offset // per_file + 1) * per_file, queue.max_offset)
 
     def _take_all(self, units: list[Unit]) -> bool:
         """Take units in order; False when there is enough."""
-        wanted, tag_filter = self._wanted, self._wanted.tag_filter
+        wanted, tag_filter, places = self._wanted, self._wanted.tag_filter, self._places
+        total, passed = self._bytes, 0
+        most_messages, most_bytes = wanted.max_messages, wanted.max_bytes
         for unit in units:
             offset, size, code = unit
-            if tag_filter is not None and not tag_filter.may_match(code):
-                self.next_offset += 1
+            if size < MIN_RECORD_SIZE or (not offset and is_blank(unit)):
+                if self._strict:
+                    self.hole = True
+                    break
+                passed += 1
                 continue
-            if self.count and (self.count >= wanted.max_messages or self._bytes + size > wanted.max_bytes):
-                return False
-            self.next_offset += 1
-            if size <= 0 or is_blank(unit) or not self._is_wanted(offset, size, tag_filter):
+            if tag_filter is not None and not (tag_filter.may_match(code) and self._has_tag(offset, size, tag_filter)):
+                passed += 1
                 continue
-            if offset != self._end:
-                self._copy()
-                self._begin = self._end = offset
-            self._end += size
-            self._sizes.append(size)
-            self._bytes += size
-            self.count += 1
-        return self.count < wanted.max_messages
+            if places and (len(places) >= most_messages or total + size > most_bytes):
+                break
+            passed += 1
+            total += size
+            places.append((offset, size))
+        self.next_offset += passed
+        self._bytes = total
+        return passed == len(units) and len(places) < most_messages
 
-    def _is_wanted(self, offset: int, size: int, tag_filter: TagFilter | None) -> bool:
+    def _has_tag(self, offset: int, size: int, tag_filter: TagFilter) -> bool:
         """Whether a readable record stands there, with exactly one of the tags wanted."""
-        if tag_filter is None:
-            return True  # its head is looked at when it is copied
         record = read_whole(self._store, offset, size)
         if record is None:
             return False
@@ -204,38 +224,38 @@ class _Reading:
         except CorruptRecord:
             return False
 
-    def _copy(self) -> None:
-        """Copy the stretch gathered so far, leaving out what is no record: expired, quarantined, or a bad unit."""
-        if not self._sizes:
-            return
-        piece = self._store.read_raw(self._begin, self._end - self._begin)
-        damaged = any(known.begin < self._end and self._begin < known.end for known in self._store.damage)
-        if piece is not None and not damaged and _whole(piece, self._sizes):
-            self._pieces.append(piece)
-        else:
-            self._copy_one_by_one()
-        self._sizes.clear()
+    def _pieces(self) -> Iterator[bytes]:
+        """The records taken, neighbours in one piece; without what is none: expired, quarantined, or a bad unit."""
+        log, damage = self._store.commit_log, self._store.damage
+        log_end = log.max_offset
+        file, start, stop = None, 0, 0
+        begin = end = -1
+        for offset, size in self._places:
+            if not start <= offset <= stop - size:
+                if file is not None:
+                    yield file.map[begin - start : end - start]
+                file = log.files.find(offset)
+                begin = end = -1
+                if file is None or offset + size > min(file.end, log_end):
+                    self._note_missing(offset)
+                    file, start, stop = None, 0, 0
+                    continue
+                start, stop = file.start, min(file.end, log_end)
+            assert file is not None
+            found, magic = _HEAD.unpack_from(file.map, offset - start)
+            if found != size or magic not in _MAGICS:
+                continue
+            if damage and any(known.begin < offset + size and offset < known.end for known in damage):
+                continue
+            if offset != end:
+                if end > begin:
+                    yield file.map[begin - start : end - start]
+                begin = offset
+            end = offset + size
+            self.count += 1
+        if file is not None:
+            yield file.map[begin - start : end - start]
 
-    def _copy_one_by_one(self) -> None:
-        at = self._begin
-        for size in self._sizes:
-            record = read_whole(self._store, at, size)
-            if record is None:
-                if at < self._store.commit_log.min_offset:
-                    self.status = PullStatus.MESSAGE_WAS_REMOVING
-                self.count -= 1
-                self._bytes -= size
-            else:
-                self._pieces.append(record)
-            at += size
-
-
-def _whole(piece: bytes, sizes: list[int]) -> bool:
-    """Whether the piece is records of these sizes, as far as their first eight bytes tell."""
-    at = 0
-    for size in sizes:
-        found, magic = _HEAD.unpack_from(piece, at)
-        if found != size or magic not in _MAGICS:
-            return False
-        at += size
-    return at == len(piece)
+    def _note_missing(self, offset: int) -> None:
+        if offset < self._store.commit_log.min_offset:
+            self.status = PullStatus.MESSAGE_WAS_REMOVING

@@ -1,4 +1,4 @@
-"""Reading one record, as far as clients may see it."""
+"""Reading what clients may see: one record; and what is not there for the moment only."""
 
 from tandemmq.store.log.message_store import MessageStore
 
@@ -15,3 +15,9 @@ def read_whole(store: MessageStore, offset: int, size: int | None = None) -> byt
     if record is None or any(known.begin < offset + len(record) and offset < known.end for known in store.damage):
         return None
     return record
+
+
+def may_have_been_lost(store: MessageStore, topic: str, queue_id: int) -> bool:
+    """Whether a queue that is not there may only not be rebuilt yet."""
+    offsets = store.commit_log.offsets
+    return not offsets.all_known or (topic, queue_id) in offsets.uncertain

@@ -32,7 +32,8 @@ _CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 _COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
 _TIMERS = (properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
 _STRIPPED = (properties.POP_CK, properties.CRC32)
-_MARKS = tuple(name.encode() + b"\x01" for name in (properties.DELAY, properties.TRAN_MSG, properties.WAIT, *_TIMERS))
+_MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
+"""Parts of the names that are not allowed inside an encoded batch."""
 _PIECE = struct.Struct(">i12xi")  # size of a batch's piece, body length
 _PIECE_OVERHEAD = 22
 
@@ -110,28 +111,29 @@ def encode_properties(given: dict[str, str], limit: int) -> bytes:
     return data
 
 
-def check_batch(blob: bytes, body_limit: int) -> None:
+def check_batch(blob: bytes, body_limit: int) -> int | None:
     """The bodies and properties inside an encoded batch (`tandemmq.store.format.batch` has the layout).
 
-    Costs a third of a microsecond a message: the properties are looked into only if one of all has a name that is not
-    allowed. A malformed batch is not this function's affair: whoever lays it out refuses it.
+    Gives the number of messages, or None for a malformed batch, which is not this function's affair: whoever lays it
+    out refuses it. Costs a third of a microsecond a message: the properties are looked into only if one of all may have
+    a name that is not allowed.
     """
     at, end, pieces = 0, len(blob), []
-    try:
-        while at < end:
-            size, body_size = _PIECE.unpack_from(blob, at)
-            if not 0 <= body_size <= size - _PIECE_OVERHEAD or size > end - at:
-                return
-            if body_size > body_limit:
-                check_body(body_size, body_limit)
-            pieces.append(blob[at + _PIECE_OVERHEAD + body_size : at + size])
-            at += size
-    except struct.error:
-        return
+    head = _PIECE.unpack_from
+    while at <= end - _PIECE_OVERHEAD:
+        size, body_size = head(blob, at)
+        if not 0 <= body_size <= size - _PIECE_OVERHEAD or size > end - at:
+            return None
+        if body_size > body_limit:
+            check_body(body_size, body_limit)
+        properties_at = at + _PIECE_OVERHEAD + body_size
+        at += size
+        pieces.append(blob[properties_at:at])
     joined = b"\2".join(pieces)
     if any(mark in joined for mark in _MARKS):
         for piece in pieces:
             _check_batch_properties(piece)
+    return len(pieces) if at == end else None
 
 
 def _check_batch_properties(data: bytes) -> None:

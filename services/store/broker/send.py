@@ -201,9 +201,11 @@ class Sender:
             raise IllegalMessage(f"count is {given.count}: it cannot be negative.")
         if not given.blob:
             raise IllegalMessage("The batch has no messages.")
-        rules.check_batch(given.blob, self._rules.max_message_size)
-        if given.count or not alone or missing:
+        count = rules.check_batch(given.blob, self._rules.max_message_size)
+        if count is None or not alone or missing:
             self._measure(given)
+        if given.count and count != given.count:
+            raise IllegalMessage(f"The batch says it has {given.count} messages, and has {count}.")
         return EncodedBatch(
             topic=given.topic,
             queue_id=self._choose_queue(config, given.queue_id),
@@ -221,13 +223,11 @@ class Sender:
             flags = sysflag.with_hosts(
                 given.sys_flag, born_v6=given.born_host.is_v6, store_v6=self._rules.store_host.is_v6
             )
-            count, total = self._store.commit_log.writer.measure(
+            _, total = self._store.commit_log.writer.measure(
                 given.blob, len(given.topic), flags, self._rules.append_crc
             )
         except FormatError as error:
             raise _malformed(error) from None
-        if given.count and count != given.count:
-            raise IllegalMessage(f"The batch says it has {given.count} messages, and has {count}.")
         self._check_record_size("The batch", total)
 
     def _check_record_size(self, what: str, size: int) -> None:

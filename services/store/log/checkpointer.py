@@ -93,7 +93,7 @@ class Checkpointer:
             self._last_thorough = time.monotonic()
 
     async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
-        """Sync what is dirty. A disk that has failed once is never asked again: it may say yes and have lost the pages."""
+        """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
         if self._flags.holds(Reason.FLUSH_FAILED):
             raise FlushFailed("The disk has failed; nothing more is made durable.")
         dirty = [(queue, queue.take_dirty()) for queue in queues if queue.is_dirty]

@@ -290,7 +290,7 @@ class ConsumeQueue:
         return bool(self._dirty_files)
 
     def mark_dirty(self, paths: "list[Path] | None" = None) -> None:
-        """Let ``paths`` be synced again, all files by default: what was read at start-up may be in the page cache only."""
+        """Let ``paths`` be synced again, all files by default: at start-up they may be in the page cache only."""
         self._dirty_files.update(self._starts if paths is None else (int(path.name) for path in paths))
 
     def wait_beyond(self, offset: int) -> "asyncio.Future[None]":

@@ -41,6 +41,7 @@ class DamageList:
         self._path = root / NAME
         self._disk = disk
         self.ranges: list[DamagedRange] = []
+        self.changed = False  # since it was read
         try:
             self.ranges = [DamagedRange(**entry) for entry in unseal(self._path.read_bytes())["ranges"]]
         except FileNotFoundError:
@@ -56,6 +57,11 @@ class DamageList:
         self.ranges.append(damage)
         self.ranges.sort(key=lambda known: known.begin)
         return True
+
+    def forget(self, damage: DamagedRange) -> None:
+        """Drop a range that is no damage any more: another broker has cut the log there and written on."""
+        self.ranges.remove(damage)
+        self.changed = True
 
     def forget_below(self, offset: int) -> None:
         """Drop ranges that have expired with their files."""

@@ -46,7 +46,8 @@ class DiskFailed(NotWritable):
 
 def disk_error(error: OSError, what: str) -> NotWritable:
     """The error of ours that says what an ``OSError`` means for the store."""
-    reason = f"{what}: {error.strerror or error}."
+    where = f" ({error.filename2 or error.filename})" if error.filename else ""
+    reason = f"{what}: {error.strerror or error}{where}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "Free disk space, or lower fileReservedTime; the store goes on by itself when there is room."
         return DiskFull(reason, remedy=remedy)

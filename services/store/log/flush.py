@@ -99,6 +99,12 @@ class GroupCommit:
         begin, end = self.flushed_offset, self._log.max_offset
         timestamp = self._log.last_store_timestamp
         files = [file for file in self._log.files if file.end > begin and file.start < end]
+        try:
+            self._log.files.put_back_deleted(files)
+        except OSError as error:
+            self._running = False
+            self._fail(error)
+            return
         begun = time.monotonic()
 
         def sync() -> None:

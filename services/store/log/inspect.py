@@ -212,6 +212,8 @@ def _count(found: StoreInspection, run: UnitRun, queue: ConsumeQueue | None) -> 
     seen.messages += run.count
     units = run.units
     seen.log_bytes += sum(int.from_bytes(units[at + 8 : at + 12], "big") for at in range(0, len(units), UNIT_SIZE))
+    if queue is not None and queue.read_bytes(run.first_queue_offset, run.count) == units:
+        return
     # Of delayed messages the tags code is the delivery time, which follows from settings that are not known here.
     compared = UNIT_SIZE - TAGS_CODE_SIZE if run.topic == SCHEDULE_TOPIC else UNIT_SIZE
     for at in range(0, len(units), UNIT_SIZE):

@@ -9,8 +9,8 @@ a Java broker used in between is looked at afresh. JSON::
      "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]], "crc32": 42}
 
 ``checkpoint``: the times that are written next; ``previous``: those that stood before, so that a crash between the
-two files costs nothing. ``position``: every record below it is synced to log, queues and index. ``queues``: first and next offset.
-``index``: name and next entry number of each file.
+two files costs nothing. ``position``: every record below it is synced to log, queues and index. ``queues``: first
+and next offset. ``index``: name and next entry number of each file.
 """
 
 from dataclasses import dataclass, field

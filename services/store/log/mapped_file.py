@@ -6,11 +6,12 @@ start removes.
 """
 
 import ctypes
+import errno
 import mmap
 import os
 from pathlib import Path
 
-from tandemmq.store.log.disk import Disk, create_file
+from tandemmq.store.log.disk import Disk, create_file, data_stretches
 from tandemmq.store.log.errors import disk_error
 
 NAME_DIGITS = 20
@@ -79,6 +80,32 @@ class MappedFile:
             anchor = ctypes.c_char.from_buffer(self.map)
             address = ctypes.addressof(anchor) + begin
             _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), _MADV_POPULATE_WRITE)
+
+    def put_back_if_deleted(self) -> bool:
+        """Give the file its name again if another process has deleted it; True if so.
+
+        A RocketMQ broker that is started on a directory in use deletes what it takes for an unused log file before
+        it looks at the lock (trap T2); what is written to that file later would be gone with the last descriptor.
+        The content moves to a new file. Only for the thread that writes to the mapping.
+
+        Raises:
+            OSError: there is another file in its place, or the disk refused.
+        """
+        if os.fstat(self.fd).st_nlink:
+            return False
+        if self.path.exists():
+            raise OSError(errno.ESTALE, "another process has replaced the file", str(self.path))
+
+        def fill(fd: int) -> None:
+            self._disk.allocate(fd, 0, self.size)
+            for begin, end in data_stretches(self.fd, 0, self.size):
+                self._disk.pwrite(fd, self.map[begin:end], begin)
+
+        create_file(self._disk, self.path, self.path.with_name(self.path.name + ".tmp"), fill)
+        again = MappedFile(self._disk, self.path, self.size, self.start)
+        self.fd, again.fd = again.fd, self.fd  # `again` closes the old one
+        self.map = again.map
+        return True
 
     def remove(self) -> None:
         """Take the file's name away; the blocks are freed when the last reader is done."""

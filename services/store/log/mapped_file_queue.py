@@ -5,8 +5,9 @@ nothing; where it is not ready in time it is made on the spot.
 """
 
 import logging
+import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -114,6 +115,8 @@ class MappedFileQueue:
                 file = self._next.result()
             finally:
                 self._next = None
+            if not os.fstat(file.fd).st_nlink:  # see MappedFile.put_back_if_deleted
+                file = None
         if file is None:
             file = MappedFile.create(self._disk, self.directory / file_name(start), self.file_size, start)
         self.files.append(file)
@@ -150,6 +153,16 @@ class MappedFileQueue:
         """Forget the newest file and give it back; its name stays."""
         self._starts.pop()
         return self.files.pop()
+
+    def put_back_deleted(self, files: Iterable[MappedFile]) -> None:
+        """Give those of ``files`` their names again that another process has deleted.
+
+        Raises:
+            OSError: see `MappedFile.put_back_if_deleted`.
+        """
+        for file in files:
+            if file.put_back_if_deleted():
+                log.critical("%s was deleted by another process while in use; it has been put back", file.path)
 
     def close(self) -> None:
         """Stop the maker and remove a file that was made ahead and never used."""

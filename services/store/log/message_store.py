@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from tandemmq.store.format.record import CorruptRecord, Message, decode_record
 from tandemmq.store.log.checkpoint_file import CheckpointFile
@@ -37,6 +38,16 @@ from tandemmq.store.log.time_search import offset_by_time
 from tandemmq.store.log.walkers import Walkers
 
 log = logging.getLogger(__name__)
+
+_OURS = b"tandemmq"  # in the file ``abort``: RocketMQ leaves it empty or writes a process id
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of a file, None where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 class MessageStore:
@@ -98,7 +109,9 @@ class MessageStore:
         cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, observer: Observer
     ) -> "MessageStore":
         root = config.store_path_root_dir
-        clean_exit = not (root / "abort").exists()
+        left = _read(root / "abort")
+        # A manifest says nothing of what another broker did; after its clean exit the checkpoint has other times.
+        ours = left is None or _OURS in left
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
             walkers = Walkers(config.compiled_walker)
@@ -109,13 +122,14 @@ class MessageStore:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
             parts = Parts(
-                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk), read_manifest(root),
+                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk),
+                read_manifest(root) if ours else None,
                 DamageList(root, disk), QueueOffsets(), walkers,
             )  # fmt: skip
-            report = Recovery(parts, clean_exit=clean_exit).run()
+            report = Recovery(parts, clean_exit=left is None).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             commit_log.resume_at(report.ended_at, max(report.last_store_timestamp, parts.checkpoint.value.logics))
-            write_atomically(disk, root / "abort", str(os.getpid()).encode())
+            write_atomically(disk, root / "abort", b"%d %s\n" % (os.getpid(), _OURS))
         except BaseException:
             files.close()
             raise
@@ -174,6 +188,7 @@ class MessageStore:
         await self._dispatcher.drain()
         clean = not self.flags.failed and self._dispatcher.position == self.commit_log.max_offset
         try:
+            self._parts.files.put_back_deleted(self._parts.files)
             await self._checkpointer.take()
         except (OSError, FlushFailed) as error:
             log.error("The last checkpoint could not be taken: %s", error)
@@ -181,9 +196,9 @@ class MessageStore:
         await self._flush.stop()
         self._parts.files.close()
         self._parts.queues.close()
+        abort = self.config.store_path_root_dir / "abort"
         try:
             if clean:
-                abort = self.config.store_path_root_dir / "abort"
                 self._parts.disk.unlink(abort)
                 self._parts.disk.sync_dir(abort.parent)
         except OSError as error:
@@ -331,6 +346,8 @@ class MessageStore:
         """
         file = self._parts.files.find(physical_offset)
         if file is None or physical_offset + 91 > self.commit_log.max_offset:
+            return None
+        if self._parts.damage.ranges and self._parts.damage.covering(physical_offset) is not None:
             return None
         at = physical_offset - file.start
         actual = int.from_bytes(file.map[at : at + 4], "big")

@@ -70,11 +70,16 @@ class QueueRecovery:
             queue.end_at(offset)
         queue.rebuilding = True
 
-    def take(self, runs: Iterable[UnitRun]) -> None:
-        """Add the units of records behind the starting point; a gap before them tells that the queue has lost some."""
+    def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
+        """Add the units of records behind the starting point; a gap before them tells that the queue has lost some.
+
+        Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
+        cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
+        """
         for run in runs:
             queue = self._queues.ensure(run.topic, run.queue_id)
             key = (run.topic, run.queue_id)
+            _count_on(queue, damage, run.first_queue_offset)
             if run.first_queue_offset > queue.max_offset and key not in self._touched:
                 queue.rebuilding = True
             self._touched.add(key)
@@ -86,10 +91,7 @@ class QueueRecovery:
         Those offsets were given away once.
         """
         for queue in self._queues:
-            while (unit := queue.unit(queue.max_offset)) is not None and not is_empty(unit):
-                if is_blank(unit) or damage.covering(unit.physical_offset) is None:
-                    break
-                queue.end_at(queue.max_offset + 1)
+            _count_on(queue, damage)
 
     def finish(self, log_min: int, *, whole_log: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.
@@ -105,3 +107,12 @@ class QueueRecovery:
                 self._offsets.doubt(key)
             queue.correct_min_offset(log_min)
         self._offsets.all_known = certain
+
+
+def _count_on(queue: ConsumeQueue, damage: DamageList, limit: int | None = None) -> None:
+    """Move the end of the queue behind units whose records lie in damaged stretches, up to offset ``limit``."""
+    while limit is None or queue.max_offset < limit:
+        unit = queue.unit(queue.max_offset)
+        if unit is None or is_empty(unit) or is_blank(unit) or damage.covering(unit.physical_offset) is None:
+            return
+        queue.end_at(queue.max_offset + 1)

@@ -63,7 +63,9 @@ class Rebuild:
         manifest = self._parts.manifest
         if manifest is not None and not manifest.rebuilding:
             distrusted = replace(manifest, rebuilding=True)
-            await asyncio.to_thread(write_manifest, self._parts.config.store_path_root_dir, distrusted, self._parts.disk)
+            await asyncio.to_thread(
+                write_manifest, self._parts.config.store_path_root_dir, distrusted, self._parts.disk
+            )
 
     async def _walk(self, begin: int, end: int) -> AsyncIterator[tuple[Step, list[UnitRun]]]:
         parts = self._parts

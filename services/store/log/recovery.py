@@ -13,7 +13,7 @@ import logging
 import time
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.disk import data_stretches
+from tandemmq.store.log.disk import is_zero
 from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.index_recovery import recover_index
 from tandemmq.store.log.mapped_file import MappedFile
@@ -24,6 +24,7 @@ from tandemmq.store.log.tail import cut_tail
 
 log = logging.getLogger(__name__)
 _PROGRESS_SECONDS = 1.0
+_SAMPLE, _SAMPLE_EVERY = 4_096, 1 << 20
 
 
 class Recovery:
@@ -43,6 +44,7 @@ class Recovery:
         parts, report = self._parts, self._report
         begun = time.monotonic()
         self._check_manifest()
+        self._forget_what_was_overwritten()
         report.began_at = begin = self._starting_point()
         total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
         queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
@@ -50,7 +52,7 @@ class Recovery:
         index_begin = recover_index(parts, begin, report, self._store_time)
         end = self._walk(begin, index_begin, total, queues)
         report.ended_at = end
-        if report.damage:
+        if parts.damage.ranges:
             queues.keep_numbers_of_damaged(parts.damage)
         report.cut_bytes = cut_tail(parts, end, report.damage)
         self._make_durable(begin)
@@ -59,7 +61,7 @@ class Recovery:
                 queue.clear_beyond_end()
         queues.finish(self._log_min(), whole_log=begin <= self._log_min())
         report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues)
-        if report.damage:
+        if report.damage or parts.damage.changed:
             parts.damage.save()
         for damage in report.damage:
             parts.observer.damaged(damage.kind, damage.end - damage.begin)
@@ -113,6 +115,17 @@ class Recovery:
         if self._parts.checkpoint.problem and files.files:
             self._report.notes.append(f"{self._parts.checkpoint.problem}: more of the log is read than usual")
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
+
+    def _forget_what_was_overwritten(self) -> None:
+        """Drop known damage where a record stands by now: RocketMQ cuts a log at damage, and writes on there."""
+        for known in list(self._parts.damage.ranges):
+            file = self._parts.files.find(known.begin)
+            try:
+                record = None if file is None else decode_record(file.map, known.begin - file.start)
+            except CorruptRecord:
+                continue
+            if record is not None and record.physical_offset == known.begin:
+                self._parts.damage.forget(known)
 
     def _starting_point(self) -> int:
         files, manifest = self._parts.files.files, self._parts.manifest
@@ -168,22 +181,20 @@ class Recovery:
         if step.walk is not None and step.walk.count:
             report.records += step.walk.count
             report.last_store_timestamp = max(report.last_store_timestamp, step.walk.max_store_timestamp)
-            queues.take(step.walk.runs())
+            queues.take(step.walk.runs(), parts.damage)
             if parts.index is not None:
                 parts.index.put(step.walk, index_from)
         if step.damage is not None and parts.damage.add(step.damage):
             report.damage.append(step.damage)
 
     def _bytes_to_read(self, begin: int) -> int:
-        """A guess at the amount of log behind ``begin``: files, without reserved space that was never written."""
+        """A guess at the amount of log behind ``begin``: up to the first sample of a file that is all zeros."""
         amount = 0
         for file in self._parts.files:
-            if file.end > begin:
-                stretches = data_stretches(file.fd, max(begin - file.start, 0), file.size)
-                amount += sum(end - start for start, end in stretches)
-        first = self._parts.files.find(begin)
-        if first is not None and first.map[(at := begin - first.start) : at + 4] == bytes(4):
-            return 0  # the usual clean start: nothing behind the checkpoint
+            for at in range(max(begin - file.start, 0), file.size, _SAMPLE_EVERY):
+                if is_zero(file.map[at : at + _SAMPLE]):
+                    break
+                amount += _SAMPLE_EVERY
         return amount
 
     def _progress(self, done: int, total: int) -> None:
@@ -208,13 +219,15 @@ class Recovery:
     def _record_fits(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bool:
         """Whether the record at ``physical_offset`` is the one that a unit says it is.
 
-        True where the log has expired.
+        True where the log has expired, or is known to be damaged.
         """
         file = self._parts.files.find(physical_offset)
         if file is None:
             return self._parts.files.first_from(physical_offset) is not None  # expired, or in a missing file
+        if self._parts.damage.covering(physical_offset) is not None:
+            return True  # whatever can be read there now, the number was given away once
         try:
             record = decode_record(file.map, physical_offset - file.start, verify=False)
         except CorruptRecord:
-            return self._parts.damage.covering(physical_offset) is not None
+            return False
         return (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)

@@ -1,4 +1,4 @@
-"""Small JSON documents with a checksum: a flipped bit makes them unreadable, and never makes them say something else."""
+"""Small JSON documents with a checksum: a flipped bit makes them unreadable, never something else."""
 
 import json
 import zlib

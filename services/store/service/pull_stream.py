@@ -1,7 +1,8 @@
 """PullStream: messages of a queue for as long as the client gives credit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
@@ -40,7 +41,9 @@ class PullStream:
         self._more_credit = asyncio.Event()
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def run(self, stream: AsyncIterator[store_pb2.PullStreamRequest]) -> AsyncIterator[store_pb2.PullResponse]:
+    async def run(
+        self, stream: AsyncIterator[store_pb2.PullStreamRequest]
+    ) -> AsyncGenerator[store_pb2.PullResponse, None]:
         """The answers. Raises BadRequest for a stream that does not begin with a subscription, and as `Puller.pull`."""
         first = await anext(stream, None)
         if first is None or first.WhichOneof("request") != "subscribe":
@@ -50,15 +53,16 @@ class PullStream:
         wanted = requests.wanted(request, self._limits.pull)
         reader = asyncio.create_task(self._take_credit(stream), name="pull stream")
         try:
-            async for pulled in self._pull(wanted):
-                if pulled.count:
-                    self._metrics.pulled(wanted.topic, request.consumer_group, pulled.count, len(pulled.records))
-                yield answers.pull_response(pulled, request.form)
+            async with aclosing(self._pull(wanted)) as parts:
+                async for pulled in parts:
+                    if pulled.count:
+                        self._metrics.pulled(wanted.topic, request.consumer_group, pulled.count, len(pulled.records))
+                    yield answers.pull_response(pulled, request.form)
         finally:
             reader.cancel()
             self._closed.cancel()
 
-    async def _pull(self, wanted: Wanted) -> AsyncIterator[Pulled]:
+    async def _pull(self, wanted: Wanted) -> AsyncGenerator[Pulled, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""
         told = wanted.offset
         while await self._credit():

@@ -1,10 +1,11 @@
 """SendStream: requests are appended as they arrive, while earlier ones wait for the disk; answers go out in order."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.send import SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.service import answers
@@ -23,8 +24,14 @@ class Appender(Protocol):
         ...
 
 
+class _Failed(NamedTuple):
+    """The stream cannot go on."""
+
+    error: Exception
+
+
 _Appended = tuple[store_pb2.SendBatchRequest, SentAll] | TandemError
-_Event = _Appended | Exception | None
+_Event = _Appended | _Failed | None
 """An appended request, a refused one, a failure of the stream itself, or its end."""
 
 
@@ -35,26 +42,38 @@ class SendStream:
         """`window`: requests that may be unanswered before reading stops."""
         self._appender = appender
         self._events: asyncio.Queue[_Event] = asyncio.Queue(window)
+        self._reader: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Read no more; what was appended is still answered, then the call ends with StoreStopping."""
+        self._stopping = True
+        if self._reader is not None:
+            self._reader.cancel()
 
     async def run(
         self, requests: AsyncIterator[store_pb2.SendBatchRequest], peer: Host
-    ) -> AsyncIterator[store_pb2.SendStreamResponse]:
+    ) -> AsyncGenerator[store_pb2.SendStreamResponse, None]:
         """The answers, one for each request."""
-        reader = asyncio.create_task(self._read(requests, peer), name="send stream")
+        self._reader = asyncio.create_task(self._read(requests, peer), name="send stream")
         sequence = 0
         try:
             while (event := await self._events.get()) is not None:
                 yield await self._answer(sequence, event)
                 sequence += 1
         finally:
-            reader.cancel()
+            self._reader.cancel()
 
     async def _read(self, requests: AsyncIterator[store_pb2.SendBatchRequest], peer: Host) -> None:
         try:
             async for request in requests:
                 await self._events.put(self._append(request, peer))
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            await self._events.put(_Failed(StoreStopping("The store stops.", remedy="Send again when it is back.")))
         except Exception as error:  # noqa: BLE001 - it is raised again where the call can fail with it
-            await self._events.put(error)
+            await self._events.put(_Failed(error))
         else:
             await self._events.put(None)
 
@@ -64,9 +83,9 @@ class SendStream:
         except TandemError as refused:
             return refused
 
-    async def _answer(self, sequence: int, event: _Appended | Exception) -> store_pb2.SendStreamResponse:
+    async def _answer(self, sequence: int, event: _Appended | _Failed) -> store_pb2.SendStreamResponse:
         if isinstance(event, TandemError):
             return store_pb2.SendStreamResponse(sequence=sequence, refusal=answers.refusal(event))
-        if isinstance(event, Exception):
-            raise event
+        if isinstance(event, _Failed):
+            raise event.error
         return store_pb2.SendStreamResponse(sequence=sequence, receipts=await self._appender.receipts(*event))

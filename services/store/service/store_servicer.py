@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -56,11 +57,18 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self.metrics = metrics
         self._broker: Broker | None = None
         self._sync_flush = False
+        self._send_streams: set[SendStream] = set()
 
     def attach(self, broker: Broker) -> None:
         """Answer from a recovered store from now on."""
         self._sync_flush = broker.store.config.sync_flush
         self._broker = broker
+
+    def drain(self) -> None:
+        """End what would else go on for ever: long polls and streams. What was appended is still answered."""
+        self.broker.polls.stop()
+        for stream in tuple(self._send_streams):
+            stream.stop()
 
     @property
     def broker(self) -> Broker:
@@ -93,8 +101,13 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     ) -> AsyncIterator[store_pb2.SendStreamResponse]:
         """See `SendStream`."""
         stream = SendStream(self, self.limits.stream_window)
-        async for answer in stream.run(request_iterator, peer_host(context.peer())):
-            yield answer
+        self._send_streams.add(stream)
+        try:
+            async with aclosing(stream.run(request_iterator, peer_host(context.peer()))) as stream_answers:
+                async for answer in stream_answers:
+                    yield answer
+        finally:
+            self._send_streams.discard(stream)
 
     def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request. Raises as `Sender.send_all`."""
@@ -151,8 +164,9 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self, request_iterator: AsyncIterator[store_pb2.PullStreamRequest], context: Context
     ) -> AsyncIterator[store_pb2.PullResponse]:
         """See `PullStream`."""
-        async for answer in PullStream(self).run(request_iterator):
-            yield answer
+        async with aclosing(PullStream(self).run(request_iterator)) as stream_answers:
+            async for answer in stream_answers:
+                yield answer
 
     # -- finding ----------------------------------------------------------------------------------------------------
 

@@ -797,7 +797,7 @@ class QueueOffsets(_message.Message):
     offset_at_time: _builtins.int
     """Only if a timestamp was asked for: offset of the first message stored at or behind it; max_offset if there is none."""
     rebuilding: _builtins.bool
-    """The queue is being rebuilt from the log: max_offset still grows towards messages that are stored already."""
+    """The queue is being rebuilt from the log: neither offset is final, and pulls of what is still missing are UNAVAILABLE."""
     def __init__(
         self,
         *,

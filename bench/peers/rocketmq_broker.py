@@ -1,0 +1,106 @@
+"""A real RocketMQ broker as a process, from its published jars, without a name server.
+
+Maven brings the jars once, into its own cache; class paths are kept under ~/.cache/tandem-bench. Used by the benchmarks
+and by the tests of tests/interop.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.model import Unavailable
+from bench.process import Server, free_port
+
+_CACHE = Path.home() / ".cache" / "tandem-bench"
+_RESOLVE_SECONDS = 600.0
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tandemmq.bench</groupId><artifactId>rocketmq-peer</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-broker</artifactId><version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+_LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{file}</file><encoder><pattern>%d %p %c - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="file"/></root>
+</configuration>
+"""
+
+# What RocketMQ's own start script opens to it on Java 9 and later: it unmaps files through JDK internals.
+_OPENED = [
+    f"--add-{what}=java.base/{package}=ALL-UNNAMED"
+    for what, package in [("opens", "java.nio"), ("opens", "sun.nio.ch"), ("opens", "jdk.internal.ref")]
+]
+
+
+def class_path(version: str, seconds: float = _RESOLVE_SECONDS) -> str:
+    """The broker's jars, resolved by Maven within `seconds` if need be. Raises Unavailable."""
+    cache = _CACHE / f"rocketmq-{version}"
+    listing = cache / "classpath.txt"
+    if listing.exists() and all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep)):
+        return listing.read_text()
+    if shutil.which("mvn") is None:
+        raise Unavailable("RocketMQ's jars need Maven: apt-get install maven")
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "pom.xml").write_text(_POM.format(version=version))
+    fresh = cache / f"classpath.{os.getpid()}.tmp"
+    command = ["mvn", "-B", "-q", "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"]
+    try:
+        done = subprocess.run(command, cwd=cache, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"Maven did not bring RocketMQ {version} within {seconds:.0f} s: try again") from None
+    if done.returncode or not fresh.exists():
+        output = (done.stdout + done.stderr).strip().splitlines()
+        reason = next((line for line in output if "[ERROR]" in line), "no reason given")
+        raise Unavailable(f"Maven cannot bring RocketMQ {version}: {reason[:300]}")
+    fresh.rename(listing)
+    return listing.read_text()
+
+
+def broker(
+    name: str, version: str, home: Path, settings: Mapping[str, object], jvm: Sequence[str], port: int | None = None
+) -> Server:
+    """A broker that will listen on `port` (a free one unless given), with `settings` beside name and address.
+
+    Configuration and logs lie in `home`. Raises Unavailable without Java or jars.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise Unavailable("RocketMQ needs Java: apt-get install openjdk-17-jre-headless")
+    jars = class_path(version)
+    port = port or _port_with_neighbours()
+    (home / "conf").mkdir(parents=True, exist_ok=True)
+    (home / "conf" / "logback_broker.xml").write_text(_LOGBACK.format(file=home / "broker.log"))  # 4.x insists on one
+    conf = home / "broker.conf"
+    own = {"brokerName": name, "brokerId": 0, "brokerIP1": "127.0.0.1", "listenPort": port, "haListenPort": port + 1}
+    conf.write_text("".join(f"{key}={value}\n" for key, value in {**own, **settings}.items()))
+    command = [java, *jvm, *_OPENED, f"-Duser.home={home}", "-cp", jars]
+    command += ["org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf)]
+    return Server(name, command, home, port, {"ROCKETMQ_HOME": str(home)})
+
+
+def _port_with_neighbours() -> int:
+    """A port with room around it: the broker also listens two below (its "VIP" port) and one above (replication)."""
+    while True:
+        port = free_port()
+        if 2_000 < port < 65_000 and all(_is_free(neighbour) for neighbour in (port - 2, port + 1)):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

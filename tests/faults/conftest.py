@@ -1,0 +1,17 @@
+"""What the fault tests share."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def quick_path() -> Iterator[Path]:
+    """A directory in memory where there is one: for tests that sync thousands of times and never cut the power."""
+    parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="tandem-faults-", dir=parent) as path:
+        yield Path(path)

@@ -1,0 +1,54 @@
+"""kill -9 and power cuts, hundreds of each: no acknowledged message lost, no deleted one back, offsets never backwards.
+
+A run is one process that forks a store process per life (see kills.py, powercuts.py). ``TANDEM_SEED=<n>`` replays its choices.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import SEED
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+KILLS = 500
+POWER_CUTS = 500
+
+
+def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", f"tests.faults.{module}", "--seed", str(SEED), "--lives", str(lives)]
+    command += ["--keep", str(keep)]
+    print("TANDEM_SEED:", SEED)
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=800, check=False)
+    assert outcome.stdout, outcome.stderr[-4000:]
+    report: dict[str, Any] = json.loads(outcome.stdout)
+    if "skipped" in report:
+        pytest.skip(report["skipped"])
+    print(json.dumps(report, indent=1), outcome.stderr[-4000:], sep="\n")
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_kill_9_loses_nothing(tmp_path: Path) -> None:
+    report = run("kills", KILLS, tmp_path / "store")
+    assert not report["problems"]
+    assert not report["broken"]
+    assert report["kills"] + report["closes"] >= KILLS
+    assert report["kills_in_recovery"]
+    assert report["audits"] > KILLS // 13
+    assert report["acked"] > 50 * KILLS, "too little load to mean anything"
+
+
+@pytest.mark.slow
+@pytest.mark.root
+@pytest.mark.timeout(900)
+def test_power_cuts_lose_nothing(tmp_path: Path) -> None:
+    report = run("powercuts", POWER_CUTS, tmp_path / "store")
+    assert not report["problems"]
+    assert not report["broken"]
+    assert report["cuts"] >= POWER_CUTS
+    assert report["acked"] > 20 * POWER_CUTS, "too little load to mean anything"

@@ -1,0 +1,88 @@
+"""A real RocketMQ broker on a store directory, with the file sizes of `ours.SIZES`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bench.model import Unavailable
+from bench.peers.rocketmq_broker import broker, class_path
+from bench.process import Server
+from tests.interop.ours import CONFIG
+from tests.interop.remoting import Remoting
+
+VERSIONS = ["4.9.7", "5.3.2"]
+"""One of each line, as published."""
+
+_RESOLVE_SECONDS = 100.0
+_START_SECONDS = 40.0
+# A short life: the first compiler only, one collector thread, little memory.
+_JVM = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+
+
+def need_rocketmq(version: str) -> None:
+    """Skips the test where the broker cannot be had, with the reason."""
+    try:
+        class_path(version, _RESOLVE_SECONDS)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+class RocketMQ:
+    """A broker of one version on the store directory `root`."""
+
+    def __init__(self, version: str, root: Path, name: str = "rocketmq") -> None:
+        self.root = root
+        self.home = root.with_name(f"{root.name}-{name}")
+        self.server: Server = broker(
+            "interop",
+            version,
+            self.home,
+            {
+                "brokerClusterName": "interop",
+                "storePathRootDir": root,
+                "storePathCommitLog": root / "commitlog",
+                "mappedFileSizeCommitLog": CONFIG["mapped_file_size_commit_log"],
+                "mappedFileSizeConsumeQueue": CONFIG["mapped_file_size_consume_queue"],
+                "maxHashSlotNum": CONFIG["max_hash_slot_num"],
+                "maxIndexNum": CONFIG["max_index_num"],
+                "maxMessageSize": CONFIG["max_message_size"],
+                "fileReservedTime": 100_000,
+                "diskMaxUsedSpaceRatio": 99,
+            },
+            _JVM,
+        )
+
+    def start(self) -> None:
+        """Starts and waits until it listens. Raises Unavailable, with its last words, when it does not."""
+        self.server.start(_START_SECONDS)
+
+    def connect(self) -> Remoting:
+        """A connection."""
+        return Remoting(self.server.port)
+
+    def stop(self) -> None:
+        """Ends it cleanly."""
+        self.server.stop()
+        assert not (self.root / "abort").exists(), f"the broker did not end cleanly:\n{self.log()[-3000:]}"
+
+    def kill(self) -> None:
+        """Ends it with SIGKILL."""
+        self.server.kill()
+
+    def log(self) -> str:
+        """What it has logged."""
+        files = [path for path in self.home.rglob("*.log") if path.is_file()]
+        return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')}" for path in sorted(files))
+
+    @contextmanager
+    def serving(self) -> Iterator[Remoting]:
+        """Runs it for a while, and ends it cleanly."""
+        self.start()
+        try:
+            with self.connect() as remoting:
+                yield remoting
+            self.stop()
+        finally:
+            self.kill()

@@ -1,0 +1,111 @@
+"""A broker over a real store in a temporary directory, with small files and a clock that the test sets."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tandemmq.store.broker.long_poll import LongPolls
+from tandemmq.store.broker.offsets import Catalog
+from tandemmq.store.broker.pull import Pulled, Puller, Wanted
+from tandemmq.store.broker.query import Finder
+from tandemmq.store.broker.send import NewMessage, Sender, SendRules
+from tandemmq.store.broker.tags import parse_tags
+from tandemmq.store.broker.topics import LocalTopicTable
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.message_id import UniqueIdGenerator
+from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.disk import Disk, LocalDisk
+from tandemmq.store.log.message_store import MessageStore
+
+HOST = Host("10.0.0.1", 10911)
+FILE_SIZE = 64 * 1024
+
+
+@dataclass
+class SetClock:
+    """A clock that stands until the test moves it."""
+
+    now: int = 1_760_000_000_000
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+@dataclass
+class Kit:
+    """A store with its broker."""
+
+    store: MessageStore
+    clock: SetClock
+    topics: LocalTopicTable
+    sender: Sender
+    puller: Puller
+    finder: Finder
+    catalog: Catalog
+    polls: LongPolls
+    sent: list[int] = field(default_factory=list)
+
+    def send(self, topic: str, body: bytes = b"", queue_id: int = 0, /, **properties: str) -> int:
+        """Sends a message and gives its physical offset."""
+        _, place = self.sender.send(NewMessage(topic, HOST, body, dict(properties), queue_id))
+        self.sent.append(place.physical_offset)
+        return place.physical_offset
+
+    async def dispatched(self) -> None:
+        """Waits until everything sent can be seen."""
+        await self.store.wait_flushed(self.store.commit_log.max_offset)
+        await self.store._dispatcher.drain()
+
+    def pull(self, topic: str, queue_id: int = 0, offset: int = 0, tags: str = "", **limits: int) -> Pulled:
+        """Pulls, with large limits unless told otherwise."""
+        most = {"max_messages": 1000, "max_bytes": 1 << 20, **limits}
+        return self.puller.pull(Wanted(topic, queue_id, offset, tag_filter=parse_tags(tags), **most))
+
+
+@asynccontextmanager
+async def broker(
+    root: Path, *, disk: Disk | None = None, rules: dict[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[Kit]:
+    """An open store; closed cleanly at the end."""
+    clock, disk = SetClock(), disk or LocalDisk()
+    config = StoreConfig(
+        **{
+            "store_path_root_dir": root,
+            "mapped_file_size_commit_log": FILE_SIZE,
+            "mapped_file_size_consume_queue": 2_000,
+            "max_hash_slot_num": 50,
+            "max_index_num": 500,
+            "prefault_bytes": 0,
+            "compiled_walker": "never",
+            **settings,
+        }
+    )
+    store = MessageStore.open(config, disk=disk, clock=clock)
+    store.start()
+    topics = LocalTopicTable(root, disk, clock)
+    puller = Puller(store, topics)
+    send_rules = SendRules(HOST, **{"file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})})
+    sender = Sender(store, topics, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
+    kit = Kit(store, clock, topics, sender, puller, Finder(store, 64), Catalog(store, topics, puller), LongPolls(store))
+    try:
+        yield kit
+    finally:
+        await store.close()
+
+
+def records(pulled: Pulled) -> list[Record]:
+    """The records of an answer."""
+    found, at = [], 0
+    while at < len(pulled.records):
+        found.append(decode_record(pulled.records, at))
+        at += found[-1].size
+    assert len(found) == pulled.count
+    return found
+
+
+def bodies(pulled: Pulled) -> list[bytes]:
+    """The bodies of an answer."""
+    return [record.body for record in records(pulled)]

@@ -1,0 +1,116 @@
+"""Sending: all or nothing, turns, what the log is given."""
+
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.broker.errors import IllegalMessage, TableNotSaved, UnknownTopic
+from tandemmq.store.broker.send import NewBatch, NewMessage
+from tandemmq.store.format.batch import encode_client_batch
+from tandemmq.store.format.record import verify_crc_property
+from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.errors import DiskFull, NotWritable, RecordTooLarge
+from tandemmq.store.log.running_flags import Reason
+from tests.unit.broker.broker_kit import HOST, bodies, broker, records
+
+
+async def test_what_is_stored_can_be_pulled(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        for number in range(5):
+            kit.send("orders", b"%d" % number)
+        await kit.dispatched()
+        assert bodies(kit.pull("orders")) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_an_illegal_message_creates_no_topic(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        good, bad = NewMessage("new", HOST), NewMessage("new too", HOST)
+        with pytest.raises(IllegalMessage):
+            kit.sender.send_all([good, bad], [])
+        with pytest.raises(IllegalMessage):
+            kit.sender.send_all([good], [NewBatch("x", HOST, b"\0" * 30)])
+        with pytest.raises(IllegalMessage):
+            kit.sender.send(NewMessage("alone", HOST, properties={"a": "\x01"}))
+        assert list(kit.topics.all()) == []
+        assert kit.store.commit_log.max_offset == 0
+
+
+async def test_a_store_that_takes_nothing_creates_no_topic(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        kit.send("there")
+        end = kit.store.commit_log.max_offset
+        kit.store.flags.set(Reason.LOG_DISK_FULL, "the disk is full")
+        for topic, error in (("new", NotWritable), ("there", DiskFull)):
+            with pytest.raises(error, match="disk is full"):
+                kit.send(topic)
+            with pytest.raises(NotWritable):
+                kit.sender.send_all([NewMessage(topic, HOST)], [])
+        assert [topic.name for topic in kit.topics.all()] == ["there"]
+        kit.store.flags.clear(Reason.LOG_DISK_FULL)
+        kit.send("new")
+        assert kit.store.commit_log.max_offset > end
+
+
+async def test_messages_too_large_together_say_how_far_they_came(tmp_path: Path) -> None:
+    class FullDisk(LocalDisk):
+        full = False
+
+        def allocate(self, fd: int, offset: int, length: int) -> None:
+            if self.full:
+                raise OSError(28, "No space left on device")
+            super().allocate(fd, offset, length)
+
+    disk = FullDisk()
+    async with broker(tmp_path, disk=disk) as kit:
+        kit.send("orders")
+        kit.store.commit_log.files._maker.submit(int).result()  # the next file was made ahead
+        disk.full = True
+        messages = [NewMessage("orders", HOST, bytes(15_000), queue_id=0) for _ in range(12)]
+        sent = kit.sender.send_all(messages, [])
+        stored = [one.place is not None for one in sent.messages]
+        assert stored == sorted(stored, reverse=True)
+        assert 0 < sum(stored) < 12
+        failures = {type(one.failure) for one in sent.messages if one.place is None}
+        assert failures == {DiskFull}
+        assert sent.end_offset == kit.store.commit_log.max_offset
+        with pytest.raises(DiskFull):
+            kit.sender.send_all(messages, [])
+        disk.full = False
+        await kit.dispatched()
+        assert kit.pull("orders").max_offset == 1 + sum(stored)
+
+
+async def test_a_message_that_no_file_could_hold(tmp_path: Path) -> None:
+    async with broker(tmp_path, rules={"max_message_size": 1 << 20}) as kit:
+        with pytest.raises(RecordTooLarge):
+            kit.send("orders", bytes(70_000))
+        with pytest.raises(RecordTooLarge):
+            kit.sender.send_all([NewMessage("orders", HOST, bytes(70_000))], [])
+        assert kit.store.commit_log.max_offset == 0
+
+
+async def test_the_checksum_over_the_record(tmp_path: Path) -> None:
+    async with broker(tmp_path, rules={"append_crc": True}, enabled_append_prop_crc=True) as kit:
+        kit.send("orders", b"one", **{"__CRC32#": "a client's"})
+        kit.sender.send_all([], [NewBatch("orders", HOST, encode_client_batch([(0, b"two", b"TAGS\x01t")]), 0)])
+        kit.send("orders", b"", long="x" * (32_767 - 21 - len("UNIQ_KEY\x01\x02long\x01\x02") - 32))
+        with pytest.raises(IllegalMessage):
+            kit.send("orders", b"", long="x" * (32_767 - 20 - len("UNIQ_KEY\x01\x02long\x01\x02") - 32))
+        await kit.dispatched()
+        found = records(kit.pull("orders"))
+        assert [verify_crc_property(record.encode()) for record in found] == [True, True, True]
+        assert found[1].tags == "t"
+
+
+async def test_without_auto_creation(tmp_path: Path) -> None:
+    async with broker(tmp_path, rules={"auto_create_topics": False}) as kit:
+        with pytest.raises(UnknownTopic):
+            kit.send("orders")
+
+
+async def test_a_table_that_cannot_be_saved_refuses_the_message(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        (tmp_path / "config").write_text("not a directory")
+        with pytest.raises(TableNotSaved):
+            kit.send("orders")
+        assert kit.store.commit_log.max_offset == 0

@@ -1,0 +1,87 @@
+"""The store's settings: a broker.conf as RocketMQ users have it, the profiles, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from tandemmq.common.settings_errors import BadSetting, UnknownSetting
+from tandemmq.store.settings import FlushDiskType, StoreSettings, load_settings
+
+BROKER_CONF = """
+brokerClusterName = DefaultCluster
+brokerName = broker-a
+brokerId = 0
+brokerIP1 = 10.1.2.3
+listenPort = 10911
+namesrvAddr = 127.0.0.1:9876
+deleteWhen = 04;16
+fileReservedTime = 48
+brokerRole = ASYNC_MASTER
+flushDiskType = SYNC_FLUSH
+storePathRootDir = /data/store
+storePathCommitLog = /data/store/commitlog
+mappedFileSizeCommitLog = 1073741824
+messageDelayLevel = 1s 5s 1m
+"""
+
+
+def load(text: str, tmp_path: Path) -> StoreSettings:
+    file = tmp_path / "broker.conf"
+    file.write_text(text)
+    return load_settings(file, environment={})
+
+
+def test_a_broker_conf_of_rocketmq(tmp_path: Path) -> None:
+    settings = load(BROKER_CONF, tmp_path)
+    config = settings.store_config()
+    assert settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+    assert config.sync_flush
+    assert config.store_path_root_dir == Path("/data/store")
+    assert (config.delete_when, config.file_reserved_time) == ((4, 16), 48)
+    assert config.message_delay_levels == (1_000, 5_000, 60_000)
+    assert config.max_index_num == 20_000_000, "RocketMQ's own defaults"
+    assert str(settings.store_host()) == "10.1.2.3:10911"
+    assert settings.ignored == ("brokerId", "namesrvAddr")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("brokerRole=SLAVE", "replication is to come"),
+        ("storePathCommitLog=/elsewhere", "commitlog"),
+        ("messageDelayLevel=1x", "levels"),
+        ("messageDelayLevel=", "at least one"),
+        ("deleteWhen=24", "0 to 23"),
+        ("brokerIP1=here", "IP address"),
+        ("mappedFileSizeCommitLog=5000", "4096"),
+        ("maxMessageSize=100000000", "grpcMaxMessageSize"),
+        ("maxPullBytes=16000000", "maxPullBytes"),
+        ("diskMaxUsedSpaceRatio=99", "10 to 95"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(BadSetting, match=words):
+        load(line, tmp_path)
+
+
+def test_a_misspelt_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownSetting) as raised:
+        load("flushDiskTyp=SYNC_FLUSH", tmp_path)
+    assert "flushDiskType" in raised.value.explain()
+
+
+def test_the_embedded_profile_is_small() -> None:
+    settings = load_settings(environment={})
+    config = settings.store_config()
+    assert config.store_path_root_dir == Path("data")
+    index_file = 40 + 4 * config.max_hash_slot_num + 20 * config.max_index_num
+    assert 2 * config.mapped_file_size_commit_log + index_file < 200 * 2**20
+    assert load_settings(environment={"TANDEM_PROFILE": "server"}).mapped_file_size_commit_log == 1 << 30
+    with pytest.raises(BadSetting, match="server, embedded"):
+        load_settings(profile="huge", environment={})
+
+
+def test_the_address_in_records_is_never_a_wildcard() -> None:
+    for host in ("0.0.0.0", "[::]", "localhost"):
+        address = load_settings(environment={}, overrides={"grpc_host": host}).store_host()
+        assert not address.ip.is_unspecified
