@@ -213,13 +213,16 @@ class Checker:
 
     def _check_bijection(self, audit: Audit) -> None:
         units = {
-            (queue, offset): message[1:] for queue, view in audit.queues.items() for offset, message in view.messages.items()
+            (queue, offset): message[1:]
+            for queue, view in audit.queues.items()
+            for offset, message in view.messages.items()
         }
         for record in audit.records:
             unit = units.pop((record.queue, record.offset), None)
             view = audit.queues.get(record.queue)
             if unit is None:
-                self._wrong(9, f"the record at {record.physical} has no unit at {record.offset} of {record.queue}: {view and (view.min_offset, view.max_offset)}")
+                bounds = (view.min_offset, view.max_offset) if view is not None else None
+                self._wrong(9, f"the record at {record.physical} is not at {record.offset} of {record.queue}, {bounds}")
             elif unit != (record.physical, record.size):
                 self._wrong(9, f"unit {record.offset} of {record.queue} is {unit}, its record at {record.physical}")
         for queue, offset in units:

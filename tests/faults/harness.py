@@ -1,4 +1,4 @@
-"""Small stores for fault tests: messages that prove themselves, settings that make everything roll, and a full audit."""
+"""Small stores for fault tests: messages that prove themselves, settings under which everything rolls, and an audit."""
 
 import asyncio
 import os
@@ -18,7 +18,6 @@ from tandemmq.store.format.unit import UNIT_SIZE, is_blank
 from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.message_store import MessageStore
-
 from tests.faults.checker import Audit, LogRecord, Queue, QueueView
 
 HOST = Host("127.0.0.1", 10911)
@@ -197,7 +196,9 @@ def view_of(store: MessageStore, name: Queue) -> QueueView:
     return view
 
 
-def read_queue(store: MessageStore, name: Queue, offset: int, count: int = 1 << 30) -> Iterator[tuple[int, str, int, int]]:
+def read_queue(
+    store: MessageStore, name: Queue, offset: int, count: int = 1 << 30
+) -> Iterator[tuple[int, str, int, int]]:
     """Readable messages from ``offset`` on, as (offset, value, physical offset, size)."""
     queue = store.queue(*name)
     while queue is not None and offset < queue.max_offset and count > 0:
@@ -215,7 +216,7 @@ def read_queue(store: MessageStore, name: Queue, offset: int, count: int = 1 << 
 
 
 def intact(data: bytes | None) -> Record | None:
-    """The record in ``data``. Damage behind the last checkpoint is not looked for at start: readers check what they get."""
+    """The record in ``data``. Old damage is not looked for at start: readers check what they get."""
     try:
         return None if data is None else decode_record(data)
     except CorruptRecord:

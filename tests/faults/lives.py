@@ -142,7 +142,7 @@ class Lives:
         names = ["consumequeue", "index", "checkpoint", "tandem.manifest", "tandem.damage"]
         victims = [self.root / name for name in names] + self.random.sample(queues, min(1, len(queues)))
         victim = self.random.choice(victims + self.random.sample(files, min(2, len(files))))
-        print(f"life {self._number}: without {victim.relative_to(self.root)}", file=sys.stderr)
+        sys.stderr.write(f"life {self._number}: without {victim.relative_to(self.root)}\n")
         if victim.is_dir():
             shutil.rmtree(victim)
         else:
@@ -164,7 +164,7 @@ class Lives:
         count = 0
         while not self.checker.problems and not self.tally.broken:
             count += 1
-            if minutes and time.monotonic() > deadline or not minutes and count > lives:
+            if (minutes and time.monotonic() > deadline) or (not minutes and count > lives):
                 break
             one_life()
             if count % self.audit_every == 0:
@@ -181,5 +181,5 @@ def load_audit(path: Path) -> Audit:
     for (topic, queue_id), view in data["queues"]:
         messages = {int(offset): tuple(found) for offset, found in view["messages"].items()}
         queues[topic, queue_id] = QueueView(view["min_offset"], view["max_offset"], messages)
-    records = [LogRecord(*record[:3], (record[3][0], record[3][1]), *record[4:]) for record in data["records"]]
+    records = [LogRecord._make([*record[:3], (record[3][0], record[3][1]), *record[4:]]) for record in data["records"]]
     return Audit(data["log_min"], data["log_max"], records, queues, data["missing_keys"])

@@ -1,8 +1,8 @@
 """A disk that remembers what is durable, and can say what may be left of it when the power goes.
 
-Of every file it keeps the content of its last sync, of every directory the names of its last sync. An image of a power cut
-takes, per page of 4 KiB that has changed since, the synced or the present content at will: pages reach a disk in any order,
-or not at all (torn and reordered writes). Per directory it takes the synced or the present names.
+Of every file it keeps the content of its last sync, of every directory the names of its last sync. An image of a power
+cut takes, per page of 4 KiB that has changed since, the synced or the present content at will: pages reach a disk in
+any order, or not at all (torn and reordered writes). Per directory it takes the synced or the present names.
 """
 
 import os
@@ -38,7 +38,9 @@ class PowerDisk(LocalDisk):
     @staticmethod
     def _listing(directory: Path) -> dict[str, int]:
         return {
-            entry.name: 0 if entry.is_dir() else entry.inode() for entry in os.scandir(directory) if entry.name != "lock"
+            entry.name: 0 if entry.is_dir() else entry.inode()
+            for entry in os.scandir(directory)
+            if entry.name != "lock"
         }
 
     def open(self, path: Path, flags: int) -> int:

@@ -2,9 +2,9 @@
 
     python -m tests.faults.powercuts --seed 7 --lives 500          (as root)
 
-The store lives on an ext4 of its own on a loop device. The ioctl FS_IOC_SHUTDOWN throws away whatever was not synced: data,
-mapped pages, names. An acknowledgement counts if it was seen before the cut began. Some lives end by kill -9 first, so
-that the next one starts from pages that were never written to disk. Prints a report as JSON.
+The store lives on an ext4 of its own on a loop device. The ioctl FS_IOC_SHUTDOWN throws away whatever was not synced:
+data, mapped pages, names. An acknowledgement counts if it was seen before the cut began. Some lives end by kill -9
+first, so that the next one starts from pages that were never written to disk. Prints a report as JSON.
 """
 
 import argparse

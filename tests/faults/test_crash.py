@@ -1,6 +1,7 @@
 """kill -9 and power cuts, hundreds of each: no acknowledged message lost, no deleted one back, offsets never backwards.
 
-A run is one process that forks a store process per life (see kills.py, powercuts.py). ``TANDEM_SEED=<n>`` replays its choices.
+A run is one process that forks a store process per life (see kills.py, powercuts.py). ``TANDEM_SEED=<n>`` replays its
+choices.
 """
 
 import json
@@ -21,13 +22,12 @@ POWER_CUTS = 500
 def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", f"tests.faults.{module}", "--seed", str(SEED), "--lives", str(lives)]
     command += ["--keep", str(keep)]
-    print("TANDEM_SEED:", SEED)
     outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=800, check=False)
     assert outcome.stdout, outcome.stderr[-4000:]
     report: dict[str, Any] = json.loads(outcome.stdout)
     if "skipped" in report:
         pytest.skip(report["skipped"])
-    print(json.dumps(report, indent=1), outcome.stderr[-4000:], sep="\n")
+    sys.stdout.write(f"{json.dumps(report, indent=1)}\n{outcome.stderr[-4000:]}")
     return report
 
 

@@ -1,14 +1,15 @@
-"""Every disk operation of a store's life fails in turn: a clear error or a read-only store, nothing acknowledged is lost.
+"""Every disk operation of a store's life fails in turn: a clear error or a read-only store, and nothing is lost.
 
-The same short life (open, send, roll, checkpoint, close, open again, send, close) is lived once for each operation there is,
-with that one failing, and a few times with the disk failing for good. Then the disk is well again and everything that was
-acknowledged must be there.
+The same short life (open, send, roll, checkpoint, close, open again, send, close) is lived once for each operation
+there is, with that one failing, and a few times with the disk failing for good. Then the disk is well again and
+everything that was acknowledged must be there.
 """
 
 import asyncio
 import errno
 import zlib
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,11 @@ from tandemmq.store.format.record import decode_record
 from tandemmq.store.log import dispatch
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
-
 from tests.faults.checker import Ack, Checker
 from tests.faults.faulty_disk import KINDS, Fault, FaultyDisk
 from tests.faults.harness import (
     LOG_FILE,
     QUEUES,
-    SEED,
     audit,
     batch,
     body_of,
@@ -106,10 +105,8 @@ class Script:
             assert store.why_not_writable
 
     async def checkpoint(self, store: MessageStore) -> None:
-        try:
+        with suppress(StoreError, OSError):
             await within(store._checkpointer.take())
-        except (StoreError, OSError):
-            pass
 
     def check_reads(self, store: MessageStore) -> None:
         """Reads go on, whatever has happened."""
@@ -139,7 +136,6 @@ async def live_twice(root: Path, disk: FaultyDisk) -> Script:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "_RETRY_SECONDS", 0.001)
-    print("TANDEM_SEED:", SEED, "(nothing random here)")
 
 
 async def operations(root: Path) -> Counter[str]:
@@ -186,7 +182,7 @@ async def test_each_operation_fails_in_turn(quick_path: Path, kind: str, code: i
         assert not script.checker.problems, f"{kind} from {number} on: {disk.failed_on[:3]}: {script.checker.problems}"
 
 
-async def test_nothing_is_acknowledged_after_a_failed_flush_and_it_is_not_tried_again(quick_path: Path) -> None:
+async def test_nothing_is_acknowledged_after_a_failed_flush_and_it_is_not_tried_again(tmp_path: Path) -> None:
     """RocketMQ #2706: the error was logged, the flushed position moved on, the producer got SEND_OK."""
     disk = FaultyDisk()
     script = Script(tmp_path / "store", disk)

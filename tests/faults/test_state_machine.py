@@ -1,7 +1,8 @@
-"""A store against a model: Hypothesis sends, flushes, checkpoints, closes, kills, cuts the power, deletes and damages at will.
+"""A store against a model: Hypothesis sends, flushes, closes, kills, cuts the power, deletes and damages at will.
 
-Power cuts here leave any mixture of old and new pages (power_disk.py), which the shutdown of a file system does not. Unsynced
-messages may go; everything else must be as it was. Damage is excused for the records that were hit, and for nothing else.
+Power cuts here leave any mixture of old and new pages (power_disk.py), which the shutdown of a file system does not.
+Unsynced messages may go; everything else must be as it was. Damage is excused for the records that were hit, and for
+nothing else.
 """
 
 import asyncio
@@ -19,15 +20,28 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tandemmq.store.log.message_store import MessageStore
-
-from tests.faults.checker import Ack, Audit, Checker, Queue
-from tests.faults.harness import QUEUES, SEED, audit, batch, message, small_config, value_parts, within
+from tests.faults.checker import Ack, Audit, Checker, LogRecord, Queue
+from tests.faults.harness import QUEUES, SEED, audit, batch, body_of, message, small_config, value_parts, within
 from tests.faults.power_disk import PowerDisk
 
 Result = TypeVar("Result")
 FOREVER_MS = 1 << 40
 HOUR_MS = 3_600_000
 DERIVED = ["consumequeue", "index", "checkpoint", "tandem.manifest", "tandem.damage"]
+
+
+def checked(record: LogRecord, at: int) -> bool:
+    """Whether a changed byte at log offset ``at`` would be noticed in this record (or lies outside of it).
+
+    RocketMQ's checksum covers the body only: a flipped bit in a queue id makes a whole record of another queue.
+    """
+    inside = at - record.physical
+    return (
+        not 0 <= inside < record.size
+        or inside < 12  # size, magic, checksum
+        or 28 <= inside < 36  # physical offset
+        or 84 <= inside < 88 + len(body_of(record.value))  # body length, body
+    )
 
 
 class HandClock:
@@ -268,8 +282,10 @@ class StoreMachine(RuleBasedStateMachine):
         before = self.look()
         if not before.records:
             return
-        self.close()
         at = before.log_min + int(place * (before.log_max - before.log_min - 1))
+        if not all(checked(record, at) for record in before.records):
+            return
+        self.close()
         file_size = self.store.config.mapped_file_size_commit_log
         path = self.root / "commitlog" / f"{at - at % file_size:020d}"
         data = bytearray(path.read_bytes())
@@ -319,9 +335,8 @@ class StoreMachine(RuleBasedStateMachine):
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_store_keeps_its_word() -> None:
-    print("TANDEM_SEED:", SEED)
     limits = settings(
-        max_examples=25,
+        max_examples=120,
         stateful_step_count=20,
         deadline=None,
         suppress_health_check=list(HealthCheck),

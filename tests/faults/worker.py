@@ -13,6 +13,7 @@ The process tells what it sees over a pipe, one JSON list per line, each line sh
 
 import asyncio
 import json
+import logging
 import os
 import random
 import signal
@@ -29,7 +30,6 @@ import uvloop
 from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.errors import NotWritable, QueueNotReady, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
-
 from tests.faults.checker import Queue
 from tests.faults.harness import QUEUES, QuickClock, audit, batch, message, read_queue, small_config
 
@@ -171,9 +171,24 @@ class Worker:
         self.tell(kind, log.min_offset, end, bounds)
 
 
+class ErrorTeller(logging.Handler):
+    """What the store logs as an error is told too: nothing here gives it a reason to."""
+
+    def __init__(self, pipe: int) -> None:
+        super().__init__(logging.ERROR)
+        self._pipe = pipe
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + "".join(traceback.format_exception(*record.exc_info))
+        os.write(self._pipe, json.dumps(["broken", text[-3000:]]).encode() + b"\n")
+
+
 def live(life: Life, pipe: int) -> None:
     """Be the process of ``life``; never returns."""
     code = 0
+    logging.basicConfig(handlers=[ErrorTeller(pipe)], level=logging.ERROR, force=True)
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -182,7 +197,7 @@ def live(life: Life, pipe: int) -> None:
         code = 3
         if error.errno != 5:  # EIO is what a cut disk says
             broken(pipe)
-    except BaseException:
+    except Exception:  # noqa: BLE001 - whatever it is, it is told
         code = 2
         broken(pipe)
     finally:

@@ -33,8 +33,7 @@ def killed_while_sending(sending: Iterator[Sent], kill: Callable[[], object], le
 
     def send() -> None:
         with suppress(OSError, RequestFailed, StoreUnreachable):  # how the end of the broker looks from here
-            for one in sending:
-                acknowledged.append(one)
+            acknowledged.extend(sending)
 
     sender = threading.Thread(target=send)
     sender.start()

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.store.broker.topics import LocalTopicTable
+from tandemmq.store.log.clock import SystemClock
+from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import StoreLocked
 from tandemmq.store.log.message_store import MessageStore
 from tests.interop.messages import (
@@ -25,11 +28,11 @@ from tests.interop.rocketmq import VERSIONS, RocketMQ, need_rocketmq
 pytestmark = [pytest.mark.interop, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def write_ours(root: Path, seed: int, number: int) -> list[Sent]:
+def write_ours(root: Path, seed: int, number: int, *more_topics: str) -> list[Sent]:
     """Our service takes messages and is stopped cleanly."""
-    with service(root) as store:
+    with service(root, auto_create_topic_enable=not more_topics) as store:
         with store.client() as client:
-            sent = list(send_to_ours(client, Source(seed), number))
+            sent = list(send_to_ours(client, Source(seed, [*TOPICS, *more_topics]), number))
         assert store.stop() == 0
     return sent
 
@@ -56,24 +59,43 @@ def inspect_clean(root: Path, sent: list[Sent]) -> Contents:
     return contents
 
 
+def topics_of_file(root: Path) -> dict[str, tuple[int, int, int]]:
+    """The topic table as ours reads it: read queues, write queues, permissions."""
+    table = LocalTopicTable(root, LocalDisk(), SystemClock())
+    return {topic.name: (topic.read_queues, topic.write_queues, topic.perm) for topic in table.all()}
+
+
+def topics_of(remoting: Remoting) -> dict[str, tuple[int, int, int]]:
+    """The topic table as RocketMQ tells it."""
+    return {
+        name: (topic["readQueueNums"], topic["writeQueueNums"], topic["perm"])
+        for name, topic in remoting.topics().items()
+    }
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_there_and_back_twice(tmp_path: Path, version: str) -> None:
+    """Messages and topics of both; meanwhile a running broker keeps ours out."""
     need_rocketmq(version)
     root = tmp_path / "store"
-    sent = write_ours(root, 1, 1_200)
+    sent = write_ours(root, 1, 900)
     for seed in (2, 4):
-        before = inspect_clean(root, sent)
+        before, topics = inspect_clean(root, sent), topics_of_file(root)
+        assert set(TOPICS) <= topics.keys()
         with RocketMQ(version, root).serving() as remoting:
             compare(remoting, before, sent)
-            assert TOPICS_OF_OURS <= remoting.topics().keys()
+            assert topics.items() <= topics_of(remoting).items()
             with pytest.raises(StoreLocked):
                 MessageStore.open(config_of(root))
-            sent += send_to_rocketmq(remoting, Source(seed), 400)
-            after = contents_at(remoting, list(before.queues))
-            after.be_whole()
+            made = f"made_by_rocketmq_{seed}"
+            sent += send_to_rocketmq(remoting, Source(seed), 300)
+            sent += send_to_rocketmq(remoting, Source(seed + 10, [made]), 20)
+            queues = sorted({(one.topic, one.queue_id) for one in sent})
+            after, topics = contents_at(remoting, queues), topics_of(remoting)
+        kept = topics_of_file(root)
+        assert topics.items() <= kept.items()
+        assert all(name.startswith("RMQ_SYS_") for name in kept.keys() - topics.keys())  # made while it shut down
+        assert topics[made][:2] == (4, 4)
         inspect_clean(root, sent).be_the_same_as(after)
-        sent += write_ours(root, seed + 1, 300)
+        sent += write_ours(root, seed + 1, 300, made)
     inspect_clean(root, sent)
-
-
-TOPICS_OF_OURS = set(TOPICS)

@@ -12,8 +12,8 @@ from tests.interop.rocketmq import VERSIONS, RocketMQ, need_rocketmq
 pytestmark = [pytest.mark.interop, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def everything(root: Path) -> dict[str, bytes]:
-    """The records of the log, file by file."""
+def log_files(root: Path) -> dict[str, bytes]:
+    """The log, file by file."""
     return {path.name: path.read_bytes() for path in sorted((root / "commitlog").iterdir())}
 
 
@@ -26,12 +26,12 @@ def test_rocketmq_started_on_a_directory_in_use_gives_up_and_nothing_is_lost(tmp
     root = tmp_path / "store"
     with service(root) as store, store.client() as client:
         sent = list(send_to_ours(client, Source(1), 300))
-        before = everything(root)
+        before = log_files(root)
         broker = RocketMQ(version, root)
         with pytest.raises(Unavailable, match="ended at once"):
             broker.start()
         assert "Lock failed" in (broker.home / "interop.log").read_text()
-        after = everything(root)
+        after = log_files(root)
         assert all(after[name] == before[name] for name in before if any(before[name]))
         sent += list(send_to_ours(client, Source(2), 400))  # over several log files
         assert store.stop() == 0
@@ -69,6 +69,8 @@ def test_a_log_that_rocketmq_has_cut_at_damage(tmp_path: Path, version: str) -> 
     report, contents = inspect(root, [one for one in sent if one is not victim])
     assert contents.count == len(sent) - 1
 
+    (root / "broken").mkdir()
+    (root / "broken" / "00000000000000000917.broken").write_bytes(b"what we once cut off")
     broker = RocketMQ(version, root)
     broker.start()
     try:
@@ -78,6 +80,7 @@ def test_a_log_that_rocketmq_has_cut_at_damage(tmp_path: Path, version: str) -> 
             theirs.hold_all(kept)
             assert theirs.count == len(kept)
             kept += send_to_rocketmq(remoting, Source(6), 200)
+            contents_at(remoting, list(contents.queues)).hold_all(kept)
     finally:
         broker.kill()
     report, contents = inspect(root, kept)

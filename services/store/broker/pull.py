@@ -14,7 +14,9 @@ from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
+from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, CorruptRecord, decode_record
+from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
 from tandemmq.store.format.unit import Unit, is_blank
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.errors import QueueNotReady
@@ -45,7 +47,9 @@ SCAN_UNITS = 8_192
 """With a tag filter: units looked at in one call (RocketMQ looks at 800 or more)."""
 
 _READ_UNITS = 1_024
-_HEAD = struct.Struct(">iI")
+_HEAD = struct.Struct(">iI4xi4xqqi")
+"""TOTALSIZE, MAGICCODE, QUEUEID, QUEUEOFFSET, PHYSICALOFFSET, SYSFLAG."""
+_BODY_LENGTH_AT = 84  # with two IPv4 hosts
 _MAGICS = frozenset({MAGIC_V1, MAGIC_V2})
 
 
@@ -153,7 +157,8 @@ class _Reading:
     def __init__(self, store: MessageStore, wanted: Wanted) -> None:
         self._store = store
         self._wanted = wanted
-        self._places: list[tuple[int, int]] = []
+        self._places: list[tuple[int, int, int]] = []  # queue offset, log offset, size
+        self._topic = wanted.topic.encode()
         self._bytes = 0
         self._strict = False
         self.hole = False
@@ -165,7 +170,8 @@ class _Reading:
     def read(self, queue: ConsumeQueue) -> None:
         """Take units until there is enough, or the end of the queue, or too much was looked at in vain; then copy."""
         wanted = self._wanted
-        self._strict = queue.rebuilding  # a unit that is missing may come back: stop before it
+        # A unit that is missing or wrong may be put right: stop before it.
+        self._strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
         looked_at = 0
         while looked_at < SCAN_UNITS:
             missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS
@@ -192,7 +198,7 @@ class _Reading:
     def _take_all(self, units: list[Unit]) -> bool:
         """Take units in order; False when there is enough."""
         wanted, tag_filter, places = self._wanted, self._wanted.tag_filter, self._places
-        total, passed = self._bytes, 0
+        total, passed, first = self._bytes, 0, self.next_offset
         most_messages, most_bytes = wanted.max_messages, wanted.max_bytes
         for unit in units:
             offset, size, code = unit
@@ -209,7 +215,7 @@ class _Reading:
                 break
             passed += 1
             total += size
-            places.append((offset, size))
+            places.append((first + passed - 1, offset, size))
         self.next_offset += passed
         self._bytes = total
         return passed == len(units) and len(places) < most_messages
@@ -230,7 +236,7 @@ class _Reading:
         log_end = log.max_offset
         file, start, stop = None, 0, 0
         begin = end = -1
-        for offset, size in self._places:
+        for number, offset, size in self._places:
             if not start <= offset <= stop - size:
                 if file is not None:
                     yield file.map[begin - start : end - start]
@@ -242,8 +248,10 @@ class _Reading:
                     continue
                 start, stop = file.start, min(file.end, log_end)
             assert file is not None
-            found, magic = _HEAD.unpack_from(file.map, offset - start)
-            if found != size or magic not in _MAGICS:
+            if not self._is_own(file.map, offset - start, number, offset, size):
+                if self._strict:  # the rebuild puts it right
+                    self.hole, self.next_offset = True, number
+                    break
                 continue
             if damage and any(known.begin < offset + size and offset < known.end for known in damage):
                 continue
@@ -255,6 +263,18 @@ class _Reading:
             self.count += 1
         if file is not None:
             yield file.map[begin - start : end - start]
+
+    def _is_own(self, data: ReadBuffer, at: int, number: int, offset: int, size: int) -> bool:
+        """Whether the record at index `at` is the one of this queue with this number, not what a bad unit points at."""
+        found, magic, queue_id, queue_offset, physical, flags = _HEAD.unpack_from(data, at)
+        if (found, queue_id, queue_offset, physical) != (size, self._wanted.queue_id, number, offset):
+            return False
+        if magic not in _MAGICS:
+            return False
+        at += _BODY_LENGTH_AT + 12 * (flags & BORN_HOST_V6 != 0) + 12 * (flags & STORE_HOST_V6 != 0)
+        at += 4 + int.from_bytes(data[at : at + 4], "big")
+        at += 1 if magic == MAGIC_V1 else 2
+        return data[at : at + len(self._topic)] == self._topic and data[at - 1] == len(self._topic) & 0xFF
 
     def _note_missing(self, offset: int) -> None:
         if offset < self._store.commit_log.min_offset:

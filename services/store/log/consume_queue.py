@@ -15,6 +15,7 @@ from tandemmq.store.log.disk import Disk, create_file, data_stretches, is_zero, 
 from tandemmq.store.log.file_cache import FileCache
 from tandemmq.store.log.mapped_file import file_name
 from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
+from tandemmq.store.log.queue_offsets import is_possible
 
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
@@ -40,7 +41,7 @@ class ConsumeQueue:
         self.rebuilding = False
         self.dirty_bytes = 0
         self._dirty_files: set[int] = set()
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiters: dict[asyncio.Future[None], int] = {}
 
     # -- files ------------------------------------------------------------------------------------------------------
 
@@ -117,11 +118,12 @@ class ConsumeQueue:
         """Append units with consecutive offsets from ``first``; what the queue has already is left alone.
 
         A gap before ``first`` (the queue begins there, or its records were lost) is filled with blank units, which
-        readers skip; units never move from their place (trap T19). Gives the number of units added.
+        readers skip; units never move from their place (trap T19). A number that cannot be true is left out.
+        Gives the number of units added.
         """
         count = len(units) // UNIT_SIZE
         end = first + count
-        if end <= self.max_offset:
+        if end <= self.max_offset or not is_possible(first, int.from_bytes(units[:8], "big")):
             return 0
         if first < self.max_offset:
             units = units[(self.max_offset - first) * UNIT_SIZE :]
@@ -237,6 +239,9 @@ class ConsumeQueue:
         A queue whose messages have all expired is empty, but keeps counting where it stood.
         """
         low, high = max(self.min_offset, self.first_offset_on_disk), self.max_offset
+        if low < high and (first := self._message_at(low)) is not None and first.physical_offset >= log_min:
+            self.min_offset = low  # the usual case
+            return
         while low < high:
             middle = probe = (low + high) // 2
             unit: Unit | None = None
@@ -257,15 +262,16 @@ class ConsumeQueue:
         return None if unit is None or is_blank(unit) or is_empty(unit) else unit
 
     def drop_files_below(self, log_min: int) -> list[Path]:
-        """Remove leading files whose messages are all gone from the log; never the last file.
+        """Remove leading files whose messages are all gone from the log; never the last file. Gives the removed paths.
 
-        Gives the removed paths.
+        None of a queue that is being rebuilt: what looks empty may be about to be restored.
         """
-        removed = []
-        while len(self._starts) > 1:
+        removed: list[Path] = []
+        while len(self._starts) > 1 and not self.rebuilding:
             start = self._starts[0]
-            last = self.unit((start + self._file_size) // UNIT_SIZE - 1)
-            if last is None or last.physical_offset >= log_min:
+            offsets = range((start + self._file_size) // UNIT_SIZE - 1, start // UNIT_SIZE - 1, -1)
+            last = next(filter(None, map(self._message_at, offsets)), None)
+            if last is not None and last.physical_offset >= log_min:
                 break
             path = self._path(start)
             self._disk.unlink(path)
@@ -299,16 +305,11 @@ class ConsumeQueue:
         if self.max_offset > offset:
             future.set_result(None)
         else:
-            self._waiters.append((offset, future))
+            self._waiters[future] = offset
+            future.add_done_callback(self._waiters.pop)  # woken, or not waiting any more
         return future
 
     def _wake(self) -> None:
-        waiting = []
-        for offset, future in self._waiters:
-            if future.done():
-                continue
-            if self.max_offset > offset:
+        for future, offset in self._waiters.items():
+            if self.max_offset > offset and not future.done():
                 future.set_result(None)
-            else:
-                waiting.append((offset, future))
-        self._waiters = waiting

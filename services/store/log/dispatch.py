@@ -74,6 +74,10 @@ class Dispatcher:
         except (OSError, StoreError) as error:
             self._retry_later(error)
             return
+        except Exception as error:  # sends must not go on while nobody sees their messages
+            log.exception("Dispatch met what it should not: %s", error)
+            self._retry_later(error)
+            return
         if self._flags.clear(Reason.QUEUE_ERROR):
             log.info("Consume queues and index are written again")
         self.on_progress()

@@ -116,7 +116,8 @@ class GroupCommit:
 
     def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
         self._running = False
-        error = None if result.cancelled() else result.exception()
+        # A sync that was cancelled has not said that the disk has it.
+        error = OSError("the sync was cancelled") if result.cancelled() else result.exception()
         if error is not None:
             self._fail(error if isinstance(error, OSError) else OSError(str(error)))
             return

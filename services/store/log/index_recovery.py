@@ -24,8 +24,10 @@ def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: 
     log_min = parts.files.files[0].start if parts.files.files else 0
     if index is None:
         return begin
-    if report.manifest_current and manifest is not None and _cut_to(index, manifest.index, store_time, parts.walkers):
-        return begin
+    if report.manifest_current and manifest is not None:
+        tidy = report.clean_exit
+        if _cut_to(index, manifest.index, store_time, parts.walkers, tidy=tidy):
+            return begin
     resume = max(index.cut_before(begin, store_time), log_min)
     if _has_gap(parts, index, log_min, resume):
         report.index_complete = False
@@ -38,8 +40,14 @@ def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: 
     return resume
 
 
-def _cut_to(index: Index, counts: list[tuple[str, int]], store_time: StoreTime, walkers: Walkers) -> bool:
-    """Cut the index to the files and entries that were synced; False where it does not have them all."""
+def _cut_to(
+    index: Index, counts: list[tuple[str, int]], store_time: StoreTime, walkers: Walkers, *, tidy: bool
+) -> bool:
+    """Cut the index to the files and entries that were synced; False where it does not have them all.
+
+    Unless the index was left ``tidy``, the newest file is cut even where its count says that nothing came after: a
+    power cut may have kept new slots and lost the header that goes with them.
+    """
     have = index.counts()
     if len(have) < len(counts) or any(
         mine[0] != synced[0] or mine[1] < synced[1] for mine, synced in zip(have, counts, strict=False)
@@ -48,7 +56,8 @@ def _cut_to(index: Index, counts: list[tuple[str, int]], store_time: StoreTime, 
     while len(index.files) > len(counts):
         index.drop_last()
     for file, (_, count) in zip(index.files, counts, strict=True):
-        if file.header.index_count != count:
+        torn = not tidy and file is index.files[-1] and count > 1
+        if file.header.index_count != count or torn:
             file.cut(count, store_time, walkers.index_tools(count))
     return True
 

@@ -5,12 +5,11 @@ Everything runs on one event loop unless a docstring says otherwise; the loop is
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 from tandemmq.store.format.record import CorruptRecord, Message, decode_record
+from tandemmq.store.log import abort_file
 from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.clock import Clock, SystemClock
@@ -19,7 +18,7 @@ from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs, write_atomically
+from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
 from tandemmq.store.log.flush import GroupCommit
@@ -38,16 +37,7 @@ from tandemmq.store.log.time_search import offset_by_time
 from tandemmq.store.log.walkers import Walkers
 
 log = logging.getLogger(__name__)
-
-_OURS = b"tandemmq"  # in the file ``abort``: RocketMQ leaves it empty or writes a process id
-
-
-def _read(path: Path) -> bytes | None:
-    """The content of a file, None where there is none."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+_REBUILD_AGAIN_SECONDS = 10
 
 
 class MessageStore:
@@ -109,9 +99,7 @@ class MessageStore:
         cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, observer: Observer
     ) -> "MessageStore":
         root = config.store_path_root_dir
-        left = _read(root / "abort")
-        # A manifest says nothing of what another broker did; after its clean exit the checkpoint has other times.
-        ours = left is None or _OURS in left
+        exit_before = abort_file.last_exit(root)
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
             walkers = Walkers(config.compiled_walker)
@@ -123,13 +111,13 @@ class MessageStore:
                 index.load()
             parts = Parts(
                 config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk),
-                read_manifest(root) if ours else None,
+                None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root),
                 DamageList(root, disk), QueueOffsets(), walkers,
             )  # fmt: skip
-            report = Recovery(parts, clean_exit=left is None).run()
+            report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             commit_log.resume_at(report.ended_at, max(report.last_store_timestamp, parts.checkpoint.value.logics))
-            write_atomically(disk, root / "abort", b"%d %s\n" % (os.getpid(), _OURS))
+            abort_file.write(root, disk)
         except BaseException:
             files.close()
             raise
@@ -146,17 +134,28 @@ class MessageStore:
             self._rebuilding = asyncio.create_task(self._rebuild(queues), name="rebuild")
 
     async def _rebuild(self, queues: bool) -> None:
-        try:
-            if queues:
-                await Rebuild(self._parts, self.recovery.began_at).repair_queues()
-            if not self.recovery.index_complete:
-                await rebuild_index(self._parts)
-                self.recovery.index_complete = True
-            self._checkpointer.complete = True
-            await self._checkpointer.take()
-        except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
-            log.exception("A rebuild stopped; it begins anew at the next start: %s", error)
-            self._observer.failed("rebuild")
+        """Restore what is missing; where the disk has no room for it, as soon as it has."""
+        while True:
+            try:
+                await self._rebuild_once(queues)
+                return
+            except (OSError, NotWritable) as error:
+                log.error("A rebuild stopped, and begins anew in %d s: %s", _REBUILD_AGAIN_SECONDS, error)
+                self._observer.failed("rebuild")
+                await asyncio.sleep(_REBUILD_AGAIN_SECONDS)
+            except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
+                log.exception("A rebuild stopped; it begins anew at the next start: %s", error)
+                self._observer.failed("rebuild")
+                return
+
+    async def _rebuild_once(self, queues: bool) -> None:
+        if queues:
+            await Rebuild(self._parts, self.recovery.began_at).repair_queues()
+        if not self.recovery.index_complete:
+            await rebuild_index(self._parts)
+            self.recovery.index_complete = True
+        self._checkpointer.complete = True
+        await self._checkpointer.take()
 
     @property
     def rebuilding(self) -> bool:
@@ -169,11 +168,9 @@ class MessageStore:
             await asyncio.wait([self._rebuilding])
 
     async def close(self) -> None:
-        """Shut down in order: no more appends.
+        """Shut down in order: appends end, log flushed, dispatch finished, queues and index synced, checkpoint, lock.
 
-        Log flushed, dispatch finished, queues and index synced, checkpoint, lock.
-
-        The order matters: dispatch ends before the index does (trap T15). ``abort`` stays if anything failed.
+        Dispatch ends before the index does (trap T15). ``abort`` stays if anything failed.
         """
         if self._closed:
             return

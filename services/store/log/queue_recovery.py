@@ -8,7 +8,7 @@ from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamageList
 from tandemmq.store.log.manifest import Manifest
-from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets, is_possible
 
 # RecordFits(topic, queue id, queue offset, physical offset)
 RecordFits = Callable[[str, int, int, int], bool]
@@ -77,6 +77,8 @@ class QueueRecovery:
         cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
         """
         for run in runs:
+            if not is_possible(run.first_queue_offset, run.first_physical):
+                continue
             queue = self._queues.ensure(run.topic, run.queue_id)
             key = (run.topic, run.queue_id)
             _count_on(queue, damage, run.first_queue_offset)

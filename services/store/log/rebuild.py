@@ -142,9 +142,15 @@ async def rebuild_index(parts: Parts) -> None:
             fresh.put(step.walk)
         return end if step.torn_at >= 0 else step.position
 
-    while position < (end := current.position):
-        position = await asyncio.to_thread(index_one, position, end)
-        parts.observer.recovering("index", position - begin, end - begin)
+    synced = False
+    while position < (end := current.position) or not synced:
+        if position < end:
+            position = await asyncio.to_thread(index_one, position, end)
+            parts.observer.recovering("index", position - begin, end - begin)
+        else:
+            # Before it takes the old one's place: a power cut would leave holes that no later start looks for.
+            await asyncio.to_thread(fresh.sync)
+            synced = True
     fresh.position = position
     current.replace_by(fresh)
     parts.observer.recovering("index", 1, 1)

@@ -113,7 +113,8 @@ class Retention:
         """Let queues, index and damage follow the log."""
         parts = self._parts
         for queue in parts.queues:
-            queue.drop_files_below(log_min)
+            if parts.offsets.all_known:
+                queue.drop_files_below(log_min)
             queue.correct_min_offset(log_min)
         if parts.index is not None:
             parts.index.drop_files_below(log_min)
