@@ -38,7 +38,7 @@ class StoreClient:
         """`address`: `host:port`. `channel`: one of your own, with TLS for instance; it is closed with the client."""
         self._channel = channel or grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
         self._timeout = timeout
-        self.stub: "StoreAsyncStub" = StoreStub(self._channel)
+        self.stub: StoreAsyncStub = StoreStub(self._channel)
 
     async def close(self) -> None:
         """End the connection."""

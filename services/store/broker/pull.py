@@ -172,6 +172,13 @@ class _Reading:
         wanted = self._wanted
         # A unit that is missing or wrong may be put right: stop before it.
         self._strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
+        if wanted.tag_filter is None and not self._strict:
+            bulk = self._store.read_bulk(queue, wanted.offset, wanted.max_messages, wanted.max_bytes)
+            if bulk is not None:
+                self.count, self.records = bulk
+                self.next_offset += self.count
+                self.status = PullStatus.FOUND
+                return
         looked_at = 0
         while looked_at < SCAN_UNITS:
             missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS

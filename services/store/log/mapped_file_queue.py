@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, make_dirs
-from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile
+from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, StoreError
 from tandemmq.store.log.mapped_file import NAME_DIGITS, MappedFile, file_name
 
 log = logging.getLogger(__name__)
@@ -113,10 +113,12 @@ class MappedFileQueue:
         if self._next is not None and self._next_start == start:
             try:
                 file = self._next.result()
+                if not os.fstat(file.fd).st_nlink:  # see MappedFile.put_back_if_deleted
+                    file = None
+            except (OSError, StoreError) as error:  # full then, or deleted by another process: it may work now
+                log.warning("The next log file could not be made ahead: %s", error)
             finally:
                 self._next = None
-            if not os.fstat(file.fd).st_nlink:  # see MappedFile.put_back_if_deleted
-                file = None
         if file is None:
             file = MappedFile.create(self._disk, self.directory / file_name(start), self.file_size, start)
         self.files.append(file)

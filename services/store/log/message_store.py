@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
 from tandemmq.store.format.record import CorruptRecord, Message, decode_record
 from tandemmq.store.log import abort_file
+from tandemmq.store.log.bulk import read_bulk
 from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.clock import Clock, SystemClock
@@ -326,6 +327,7 @@ class MessageStore:
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None where no message has been dispatched to it yet."""
+        self._dispatcher.catch_up()
         return self._parts.queues.get(topic, queue_id)
 
     def ensure_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -334,6 +336,7 @@ class MessageStore:
 
     def queues(self) -> Iterable[ConsumeQueue]:
         """All queues."""
+        self._dispatcher.catch_up()
         return iter(self._parts.queues)
 
     def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
@@ -353,6 +356,12 @@ class MessageStore:
             return None
         return self.commit_log.read(physical_offset, actual)
 
+    def read_bulk(
+        self, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int
+    ) -> tuple[int, bytes] | None:
+        """Number and bytes of many records of a queue, where that is cheap (see `bulk`); else None."""
+        return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.commit_log.max_offset)
+
     def read_raw(self, physical_offset: int, size: int) -> bytes | None:
         """Copy contiguous log bytes of one file; None where they are not all there."""
         return self.commit_log.read(physical_offset, size)
@@ -367,6 +376,7 @@ class MessageStore:
 
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""
+        self._dispatcher.catch_up()
         index = self._parts.index
         return iter(()) if index is None else index.query(topic, key, begin_ms, end_ms)
 
