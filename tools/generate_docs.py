@@ -70,7 +70,7 @@ def metrics_page() -> str:
     metrics.called("Send", "SUCCESS", 0.0)
     metrics.failed("flush")
     metrics.damaged("rot", 1)
-    metrics.watch(lambda: Gauges(*(0 for _ in Gauges._fields)))
+    metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields))
     rows = []
     for family in sorted(metrics.collect(), key=lambda one: one.name):
         labels = {label for sample in family.samples for label in sample.labels}
