@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -29,6 +30,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in list(os.environ):
         if variable.startswith("TANDEM_") and not variable.startswith(OF_THE_TESTS):
             monkeypatch.delenv(variable)
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -278,15 +277,18 @@ def test_pull_says_when_an_offset_is_behind_the_end(store: RunningStore, drinks:
 
 def test_pull_follows_until_interrupted(store: RunningStore) -> None:
     store("send", "news", "old")
-    command = [sys.executable, "-m", "tandemmq.cli.main", "pull", "news", "--follow", "--json"]
+    command = [sys.executable, "-m", "tandemmq.cli.main", "pull", "news", "--follow", "--offset", "min", "--json"]
     with subprocess.Popen(
-        [*command, "--address", store.serving["address"]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--address", store.serving["address"]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as follower:
         assert follower.stdout is not None
         assert follower.stderr is not None
-        time.sleep(1.5)
-        for body in ("first", "second"):
-            store("send", "news", body)
+        for body in ("old", "first", "second"):
+            if body != "old":
+                store("send", "news", body)
             assert json.loads(follower.stdout.readline())["body"] == body
         follower.send_signal(signal.SIGINT)
         assert follower.wait(10) == 130

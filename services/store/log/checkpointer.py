@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import FlushFailed, StoreError
+from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index_file import IndexFile
 from tandemmq.store.log.manifest import Manifest, write_manifest
@@ -64,8 +64,8 @@ class Checkpointer:
                     await self.take()
                 else:
                     await self._sync_dirty(config.flush_consume_queue_least_pages * _PAGE)
-            except (OSError, StoreError) as error:
-                log.error("No checkpoint can be taken, the last one stands: %s", error)
+            except Exception as error:  # this task must outlive whatever happens in it
+                log.exception("No checkpoint can be taken, the last one stands: %s", error)
                 self._parts.observer.failed("checkpoint")
 
     async def _sync_dirty(self, least: int) -> None:

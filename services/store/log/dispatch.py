@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import cached_property
 
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.observer import Observer
@@ -68,14 +69,18 @@ class Dispatcher:
         if self._scheduled:
             return
         self._scheduled = True
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         if now >= self._due:
             self._due = now + _GATHER_SECONDS
-            loop.call_soon(self._turn)
+            self._loop.call_soon(self._turn)
         else:
-            loop.call_at(self._due, self._turn)
+            self._loop.call_at(self._due, self._turn)
             self._due += _GATHER_SECONDS
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that the store lives on; known from the first append on."""
+        return asyncio.get_running_loop()
 
     def catch_up(self) -> None:
         """Dispatch now what is still being gathered: whoever has been told of a message must find it."""
@@ -103,7 +108,7 @@ class Dispatcher:
         self.on_progress()
         if self.position < limit and not self._scheduled:  # too much for one turn: the next one follows at once
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            self._loop.call_soon(self._turn)
 
     def _advance(self, limit: int) -> None:
         """Dispatch one walk's worth of records."""
@@ -133,11 +138,11 @@ class Dispatcher:
         if self._flags.set(Reason.QUEUE_ERROR, f"consume queues or index cannot be written: {error}"):
             log.error("Dispatch stands still at log offset %d: %s", self.position, error)
             self._observer.failed("dispatch")
-        asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.kick)
+        self._loop.call_later(_RETRY_SECONDS, self.kick)
 
     def _load_compiled(self) -> None:
         if self._loading is None and not self._parts.walkers.loaded:
-            self._loading = asyncio.get_running_loop().run_in_executor(None, self._parts.walkers.load)
+            self._loading = self._loop.run_in_executor(None, self._parts.walkers.load)
 
     async def drain(self) -> None:
         """Dispatch everything up to the limit, for shutdown; gives up when it cannot be written."""

@@ -45,8 +45,8 @@ class Retention:
             try:
                 await asyncio.to_thread(self._learn)
                 self.run_once()
-            except OSError as error:
-                log.error("Old files cannot be removed: %s", error)
+            except Exception as error:  # this task must outlive whatever happens in it
+                log.exception("Old files cannot be removed: %s", error)
                 self._parts.observer.failed("retention")
             await asyncio.sleep(interval)
 
@@ -96,7 +96,11 @@ class Retention:
         known = self._last_record_times.get(file.start)
         if known is None:
             scan = LogScan(
-                self._parts.files, self._parts.walkers.best, self._parts.damage, check_crc=False, delay_levels=()
+                self._parts.files,
+                self._parts.walkers.for_bytes(file.size),
+                self._parts.damage,
+                check_crc=False,
+                delay_levels=(),
             )
             walks = (step.walk for step in scan.steps(file.start, file.end) if step.walk is not None)
             known = max((walk.max_store_timestamp for walk in walks if walk.count), default=0)
