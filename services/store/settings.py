@@ -18,6 +18,7 @@ from tandemmq.common.settings_errors import BadSetting
 from tandemmq.store.broker.send import SendRules
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.other_settings import WITHOUT_EFFECT
 from tandemmq.store.service.parts import ServiceLimits
 from tandemmq.store.service.requests import PullLimits
 
@@ -120,9 +121,15 @@ class StoreSettings(ServerSettings):
 
     # -- messages and topics ----------------------------------------------------------------------------------------
     max_message_size: int = setting(4 * _MIB, "Largest body.", unit="bytes", low=1)
-    enabled_append_prop_crc: bool = setting(False, "Append a checksum over the whole record as its last property.")
-    force_verify_prop_crc: bool = setting(False, "Recovery verifies that checksum instead of the body's.")
-    check_crc_on_recover: bool = setting(True, "Recovery verifies the checksum of every body.")
+    enabled_append_prop_crc: bool = setting(
+        False, "Append a checksum over the whole record as its last property.", name="enabledAppendPropCRC"
+    )
+    force_verify_prop_crc: bool = setting(
+        False, "Recovery verifies that checksum instead of the body's.", name="forceVerifyPropCRC"
+    )
+    check_crc_on_recover: bool = setting(
+        True, "Recovery verifies the checksum of every body.", name="checkCRCOnRecover"
+    )
     message_delay_level: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
         "The delay levels, from 1 on: they tell the delivery time of delayed messages in a store that RocketMQ wrote.",
@@ -178,7 +185,7 @@ class StoreSettings(ServerSettings):
     )
     verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
 
-    without_effect: ClassVar[Mapping[str, str]] = {
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
         "namesrvAddr": "TandemMQ registers with no name server",
         "brokerId": "the store has no roles yet",
         "haListenPort": "the replicator's, to come",

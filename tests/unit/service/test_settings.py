@@ -85,3 +85,30 @@ def test_the_address_in_records_is_never_a_wildcard() -> None:
     for host in ("0.0.0.0", "[::]", "localhost"):
         address = load_settings(environment={}, overrides={"grpc_host": host}).store_host()
         assert not address.ip.is_unspecified
+
+
+def test_names_are_rocketmqs_to_the_letter(tmp_path: Path) -> None:
+    """RocketMQ writes CRC in capitals; a broker.conf that uses its checksums must be understood."""
+    text = "enabledAppendPropCRC = true\nforceVerifyPropCRC = true\ncheckCRCOnRecover = false\n"
+    config = load(text, tmp_path).store_config()
+    assert (config.enabled_append_prop_crc, config.force_verify_prop_crc, config.check_crc_on_recover) == (
+        True,
+        True,
+        False,
+    )
+
+
+def test_tuning_of_the_java_broker_is_accepted_and_does_nothing(tmp_path: Path) -> None:
+    settings = load("waitTimeMillsInSendQueue = 400\ntransientStorePoolSize = 5\nslaveReadEnable = true\n", tmp_path)
+    assert settings.store_config() == load("", tmp_path).store_config()
+
+
+def test_what_changes_files_or_safety_stays_an_error(tmp_path: Path) -> None:
+    for line in ("enableDLegerCommitLog = true", "storeType = defaultRocksDB", "aclEnable = true"):
+        with pytest.raises(UnknownSetting):
+            load(line, tmp_path)
+
+
+def test_no_name_is_both_a_setting_and_without_effect() -> None:
+    names = {one.name for one in load_settings(environment={}).describe()}
+    assert not names & set(StoreSettings.without_effect)
