@@ -7,7 +7,8 @@ which files are written, or what an acknowledgement means, is not here: such a n
 _REASONS = {
     "one event loop takes the place of locks and thread pools": (
         "spinLockCollisionRetreatOptimalDegree useABSLock topicQueueLockNum putMessageTimeout "
-        "maxAsyncPutMessageRequests batchDispatchRequestThreadPoolNums enableBuildConsumeQueueConcurrently dispatchCqThreads dispatchCqCacheNum "
+        "maxAsyncPutMessageRequests batchDispatchRequestThreadPoolNums enableBuildConsumeQueueConcurrently "
+        "dispatchCqThreads dispatchCqCacheNum "
         "waitTimeMillsInSendQueue osPageCacheBusyTimeOutMills debugLockEnable putMsgIndexHightWater"
     ),
     "files are allocated and made resident ahead of use, and mapped while they exist": (
