@@ -1,8 +1,8 @@
 """Dispatch: every record that may be seen gets its consume queue unit and its index entries.
 
-RocketMQ: ``ReputMessageService``. Runs on the event loop, right behind the appends of the same turn, so nobody
-waits for a poll interval and no lock is needed; the walk is the one that recovery uses. The limit is the end of the
-log, or with SYNC_FLUSH its durable end.
+RocketMQ: ``ReputMessageService``. Runs on the event loop, so no lock is needed: at once where the store is quiet, for
+all that came within 2 ms where it is busy, and before any read. The walk is the one that recovery uses. The limit is
+the end of the log, or with SYNC_FLUSH its durable end.
 """
 
 import asyncio
