@@ -44,6 +44,7 @@ class Dispatcher:
         self._scheduled = False
         self._due = 0.0  # loop time before which no turn begins
         self._records = 0
+        self._stopped = False
         self._scan = self._new_scan()
         self.position = position
         self.last_store_timestamp = 0
@@ -90,7 +91,7 @@ class Dispatcher:
     def _turn(self) -> None:
         self._scheduled = False
         limit = self._limit()
-        if self.position >= limit:
+        if self.position >= limit or self._stopped:
             return
         if limit - self.position > _BUSY_BYTES or self._records > _BUSY_RECORDS:
             self._load_compiled()
@@ -143,6 +144,10 @@ class Dispatcher:
     def _load_compiled(self) -> None:
         if self._loading is None and not self._parts.walkers.loaded:
             self._loading = self._loop.run_in_executor(None, self._parts.walkers.load)
+
+    def stop(self) -> None:
+        """Touch no file any more, whatever is still due: the directory may soon be another store's."""
+        self._stopped = True
 
     async def drain(self) -> None:
         """Dispatch everything up to the limit, for shutdown; gives up when it cannot be written."""

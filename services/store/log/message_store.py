@@ -184,6 +184,7 @@ class MessageStore:
         await self._checkpointer.stop()
         await self._flush.flush_all()
         await self._dispatcher.drain()
+        self._dispatcher.stop()
         clean = not self.flags.failed and self._dispatcher.position == self.commit_log.max_offset
         try:
             self._parts.files.put_back_deleted(self._parts.files)
