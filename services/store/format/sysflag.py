@@ -28,11 +28,6 @@ COMPRESSION_ZSTD = 0x200
 COMPRESSION_ZLIB = 0x300
 
 
-def transaction_type(sys_flag: int) -> int:
-    """TRANSACTION_NONE, _PREPARED, _COMMIT or _ROLLBACK."""
-    return sys_flag & TRANSACTION_MASK
-
-
 def is_indexed_in_queue(sys_flag: int) -> bool:
     """Whether the record gets a consume queue unit and uses up a queue offset: transaction type none or commit.
 

@@ -67,11 +67,6 @@ class ConsumeQueueStore:
         for run in runs:
             self.ensure(run.topic, run.queue_id).append_run(run.first_queue_offset, run.units, run.last_end_physical)
 
-    def correct_min_offsets(self, log_min: int) -> None:
-        """Move the first readable offset of every queue behind what the log no longer holds."""
-        for queue in self._queues.values():
-            queue.correct_min_offset(log_min)
-
     def close(self) -> None:
         """Close the open files."""
         self._cache.close()

@@ -48,7 +48,6 @@ class Dispatcher:
         self._scan = self._new_scan()
         self.position = position
         self.last_store_timestamp = 0
-        self.on_progress: Callable[[], None] = lambda: None
 
     def _new_scan(self) -> LogScan:
         parts = self._parts
@@ -106,7 +105,6 @@ class Dispatcher:
             return
         if self._flags.clear(Reason.QUEUE_ERROR):
             log.info("Consume queues and index are written again")
-        self.on_progress()
         if self.position < limit and not self._scheduled:  # too much for one turn: the next one follows at once
             self._scheduled = True
             self._loop.call_soon(self._turn)

@@ -47,11 +47,6 @@ class IndexFile:
         self.file.map[: index_layout.HEADER_SIZE] = header.pack()
         self.dirty = True
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no entry fits any more."""
-        return self.header.index_count >= self.entries
-
     def put(self, walk: Walk, row: int, key: int, skip_below: int) -> tuple[int, int]:
         """Add the keys of walked records from ``(row, key)`` on, until all are in or the file is full.
 
