@@ -6,7 +6,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: docs help venv demo test check lint format protos constraints bench soak clean
+.PHONY: docs dashboards help venv demo test check lint format protos constraints bench soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
 .venv/installed: constraints.txt pyproject.toml tools/make_venv
 	@PYTHON="$(PYTHON)" tools/make_venv
 
-demo: venv ## start a store, feed it real messages, kill it, prove that nothing is lost
+demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
 test: lint check ## lint, then all tests
@@ -34,7 +34,9 @@ lint: venv ## style, strict types, import rules, freshness of generated code
 	$(BIN)/mypy --no-error-summary tools
 	$(BIN)/lint-imports --no-logo >.import-rules.log || { cat .import-rules.log; exit 1; }
 	$(BIN)/python tools/generate_protos.py --check
+	$(BIN)/python tools/check_protos.py --check
 	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/python tools/generate_dashboards.py --check
 
 format: venv ## put the code into its style
 	$(BIN)/ruff check --quiet --fix .
@@ -43,19 +45,22 @@ format: venv ## put the code into its style
 docs: venv ## write docs/settings.md and docs/metrics.md from the code
 	$(BIN)/python tools/generate_docs.py
 
+dashboards: venv ## write dashboards/grafana/*.json and the alert rules from tools/boards
+	$(BIN)/python tools/generate_dashboards.py
+
 protos: venv ## generate the Python code of the contracts under protos/
 	$(BIN)/python tools/generate_protos.py
 
 constraints: ## renew constraints.txt from pyproject.toml (needs the uv command)
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
-	uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 --upgrade \
+	uv pip compile pyproject.toml --quiet --extra spark --group dev --universal --python-version 3.11 --upgrade \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header; } > constraints.new
 	@mv constraints.new constraints.txt
 
 bench: venv ## measure, beside Redis, NATS and RocketMQ where they are installed
 	$(BIN)/python -m bench $(ARGS)
 
-soak: venv ## kill and power-cut a store for as long as you like: make soak ARGS="--minutes 60"
+soak: venv ## long fault campaigns: make soak ARGS="--minutes 60", "--pair" for two nodes, "--transport" for damaged traffic
 	$(BIN)/python -m tests.faults.soak $(ARGS)
 
 clean: ## remove what was built, cached and stored, .venv and ./data included

@@ -12,16 +12,27 @@ from typing import Protocol, TypeVar
 
 from bench.generators import Shape
 from bench.model import Case, Results, Unavailable
-from bench.process import Server, environment
+from bench.process import environment
 
 _ROOT = Path(__file__).parent.parent
 _WORKER_SECONDS = 900
 
 
+class Ended(Protocol):
+    """A server, or several."""
+
+    def discard(self) -> None:
+        """End it and remove what it wrote."""
+        ...
+
+
 class Runnable(Protocol):
     """A contestant that is a server."""
 
-    server: Server
+    @property
+    def server(self) -> Ended:
+        """What is to be ended."""
+        ...
 
     def start(self) -> object:
         """Start it. Raises Unavailable."""
@@ -71,11 +82,12 @@ class Context:
                 peer: Peer | None = None
                 try:
                     peer = make()
-                    peer.start()
                     started.append(peer)
+                    peer.start()
                 except Unavailable as error:
                     self.miss(error)
                     if peer is not None:
+                        started.remove(peer)
                         peer.server.discard()
             yield started
         finally:
@@ -120,6 +132,7 @@ class Context:
 
     def _take_turns(self, case: Case, rounds: int) -> None:
         playing = list(case.contestants)
+        failed: set[str] = set()
         for number in range(rounds):
             self.say(f"  {case.name}  round {number + 1}/{rounds}")
             for contestant in list(playing):
@@ -127,7 +140,9 @@ class Context:
                     self.results.add(case, contestant.name, contestant.measure())
                 except Unavailable as error:
                     self.miss(Unavailable(f"{case.name}, {contestant.name}: {error}"))
-                    playing.remove(contestant)
+                    if contestant.name in failed:  # once may be chance: a broker that is short of time refuses
+                        playing.remove(contestant)
+                    failed.add(contestant.name)
 
 
 @contextmanager

@@ -31,11 +31,15 @@ def encoded_batch(count: int = BATCH, size: int = BODY_SIZE) -> bytes:
     return piece * count
 
 
-def remoting_frame(batch: int = 0) -> bytes:
-    """A send of RocketMQ's remoting protocol: SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE with `batch` messages in it."""
+def remoting_frame(batch: int = 0, *, no_wait: bool = False) -> bytes:
+    """A send of RocketMQ's remoting protocol: SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE with `batch` messages in it.
+
+    `no_wait`: with the property WAIT=false, to be acknowledged as soon as it is in the page cache.
+    """
+    properties = PROPERTIES.decode() + ("WAIT\x01false\x02" if no_wait else "")
     fields = {
         "a": "bench", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1760000000000", "h": "0",
-        "i": PROPERTIES.decode(), "j": "0", "k": "false", "m": "true" if batch else "false",
+        "i": properties, "j": "0", "k": "false", "m": "true" if batch else "false",
     }  # fmt: skip
     header: dict[str, object] = {
         "code": 320 if batch else 310,

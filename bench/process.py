@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.model import Unavailable
@@ -31,11 +31,21 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process, of its children, and of those it has waited for."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0.0
     own = sum(int(value) for value in fields[11:15]) / _TICKS
-    return own + sum(cpu_seconds(int(child)) for child in children)
+    return own + sum(map(cpu_seconds, children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    """Of all its threads: Java starts a process from any of them."""
+    found = list[int]()
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:  # the thread has ended
+            continue
+    return found
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
@@ -46,6 +56,12 @@ def memory_mb(pid: int) -> tuple[float, float]:
         if name in ("VmRSS", "RssAnon"):
             values[name] = int(rest.split()[0]) * 1024 / _MIB
     return values["VmRSS"], values["RssAnon"]
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process ever had resident; 2^20 bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 / _MIB for line in lines if line.startswith("VmHWM:"))
 
 
 def disk_mb(directory: Path) -> float:
@@ -116,6 +132,10 @@ class Server:
         """Resident memory, and the part that is not files."""
         return memory_mb(self.pid)
 
+    def peak_mb(self) -> float:
+        """The most resident memory so far."""
+        return peak_mb(self.pid)
+
     def kill(self) -> None:
         """End it as a crash would."""
         if self._process is not None:
@@ -132,6 +152,16 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
 
+    def pause(self) -> None:
+        """Stop its threads until `resume`: a server that waits for its turn takes no time of the others'."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it run on."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+
     def discard(self) -> None:
         """End it and remove what it wrote."""
         self.kill()
@@ -140,3 +170,36 @@ class Server:
     def _last_lines(self) -> str:
         text = self._output.read_text(errors="replace") if self._output.exists() else ""
         return " | ".join(text.strip().splitlines()[-3:])[-600:] or "no output"
+
+
+class Servers:
+    """Several servers that are one contestant, by what each is in it; `closing` is called when they have ended."""
+
+    def __init__(self, parts: Mapping[str, Server], closing: Callable[[], None] | None = None) -> None:
+        self.parts = parts
+        self._closing = closing
+
+    def discard(self) -> None:
+        """End all and remove what they wrote."""
+        for server in self.parts.values():
+            server.discard()
+        if self._closing is not None:
+            self._closing()
+
+
+class CpuMeter:
+    """CPU seconds of several servers, read at the marks of a load: what each took of the whole."""
+
+    def __init__(self, parts: Mapping[str, Server]) -> None:
+        self._parts = parts
+        self._marks: list[dict[str, float]] = []
+
+    def __call__(self) -> float:
+        """A mark; the CPU seconds of all so far."""
+        self._marks.append({name: server.cpu() for name, server in self._parts.items()})
+        return sum(self._marks[-1].values())
+
+    def shares(self) -> dict[str, float]:
+        """The CPU seconds of each between the first mark and the second, the third and the fourth, and so on."""
+        spans = list(zip(self._marks[::2], self._marks[1::2], strict=True))
+        return {name: sum(after[name] - before[name] for before, after in spans) for name in self._parts}

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import grpc
@@ -10,31 +12,43 @@ from bench import payloads
 from bench.generators import Shape, grpc_load, run
 from bench.model import Sample, Unavailable
 from bench.process import Server, free_port
+from tandemmq.common.server_settings import ServerSettings
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
 NAME = "TandemMQ"
+FAST, GRPCIO = f"{NAME} fast", f"{NAME} grpcio"
+TRANSPORTS = ("fast", "grpcio")
+"""Values of the setting grpcTransport; the store is measured with each."""
 _SERVICE = "/tandemmq.store.v1.Store"
+_PUT_OK = ("--byte", "3", "--value", str(store_pb2.PUT_OK))
+"""Where a SendResponse has its status: behind tag and length of the receipt, and its own tag."""
 _STEP = 0.003
 _PULL_BYTES = 1 << 20
 
 
 class Store:
-    """A store process over a directory of its own; `settings` are lines of its broker.conf."""
+    """A store process over a directory of its own; `settings` are lines of its broker.conf.
 
-    name = NAME
+    `transport` is its grpcTransport and becomes part of its name; without one it has the default and the bare name.
+    Raises Unavailable when the store has no such transport.
+    """
 
-    def __init__(self, directory: Path, *, profile: str = "server", **settings: str | int) -> None:
+    def __init__(
+        self, directory: Path, *, transport: str | None = None, profile: str = "server", **settings: str | int
+    ) -> None:
+        self.name = f"{NAME} {transport}" if transport else NAME
         port = free_port()
         self.root = directory / "store"
         lines = {
-            "storePathRootDir": str(self.root), "grpcPort": port, "metricsPort": 0, "grpcHost": "127.0.0.1",
+            "storePathRootDir": str(self.root), "grpcPort": port, "metricsPort": 0, "internalPort": 0,
+            "grpcHost": "127.0.0.1",
             "logLevel": "WARNING", **settings,
         }  # fmt: skip
         directory.mkdir(parents=True, exist_ok=True)
         conf = directory / "broker.conf"
         conf.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         command = [sys.executable, "-m", "tandemmq.store", "--config", str(conf), "--profile", profile]
-        self.server = Server(f"tandem-{directory.name}", command, directory, port)
+        self.server = Server(f"tandem-{directory.name}", command, directory, port, _transport_setting(transport))
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self, timeout: float = 60) -> float:
@@ -56,10 +70,20 @@ class Store:
         """Batches for a while, as the JVM of the peer gets: the store loads its compiled code under load."""
         self.send_encoded(Shape(1, 8, items=payloads.BATCH, warm=seconds, seconds=0.1))
 
-    def send(self, shape: Shape, topic: str = payloads.TOPIC, queue_id: int | None = 0) -> Sample:
-        """Send, one message a call."""
-        request = store_pb2.SendRequest(message=message(topic, queue_id))
-        return self._unary(f"send-{topic}", "Send", request.SerializeToString(), shape)
+    def send(
+        self,
+        shape: Shape,
+        topic: str = payloads.TOPIC,
+        queue_id: int | None = 0,
+        *,
+        no_wait: bool = False,
+        cpu: Callable[[], float] | None = None,
+    ) -> Sample:
+        """Send, one message a call; each must be PUT_OK. `cpu` reads CPU seconds, of the store unless given."""
+        request = store_pb2.SendRequest(message=message(topic, queue_id), no_wait=no_wait)
+        data = payloads.write(self._data, f"send-{topic}-{no_wait}", request.SerializeToString())
+        command = [*self._command("Send", data), "--streams", str(shape.in_flight), *_PUT_OK]
+        return run(command, shape, cpu or self.server.cpu)
 
     def send_decoded(self, shape: Shape) -> Sample:
         """SendBatch of protobuf messages."""
@@ -115,6 +139,17 @@ class Store:
 
     def _command(self, method: str, data: Path) -> list[str]:
         return [str(grpc_load()), "--target", self.server.target, "--path", f"{_SERVICE}/{method}", "--data", str(data)]
+
+
+def _transport_setting(transport: str | None) -> dict[str, str]:
+    """The environment that chooses a transport."""
+    if transport is None:
+        return {}
+    if any(setting.name == "grpc_transport" for setting in fields(ServerSettings)):
+        return {"TANDEM_GRPC_TRANSPORT": transport}
+    if transport == "grpcio":  # the only one there is
+        return {}
+    raise Unavailable(f"{NAME} {transport}: the store has no setting grpcTransport yet")
 
 
 def message(topic: str = payloads.TOPIC, queue_id: int | None = 0) -> message_pb2.Message:

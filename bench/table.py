@@ -1,15 +1,32 @@
 """Results for people: a table a case, and the goals at the end."""
 
-from bench.goals import Standing
+from bench.goals import HEADINGS, Standing
 from bench.model import Results, Series
 
 _UNITS: dict[str, tuple[str, float, int]] = {
     "rate": ("k/s", 1e-3, 1), "cpu_us": ("CPU µs", 1, 1), "p50_us": ("p50 µs", 1, 0), "p99_us": ("p99 µs", 1, 0),
     "us": ("CPU µs", 1, 2), "gb_s": ("GB/s", 1, 2), "m_rec_s": ("M records/s", 1, 2), "seconds": ("s", 1, 2),
     "open_s": ("open s", 1, 2), "rss_mb": ("RSS MB", 1, 0), "anon_mb": ("anonymous MB", 1, 0),
-    "disk_mb": ("disk MB", 1, 0), "cpu_s_gb": ("CPU s/GB", 1, 2),
+    "disk_mb": ("disk MB", 1, 0), "cpu_s_gb": ("CPU s/GB", 1, 2), "held_mb": ("RSS MB connected", 1, 0),
+    "added_p50_us": ("added p50 µs", 1, 0), "added_p99_us": ("added p99 µs", 1, 0),
+    "alone_p50_us": ("alone p50 µs", 1, 0), "alone_p99_us": ("alone p99 µs", 1, 0),
+    "log_gb_s": ("log alone GB/s", 1, 2),
+    "master_us": ("master µs", 1, 1), "master_repl_us": ("its replicator µs", 1, 1),
+    "slave_us": ("slave µs", 1, 1), "slave_repl_us": ("its replicator µs", 1, 1),
+    "master_gb": ("master s/GB", 1, 2), "master_repl_gb": ("its replicator s/GB", 1, 2),
+    "slave_gb": ("slave s/GB", 1, 2), "slave_repl_gb": ("its replicator s/GB", 1, 2),
+    "connection_kb": ("KiB a connection", 1, 1), "peak_mb": ("peak MB", 1, 0),
+    "m_msg_s": ("M msg/s", 1, 2), "unsynced_gb_s": ("unsynced GB/s", 1, 2), "scan_s": ("scan s", 1, 2),
+    "index_s": ("index s", 1, 2), "check_s": ("check s", 1, 2), "driver_s": ("driver alone s", 1, 2),
+    "session_s": ("session s", 1, 2), "task_s": ("first task s", 1, 2), "first_s": ("first rebuild s", 1, 2),
+    "warm_s": ("second s", 1, 2), "overhead_s": ("overhead s", 1, 2), "worker_mb": ("a worker MB", 1, 0),
+    "idle_mb": ("idle MB", 1, 0), "worker_rss_mb": ("with mapped files MB", 1, 0), "workers": ("workers", 1, 0),
+    "workers_mb": ("all workers MB", 1, 0), "jvm_mb": ("Java MB", 1, 0), "driver_mb": ("driver MB", 1, 0),
+    "us_a_range": ("µs a range", 1, 0), "ns_a_key": ("ns a key", 1, 1),
 }  # fmt: skip
 """Heading, factor and decimals of the metrics that are shown; all others are only in the JSON."""
+_SATURATED = 0.95
+"""Share of a core from which on a generator counts as the limit."""
 
 
 def lines(results: Results, standings: list[Standing]) -> list[str]:
@@ -21,15 +38,21 @@ def lines(results: Results, standings: list[Standing]) -> list[str]:
         text += [f"{case.title}  ({name})", ""]
         rows = [["", *(_UNITS[metric][0] for metric in shown), "range"]]
         for who, series in case.series.items():
-            cells = [_number(series.median(metric), metric) for metric in shown]
+            cells = [_at_least(series, metric) + _number(series.median(metric), metric) for metric in shown]
             rows.append([who, *cells, _range(series, case.metric)])
         text += [*_table(rows), ""]
     if standings:
         text += ["Goals", ""]
-        text += _table([["goal", "what", "reached", "goal is", "met"], *(row.cells for row in standings)], left=2)
+        text += _table([HEADINGS, *(row.cells for row in standings)], left=2)
     if results.notes:
         text += ["", "Not measured:", *(f"- {note}" for note in results.notes)]
     return text
+
+
+def _at_least(series: Series, metric: str) -> str:
+    """Marks a throughput that the load generator may have limited: it used a whole core."""
+    busy = series.median("client_cpu")
+    return "≥ " if metric in ("rate", "gb_s") and busy is not None and busy > _SATURATED else ""
 
 
 def _number(value: float | None, metric: str) -> str:

@@ -3,6 +3,12 @@
 append DIRECTORY ROUNDS                        walk BODY_SIZE ROUNDS C_LIBRARY
 fill ROOT MEGABYTES                            recover ROOT
 grow ROOT FILE_MEGABYTES FILES QUEUES QUEUE_FILE_BYTES
+log ROOT MEGABYTES BODY_SIZE                   ship ROOT END TARGET warm|cold
+spark-log ROOT MEGABYTES RECORD_SIZE
+
+These go on for as long as they are asked (conversation.py), and print a line an answer:
+
+spark-plain DIRECTORY                          spark-session MASTER DIRECTORY rows|jobs
 """
 
 import json
@@ -12,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.workers import appending, growing, recovering, walking
+from bench.workers import appending, growing, recovering, shipping, walking
 
 
 def _warm() -> float:
@@ -23,13 +29,36 @@ def _warm() -> float:
     return time.perf_counter() - begun
 
 
+def _spark_log(root: str, megabytes: str, record_size: str) -> dict[str, int]:
+    from bench.workers import spark_log
+
+    return spark_log.fill(Path(root), int(megabytes), int(record_size))
+
+
+def _spark_plain(directory: str) -> None:
+    from bench.workers import spark_plain
+
+    spark_plain.converse(Path(directory))
+
+
+def _spark_session(master: str, directory: str, kind: str) -> None:
+    from bench.workers import spark_session
+
+    spark_session.converse(master, Path(directory), kind)
+
+
 _TASKS: dict[str, Callable[..., object]] = {
     "warm": _warm,
     "append": lambda directory, rounds: appending.measure(Path(directory), int(rounds)),
     "walk": lambda body, rounds, library: walking.measure(int(body), int(rounds), library),
     "fill": lambda root, size: recovering.fill(Path(root), int(size)),
     "recover": lambda root: recovering.recover(Path(root)),
+    "log": lambda root, size, body: shipping.fill(Path(root), int(size), int(body)),
+    "ship": lambda root, end, target, pages: shipping.ship(Path(root), int(end), Path(target), warm=pages == "warm"),
     "grow": lambda root, *numbers: growing.grow(Path(root), *map(int, numbers)),
+    "spark-log": _spark_log,
+    "spark-plain": _spark_plain,
+    "spark-session": _spark_session,
 }
 
 

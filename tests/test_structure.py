@@ -86,7 +86,8 @@ def test_generated_code_is_fresh() -> None:
 
 
 def test_files_are_short() -> None:
-    lengths = {name_of(path): len(path.read_text().splitlines()) for path in sources("services", "tools", "bench")}
+    paths = sources("services", "spark", "tools", "bench")
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in paths}
     long = {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX and name not in LONG_FILES}
     assert not long
     outdated = [name for name in LONG_FILES if lengths.get(name, 0) <= FILE_LINES_MAX]
@@ -96,7 +97,7 @@ def test_files_are_short() -> None:
 def test_functions_fit_a_screen() -> None:
     long = {
         f"{name_of(path)}:{function.name}": body_lines(function)
-        for path in sources("services", "tools", "bench")
+        for path in sources("services", "spark", "tools", "bench")
         for function in functions(ast.parse(path.read_text()))
         if body_lines(function) > FUNCTION_LINES_MAX
     }
@@ -107,7 +108,7 @@ def test_functions_fit_a_screen() -> None:
 
 def test_everything_public_says_what_it_means() -> None:
     silent = []
-    for path in sources("services"):
+    for path in sources("services", "spark"):
         tree = ast.parse(path.read_text())
         if ast.get_docstring(tree) is None:
             silent.append(name_of(path))
@@ -186,6 +187,8 @@ def test_every_error_maps_to_a_grpc_code() -> None:
 
     for path in sources("services"):
         importlib.import_module("tandemmq" + ".".join(["", *path.relative_to(SERVICES).with_suffix("").parts]))
+    for path in (REPOSITORY / "spark").glob("*errors.py"):
+        importlib.import_module(f"tandemmq.spark.{path.stem}")
     wrong = [
         kind.__qualname__ for kind in all_subclasses(TandemError) if kind.grpc_code not in grpc.StatusCode.__members__
     ]
@@ -210,10 +213,9 @@ def test_constraints_pin_with_hashes_and_name_no_address() -> None:
     assert names <= pinned
 
 
-def test_services_start_without_heavy_imports() -> None:
-    if not (SERVICES / "store" / "__main__.py").is_file():
-        pytest.skip("the store has no __main__ yet")
-    program = "import json, sys, tandemmq.store.__main__; print(json.dumps(sorted(sys.modules)))"
+@pytest.mark.parametrize("module", ["store.__main__", "replicator.__main__", "metasync.__main__", "node.supervisor"])
+def test_services_start_without_heavy_imports(module: str) -> None:
+    program = f"import json, sys, tandemmq.{module}; print(json.dumps(sorted(sys.modules)))"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {module.partition(".")[0] for module in json.loads(outcome.stdout)}
     assert not loaded & HEAVY_MODULES

@@ -32,6 +32,7 @@ def main() -> None:
     tools.entries_before(index, _SLOTS, _ENTRIES, len(log))
     tools.rebuild_chains(index, _SLOTS, _ENTRIES, 2)
 
+    _compile_for_spark()
     writer = walkers.batch_writer()
     topic, host = b"compile", bytes(8)
     batch = encode_client_batch([(0, b"body", properties)])
@@ -53,6 +54,15 @@ def main() -> None:
             reconsume_times=0,
             append_crc=append_crc,
         )
+
+
+def _compile_for_spark() -> None:
+    """What tasks of Spark do with a walk, where the extra for it is installed."""
+    try:
+        from tandemmq.spark.warming import warm
+    except ImportError:
+        return
+    warm()
 
 
 if __name__ == "__main__":

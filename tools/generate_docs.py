@@ -1,57 +1,103 @@
 """Writes docs/settings.md and docs/metrics.md from the code; with ``--check`` only says whether they are stale."""
 
+import asyncio
 import os
 import socket
 import sys
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from prometheus_client.core import Metric
+
+from tandemmq.admin.collected import Collected, Lag
+from tandemmq.admin.metrics import AdminMetrics
+from tandemmq.admin.settings import AdminSettings
+from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.settings import Described
+from tandemmq.metasync.channels import master_dialer
+from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.metrics import MetasyncMetrics
+from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.settings import MetasyncSettings
+from tandemmq.metasync.standing import Role, Standing
+from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
+from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
-_SETTINGS_HEAD = """# Settings of the store
+_SERVICES: dict[str, type[ServerSettings]] = {
+    "store": StoreSettings,
+    "replicator": ReplicatorSettings,
+    "metasync": MetasyncSettings,
+    "admin": AdminSettings,
+}
+_OWN_PORTS = ("grpcPort", "metricsPort")
+"""What every service has, each with a default of its own."""
+
+_SETTINGS_HEAD = """# Settings
 
 Names are RocketMQ's where RocketMQ has the setting. Each can be given as a line `name=value` in a properties file
 (`tandem store --config broker.conf`), as the environment variable in the second column, or on the command line
-(`tandem store --set name=value`); the later of these wins. A name that nobody knows is an error that names the nearest
-known one. `tandem settings` shows what is in force and where each value comes from.
+(`tandem store --set name=value`); the later of these wins. `tandem settings --service store|replicator|metasync|admin`
+shows what is in force and where each value comes from.
+
+One file, and one environment, serve all services of a node: each takes the settings it has and passes over those of the
+others. A name that no service knows is an error that names the nearest known one. Ports and other settings that every
+service has (the last table) hold for all who read the file: leave `grpcPort` and `metricsPort` out of a shared one.
+Where the default of one service is another, the setting is in that service's table too.
 
 Without a file the profile `embedded` gives the defaults, with one the profile `server`, which is RocketMQ's own.
-
-| name | environment | default | allowed | effect |
-|---|---|---|---|---|
 """
-_METRICS_HEAD = """# Metrics of the store
+_SETTINGS_TABLE = "| name | environment | default | allowed | effect |\n|---|---|---|---|---|\n"
+_METRICS_HEAD = """# Metrics
 
-Served on port 9101 (`metricsPort`) under `/metrics`, in Prometheus' text format. Names beginning with `rocketmq_` are
-those of RocketMQ 5, with its labels; `tandem_` are ours. Every metric has the labels `cluster`, `node_type`, `node_id`.
-
-| metric | type | labels | meaning |
-|---|---|---|---|
+Served under `/metrics` (`metricsPort`), in Prometheus' text format. Names beginning with `rocketmq_` are those of
+RocketMQ 5, with its labels; `tandem_` are ours. All of these have the labels `cluster`, `node_type`, `node_id`.
+`process_` and `python_`, in the last table, are about the process and have none of them. Dashboards and alerts over
+all of this: [monitoring.md](monitoring.md).
 """
+_METRICS_TABLE = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
 
 
 def settings_page() -> str:
     """The page of all settings."""
-    rows = []
-    host = socket.gethostname()
-    for one in load_settings(profile="server", environment={}).describe():
-        value = one.default.replace(str(Path.home()), "~")
-        default = "*host name*" if value == host else f"`{value}`" if value else "*none*"
-        rows.append(f"| `{one.name}` | `{one.environment}` | {default} | {_cell(one.allowed)} | {_cell(one.doc)} |")
+    shared = [one for one in ServerSettings().describe() if one.name not in _OWN_PORTS]
+    sections = []
+    for service, kind in _SERVICES.items():
+        usual = {one.name: one.default for one in shared}
+        rows = [one for one in _defaults(kind) if one.default != usual.get(one.name)]
+        sections.append(f"\n## {service}\n\n" + _SETTINGS_TABLE + _rows(rows))
+    sections.append("\n## Every service\n\n" + _SETTINGS_TABLE + _rows(shared))
     embedded = [f"| `{_known_name(name)}` | `{value}` |" for name, value in PROFILES["embedded"].items()]
     ignored = [f"| `{name}` | {_cell(why)} |" for name, why in sorted(StoreSettings.without_effect.items())]
     return (
         _SETTINGS_HEAD
-        + "\n".join(rows)
-        + "\n\n## What the profile `embedded` changes\n\n| name | default |\n|---|---|\n"
+        + "".join(sections)
+        + "\n## What the profile `embedded` changes\n\n| name | default |\n|---|---|\n"
         + "\n".join(embedded)
         + "\n\n## Accepted without effect\n\nSettings of RocketMQ that an existing broker.conf may hold.\n\n"
         + "| name | why |\n|---|---|\n"
         + "\n".join(ignored)
         + "\n"
     )
+
+
+def _defaults(kind: type[ServerSettings]) -> list[Described]:
+    """The settings of a service as the profile `server` has them."""
+    return load_settings(profile="server", environment={}).describe() if kind is StoreSettings else kind().describe()
+
+
+def _rows(settings: Iterable[Described]) -> str:
+    host = socket.gethostname()
+    rows = []
+    for one in settings:
+        value = one.default.replace(str(Path.home()), "~")
+        default = "*host name*" if value == host else f"`{value}`" if value else "*none*"
+        rows.append(f"| `{one.name}` | `{one.environment}` | {default} | {_cell(one.allowed)} | {_cell(one.doc)} |\n")
+    return "".join(rows)
 
 
 def _known_name(attribute: str) -> str:
@@ -64,6 +110,28 @@ def _cell(text: str) -> str:
 
 def metrics_page() -> str:
     """The page of all metrics."""
+    services = {
+        "store, port 9101": _of_the_store(),
+        "replicator, port 9102": _of_the_replicator(),
+        "metasync, port 9103": asyncio.run(_of_metasync()),
+        "admin, port 9104": _of_admin(),
+        "Every service": _of_every_service(),
+    }
+    sections = [f"\n## {title}\n\n{_METRICS_TABLE}{_metric_rows(families)}" for title, families in services.items()]
+    return _METRICS_HEAD + "".join(sections)
+
+
+def _metric_rows(families: list[Metric]) -> str:
+    rows = []
+    for family in sorted(families, key=lambda one: one.name):
+        labels = {label for sample in family.samples for label in sample.labels}
+        own = ", ".join(f"`{label}`" for label in sorted(labels - {"cluster", "node_type", "node_id", "le"}))
+        name = family.name + ("_total" if family.type == "counter" else "")
+        rows.append(f"| `{name}` | {family.type} | {own} | {_cell(family.documentation)} |\n")
+    return "".join(rows)
+
+
+def _of_the_store() -> list[Metric]:
     metrics = StoreMetrics("cluster", "node")
     metrics.sent("topic", 1, 1)
     metrics.pulled("topic", "group", 1, 1)
@@ -71,13 +139,48 @@ def metrics_page() -> str:
     metrics.failed("flush")
     metrics.damaged("rot", 1)
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields))
-    rows = []
-    for family in sorted(metrics.collect(), key=lambda one: one.name):
-        labels = {label for sample in family.samples for label in sample.labels}
-        own = ", ".join(f"`{label}`" for label in sorted(labels - {"cluster", "node_type", "node_id", "le"}))
-        name = family.name + ("_total" if family.type == "counter" else "")
-        rows.append(f"| `{name}` | {family.type} | {own} | {_cell(family.documentation)} |")
-    return _METRICS_HEAD + "\n".join(rows) + "\n"
+    return list(metrics.collect())
+
+
+def _of_the_replicator() -> list[Metric]:
+    metrics = ReplicatorMetrics("cluster", "node")
+    metrics.closed("ended")
+    metrics.follower.ends["fork"] = 1
+    replica = ReplicaNow._make(0 for _ in ReplicaNow._fields)
+    master, slave = MasterNow([replica], 0, 0, True), SlaveNow("following", 0, 0, 0.0)
+    metrics.watch(lambda: Now(True, True, "SYNC_MASTER", master, slave))
+    return list(metrics.collect())
+
+
+def _of_admin() -> list[Metric]:
+    metrics = AdminMetrics("cluster")
+    lag = Lag(1, "topic", "group", "broker", "cluster")
+    collected = Collected(
+        services=(("node", "store", True),),
+        problems=(("node", 0),),
+        groups=(("broker", "cluster", 1),),
+        lags=(lag,),
+        latencies={lag: 1},
+    )
+    metrics.watch(lambda: collected, lambda: 0, {("PutTopic", "OK"): 1})
+    return list(metrics.collect())
+
+
+def _of_every_service() -> list[Metric]:
+    metrics = StoreMetrics("cluster", "node")
+    own = {family.name for family in metrics.collect()}
+    return [family for family in metrics.registry().collect() if family.name not in own]
+
+
+async def _of_metasync() -> list[Metric]:
+    metrics = MetasyncMetrics("cluster", "node")
+    with tempfile.TemporaryDirectory() as directory:
+        keeper = Keeper(Path(directory))
+        puller = Puller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
+        metrics.watch(keeper, puller, lambda: Standing(Role.MASTER))
+        families = list(metrics.collect())
+        await keeper.close()
+    return families
 
 
 def main() -> int:

@@ -3,21 +3,29 @@
 from collections.abc import Callable
 
 from bench.context import Context
+from bench.groups.admin import admin
 from bench.groups.growth import growth
 from bench.groups.inside import append, walk
 from bench.groups.pulls import pulls
 from bench.groups.recovery import recovery
+from bench.groups.replication import replication
 from bench.groups.sends import durable, sends
+from bench.groups.spark import spark
 from bench.groups.start import start
+from bench.groups.transport import transport
 
 GROUPS: dict[str, Callable[[Context], None]] = {
     "append": append,
     "walk": walk,
     "recovery": recovery,
     "start": start,
+    "transport": transport,
     "send": sends,
     "durable": durable,
     "pull": pulls,
     "growth": growth,
+    "replication": replication,
+    "admin": admin,
+    "spark": spark,
 }
 """By name, in the order of a run."""

@@ -2,10 +2,10 @@
 
 import json
 import shutil
-from pathlib import Path
 
 from bench.context import Context
 from bench.model import Case, Contestant, Sample
+from bench.saved import keep, restore
 from bench.store import NAME
 
 _FULL, _QUICK = 1024, 256
@@ -20,10 +20,10 @@ def recovery(context: Context) -> None:
     root, saved = directory / "store", directory / "saved"
     context.say(f"  writing {size} MiB of log")
     context.worker("fill", str(root), str(size))
-    _keep(root, saved)
+    keep(root, saved)
 
     def recover() -> Sample:
-        _restore(root, saved)
+        restore(root, saved)
         sample: Sample = json.loads(context.worker("recover", str(root)))
         return sample
 
@@ -31,24 +31,3 @@ def recovery(context: Context) -> None:
         [Case("recovery.log", f"Recovery of {size} MiB behind the checkpoint", "seconds", [Contestant(NAME, recover)])]
     )
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def _keep(root: Path, saved: Path) -> None:
-    """Copy all but the log."""
-    saved.mkdir()
-    for path in root.iterdir():
-        if path.is_dir() and path.name != "commitlog":
-            shutil.copytree(path, saved / path.name)
-        elif path.is_file():
-            shutil.copy2(path, saved / path.name)
-
-
-def _restore(root: Path, saved: Path) -> None:
-    for path in root.iterdir():
-        if path.name == "commitlog":
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    shutil.copytree(saved, root, dirs_exist_ok=True)

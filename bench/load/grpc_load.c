@@ -6,9 +6,16 @@
  *   bidi      each slot holds one stream open and keeps `window` requests in flight on it, one answer each
  *   download  each slot sends one request, leaves its side open and counts what comes until `take` bytes have come;
  *             then it cancels the stream and opens the next
+ *   upload    each slot sends `window` requests on one stream, ends it, and awaits the one answer; then the next stream
  *
- *   grpc_load --target 127.0.0.1:10911 --path /pkg.Service/Method --data FILE [--mode unary|bidi|download]
- *             [--connections 1] [--streams 1] [--window 1] [--items 1] [--take 268435456] [--warm 0.5] [--seconds 2]
+ *   grpc_load --target 127.0.0.1:10911 --path /pkg.Service/Method --data FILE [--mode unary|bidi|download|upload]
+ *             [--connections 1] [--streams 1] [--window 1] [--items 1] [--take 268435456] [--answer BYTES]
+ *             [--byte INDEX --value NUMBER]
+ *             [--warm 0.5] [--seconds 2]
+ *
+ * Checked of every call: it ends with grpc-status 0 and as many answers as are due, also of those that are still open
+ * when the time is over; with --answer, that every answer has so many bytes; with --byte, that this byte of every answer
+ * has that value (the status of a SendResponse, say).
  */
 #define _GNU_SOURCE
 #include "meter.h"
@@ -24,7 +31,7 @@
 #include <unistd.h>
 
 enum { RING = 8192, OUT_SIZE = 1 << 20, OUT_HIGH = 256 << 10, IN_SIZE = 1 << 20, PREFIX = 5 };
-enum mode { UNARY, BIDI, DOWNLOAD };
+enum mode { UNARY, BIDI, DOWNLOAD, UPLOAD };
 
 struct connection;
 
@@ -38,7 +45,7 @@ struct call {
     bool paused;                 /* nghttp2 waits for nghttp2_session_resume_data */
     uint8_t prefix[PREFIX];      /* gRPC's message prefix as far as it has come */
     unsigned prefix_length;
-    uint32_t left;               /* bytes of the present answer still to come */
+    uint32_t length, left;       /* bytes of the present answer, and those still to come */
     uint64_t taken;              /* bytes received on this stream */
     int status;                  /* grpc-status, -1 until it comes */
 };
@@ -58,6 +65,9 @@ static uint8_t *request;             /* prefix and message */
 static size_t request_length;
 static unsigned window = 1;
 static uint64_t take = 256u << 20;
+static long answer_length = -1;     /* of every answer; -1: any */
+static long byte_index = -1;        /* of the byte that is looked at in every answer; -1: none */
+static unsigned byte_value;
 static const char *path, *authority = "localhost";
 
 static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
@@ -68,7 +78,7 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
     size_t n = 0;
     while (n < room) {
         if (c->offset == 0) {
-            bool full = mode == DOWNLOAD ? c->sent == 1 : c->sent - c->answered >= window;
+            bool full = mode == DOWNLOAD ? c->sent == 1 : mode == BIDI && c->sent - c->answered >= window;
             if (mode == BIDI && meter.closing) {
                 *flags |= NGHTTP2_DATA_FLAG_EOF;
                 break;
@@ -79,7 +89,8 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
             }
             if (full)
                 break;
-            c->sent_at[c->sent % RING] = now_ns();
+            if (mode != UPLOAD || !c->sent)
+                c->sent_at[c->sent % RING] = now_ns();
         }
         size_t part = request_length - c->offset < room - n ? request_length - c->offset : room - n;
         memcpy(to + n, request + c->offset, part);
@@ -89,7 +100,7 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
             continue;
         c->offset = 0;
         c->sent++;
-        if (mode == UNARY) {
+        if (mode == UNARY || (mode == UPLOAD && c->sent == window)) {
             *flags |= NGHTTP2_DATA_FLAG_EOF;
             break;
         }
@@ -117,6 +128,7 @@ static void start_call(struct call *c)
     c->id = nghttp2_submit_request(c->connection->session, NULL, headers, sizeof headers / sizeof *headers, &provider, c);
     if (c->id < 0)
         die(nghttp2_strerror(c->id));
+    meter.outstanding++;
 }
 
 static void message_received(nghttp2_session *session, struct call *c)
@@ -144,7 +156,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     c->taken += length;
     while (length) {
         if (c->left) {
-            size_t part = c->left < length ? c->left : length;
+            size_t part = c->left < length ? c->left : length, at = c->length - c->left;
+            if (byte_index >= (long)at && byte_index < (long)(at + part) && data[(size_t)byte_index - at] != byte_value)
+                meter_error(&meter, "an answer says something else", 29);
             c->left -= (uint32_t)part;
             data += part;
             length -= part;
@@ -158,10 +172,13 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
             continue;
         c->prefix_length = 0;
         c->left = (uint32_t)c->prefix[1] << 24 | (uint32_t)c->prefix[2] << 16 | (uint32_t)c->prefix[3] << 8 | c->prefix[4];
+        c->length = c->left;
+        if (c->prefix[0] || (answer_length >= 0 && c->left != (uint32_t)answer_length))
+            meter_error(&meter, "an answer is compressed or has the wrong length", 47);
         if (!c->left)
             message_received(session, c);
     }
-    if (mode == DOWNLOAD && c->taken >= take)
+    if (mode == DOWNLOAD && (c->taken >= take || meter.closing))
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
     return 0;
 }
@@ -173,27 +190,39 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct call *c = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (c && name_length == 11 && !memcmp(name, "grpc-status", 11))
         c->status = atoi((const char *)value);
-    else if (c && name_length == 12 && !memcmp(name, "grpc-message", 12) && value_length && !meter.closing)
+    else if (c && name_length == 12 && !memcmp(name, "grpc-message", 12) && value_length)
         meter_error(&meter, (const char *)value, value_length);
     return 0;
+}
+
+/* Whether a call that has ended did so as it should: a download by our own cancelling, all others with every answer. */
+static bool ended_well(const struct call *c, uint32_t error)
+{
+    if (mode == DOWNLOAD)
+        return error == NGHTTP2_CANCEL && c->status < 0;
+    return error == NGHTTP2_NO_ERROR && c->status == 0 && !c->left && !c->prefix_length && !c->offset &&
+           c->answered == (mode == BIDI ? c->sent : 1) && (mode != BIDI || meter.closing);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
 {
     (void)user;
     struct call *c = nghttp2_session_get_stream_user_data(session, id);
-    if (!c || meter.closing)
+    if (!c)
         return 0;
-    if (mode == UNARY && c->status == 0 && c->answered == 1) {
-        meter_ok(&meter, c->sent_at[0]);
-    } else if (mode != DOWNLOAD || error != NGHTTP2_CANCEL) {
-        char why[80];
-        int n = snprintf(why, sizeof why, "call ended: grpc-status %d, HTTP/2 error %u", c->status, error);
+    meter.outstanding--;
+    if (!ended_well(c, error)) {
+        char why[120];
+        int n = snprintf(why, sizeof why, "call ended: grpc-status %d, HTTP/2 error %u, %lu sent, %lu answered", c->status,
+                         error, (unsigned long)c->sent, (unsigned long)c->answered);
         meter_error(&meter, why, (size_t)n);
         if (meter.errors > 1000)
             die("too many errors");
+    } else if (mode == UNARY || mode == UPLOAD) {
+        meter_ok(&meter, c->sent_at[0]);
     }
-    start_call(c);
+    if (!meter.closing)
+        start_call(c);
     return 0;
 }
 
@@ -292,9 +321,18 @@ static void load_request(const char *file)
 
 static const struct option OPTIONS[] = {
     {"target", 1, 0, 't'}, {"path", 1, 0, 'p'}, {"data", 1, 0, 'd'}, {"mode", 1, 0, 'm'}, {"connections", 1, 0, 'c'},
-    {"streams", 1, 0, 's'}, {"window", 1, 0, 'w'}, {"items", 1, 0, 'i'}, {"take", 1, 0, 'k'}, {"warm", 1, 0, 'W'},
-    {"seconds", 1, 0, 'D'}, {0, 0, 0, 0},
+    {"streams", 1, 0, 's'}, {"window", 1, 0, 'w'}, {"items", 1, 0, 'i'}, {"take", 1, 0, 'k'}, {"answer", 1, 0, 'a'},
+    {"warm", 1, 0, 'W'}, {"seconds", 1, 0, 'D'}, {"byte", 1, 0, 'b'}, {"value", 1, 0, 'v'}, {0, 0, 0, 0},
 };
+
+static enum mode mode_named(const char *name)
+{
+    static const char *const NAMES[] = {"unary", "bidi", "download", "upload"};
+    for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (!strcmp(name, NAMES[i]))
+            return (enum mode)i;
+    die("unknown mode");
+}
 
 int main(int argc, char **argv)
 {
@@ -306,12 +344,15 @@ int main(int argc, char **argv)
         case 't': target = optarg; break;
         case 'p': path = optarg; break;
         case 'd': data = optarg; break;
-        case 'm': mode = !strcmp(optarg, "bidi") ? BIDI : !strcmp(optarg, "download") ? DOWNLOAD : UNARY; break;
+        case 'm': mode = mode_named(optarg); break;
         case 'c': connections = (unsigned)atoi(optarg); break;
         case 's': streams = (unsigned)atoi(optarg); break;
         case 'w': window = (unsigned)atoi(optarg); break;
         case 'i': items = (unsigned)atoi(optarg); break;
         case 'k': take = strtoull(optarg, NULL, 10); break;
+        case 'a': answer_length = atol(optarg); break;
+        case 'b': byte_index = atol(optarg); break;
+        case 'v': byte_value = (unsigned)atoi(optarg); break;
         case 'W': warm = atof(optarg); break;
         case 'D': seconds = atof(optarg); break;
         default: return 2;
@@ -345,7 +386,7 @@ int main(int argc, char **argv)
             lost |= events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !receive(c);
             lost |= !flush(c, poll);
         }
-        if (lost && !meter.closing)
+        if (lost && (!meter.closing || meter.outstanding))
             die("the server closed the connection");
     }
     return meter_report(&meter, items);

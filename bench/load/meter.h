@@ -1,8 +1,8 @@
 /*
  * What every load generator shares: the clock, the phases of a run, and the result line.
  *
- * A run has three phases: warm-up (nothing counted), measuring, and a short drain in which outstanding answers are
- * still read but no request is made. The harness reads the server's CPU time when it sees START and END on our
+ * A run has three phases: warm-up (nothing counted), measuring, and a drain in which no request is made and every
+ * outstanding answer must come: what does not come within ten seconds is an error. The harness reads the server's CPU time when it sees START and END on our
  * standard output, so both lines are flushed at once; the last line is one JSON object with what was counted.
  */
 #ifndef TANDEM_BENCH_METER_H
@@ -17,6 +17,7 @@ struct meter {
     uint64_t began, start, end;        /* when: process, measuring, drain (0 = not yet) */
     bool measuring, closing;           /* counting now; no new requests please */
     uint64_t ok, errors;               /* answered requests, refused requests (errors count in every phase) */
+    uint64_t outstanding;              /* what was begun and has not ended; kept by the generator */
     uint64_t rx_bytes, rx_messages;    /* payload bytes and messages received while measuring */
     uint32_t *latency;                 /* nanoseconds, one entry per counted answer */
     size_t latencies, capacity;
@@ -28,7 +29,7 @@ uint64_t now_ns(void);
 /* Prepares a meter for a run of warm + run seconds. */
 void meter_init(struct meter *m, double warm, double run);
 
-/* Moves to the next phase when it is time. Returns false once the drain is over: leave the event loop. */
+/* Moves to the next phase when it is time. Returns false once nothing is outstanding any more: leave the event loop. */
 bool meter_tick(struct meter *m);
 
 /* One request answered well; sent_at is when it was made. Counts only while measuring. */

@@ -32,7 +32,7 @@ struct connection {
     bool waits_for_write;
     uint32_t sent, answered;        /* requests; answered is the next expected one where answers come in order */
     unsigned outstanding, partial;  /* requests in flight; answers seen of the oldest one */
-    uint64_t sent_at[RING];
+    uint64_t sent_at[RING];         /* by number of the request; 0: not in flight */
     uint8_t *out, *in;
     size_t out_from, out_to, in_length;
 };
@@ -149,6 +149,7 @@ static void fill(struct connection *c)
         c->sent_at[c->sent++ % RING] = now_ns();
         c->out_to += frame_length;
         c->outstanding++;
+        meter.outstanding++;
     }
 }
 
@@ -188,13 +189,18 @@ static bool receive(struct connection *c, parser parse)
         taken = parse(c->in + at, c->in_length - at, &answer);
         if (taken && answer.counts) {
             bool whole = ++c->partial == replies;
+            uint64_t *sent_at = &c->sent_at[(answer.has_number ? answer.number : c->answered) % RING];
+            if (!*sent_at)
+                die("an answer to nothing, or a second one");
             if (!answer.ok)
                 meter_error(&meter, (const char *)c->in + at, taken);
             else if (whole)
-                meter_ok(&meter, c->sent_at[(answer.has_number ? answer.number : c->answered) % RING]);
+                meter_ok(&meter, *sent_at);
             if (whole) {
+                *sent_at = 0;
                 c->partial = 0;
                 c->outstanding--;
+                meter.outstanding--;
                 c->answered++;
             }
         }

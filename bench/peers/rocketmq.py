@@ -1,5 +1,7 @@
 """A real RocketMQ broker as a contestant; how it is brought and started is said in `rocketmq_broker`."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import payloads
@@ -9,6 +11,10 @@ from bench.peers.rocketmq_broker import broker
 
 VERSION = "5.3.2"
 _HEAP = "1500m"
+_WARM_UP_MOST = 60.0
+_CALM, _CALM_ROUNDS = 0.25, 3
+"""Below that share of a core, in so many looks in a row, the JVM's compiler counts as done."""
+_LOOK_SECONDS = 0.3
 
 
 class RocketMQ:
@@ -29,16 +35,40 @@ class RocketMQ:
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self) -> None:
-        """Start it and let the JVM compile what is hot."""
+        """Start it, and press for `warm_up` seconds at least and until the JVM has compiled what is hot."""
         self.server.start()
-        half = self._warm_up / 2
-        self.send(Shape(64, 1, warm=half - 0.1, seconds=0.1))
-        self.send(Shape(1, 8, items=payloads.BATCH, warm=half - 0.1, seconds=0.1))
+
+        def press() -> None:
+            self.send(Shape(1, 8, items=payloads.BATCH, warm=0.4, seconds=0.1))
+            self.send(Shape(64, 1, warm=1.4, seconds=0.1))
+
+        warm_up(press, self.server.cpu, self._warm_up)
 
     def send(self, shape: Shape) -> Sample:
         """Single sends; with `items`, batches of so many in one request."""
-        batch = shape.items if shape.items > 1 else 0
-        data = payloads.write(self._data, f"send-{batch}", payloads.remoting_frame(batch))
-        command = [str(wire_load()), "--protocol", "remoting", "--target", self.server.target, "--data", str(data)]
-        command += ["--window", str(shape.in_flight)]
-        return run(command, shape, self.server.cpu)
+        return send(self.server.target, self._data, shape, self.server.cpu)
+
+
+def warm_up(press: Callable[[], None], cpu: Callable[[], float], seconds: float) -> None:
+    """Press again and again for `seconds` at least, and until the compilers of the JVMs behind `cpu` are done."""
+    begun, calm = time.monotonic(), 0
+    while time.monotonic() - begun < (seconds if calm >= _CALM_ROUNDS else _WARM_UP_MOST):
+        press()
+        calm = calm + 1 if _load_when_idle(cpu) < _CALM else 0
+
+
+def _load_when_idle(cpu: Callable[[], float]) -> float:
+    """Share of a core that is taken with nothing to do: the compiler's, as long as it has a backlog."""
+    before = cpu()
+    time.sleep(_LOOK_SECONDS)
+    return (cpu() - before) / _LOOK_SECONDS
+
+
+def send(target: str, directory: Path, shape: Shape, cpu: Callable[[], float], *, no_wait: bool = False) -> Sample:
+    """Sends to the broker at `target`; requests are written into `directory`. All must be answered with success."""
+    batch = shape.items if shape.items > 1 else 0
+    frame = payloads.remoting_frame(batch, no_wait=no_wait)
+    data = payloads.write(directory, f"send-{batch}-{no_wait}", frame)
+    command = [str(wire_load()), "--protocol", "remoting", "--target", target, "--data", str(data)]
+    command += ["--window", str(shape.in_flight)]
+    return run(command, shape, cpu)

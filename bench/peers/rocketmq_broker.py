@@ -16,6 +16,9 @@ from bench.process import Server, free_port
 
 _CACHE = Path.home() / ".cache" / "tandem-bench"
 _RESOLVE_SECONDS = 600.0
+_NEIGHBOURHOOD = 4
+_given: list[int] = []
+"""Ports that brokers of this process were given."""
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -93,7 +96,9 @@ def _port_with_neighbours() -> int:
     """A port with room around it: the broker also listens two below (its "VIP" port) and one above (replication)."""
     while True:
         port = free_port()
-        if 2_000 < port < 65_000 and all(_is_free(neighbour) for neighbour in (port - 2, port + 1)):
+        apart = all(abs(port - other) > _NEIGHBOURHOOD for other in _given)  # two may be made before one is started
+        if apart and 2_000 < port < 65_000 and all(_is_free(neighbour) for neighbour in (port - 2, port + 1)):
+            _given.append(port)
             return port
 
 

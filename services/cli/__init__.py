@@ -8,6 +8,7 @@ One command a module; what they share::
     connection.py   the channel to a store
     failures.py     what can go wrong, in one line each
     moments.py      times, as people write and read them
+    node_log.py     the logs of several services as one
     messages.py     a stored message as text and as JSON
     reference.py    docs/cli.md, generated from the help
     demo/           `tandem demo`

@@ -7,16 +7,33 @@ import traceback
 from typing import Annotated
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
+from tandemmq.cli.admin import admin
+from tandemmq.cli.audit import audit
+from tandemmq.cli.bench import bench
+from tandemmq.cli.check import check
+from tandemmq.cli.completion import completion
 from tandemmq.cli.demo.command import demo
+from tandemmq.cli.export import export
 from tandemmq.cli.failures import FAILED, Failure, from_tandem, report
 from tandemmq.cli.find import query, view
 from tandemmq.cli.inspect import inspect
+from tandemmq.cli.metasync import metasync
+from tandemmq.cli.nouns import cluster, group, job, message, node, topic
 from tandemmq.cli.offsets import offsets
+from tandemmq.cli.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.cli.pull import pull
+from tandemmq.cli.rebuild import rebuild
+from tandemmq.cli.replication import follow, promote, replicas
+from tandemmq.cli.replicator import replicator
+from tandemmq.cli.reseed import reseed
 from tandemmq.cli.send import send
 from tandemmq.cli.settings import settings
 from tandemmq.cli.store import store
+from tandemmq.cli.top import top
+from tandemmq.cli.up import up
+from tandemmq.cli.user import app as user_app
 from tandemmq.common.errors import TandemError
 
 app = typer.Typer(
@@ -31,11 +48,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-COMMANDS = (store, send, pull, query, view, offsets, inspect, settings, demo)
+COMMANDS = (
+    *(up, store, replicator, metasync, admin),
+    *(send, pull, query, view, offsets, inspect, settings),
+    *(replicas, promote, follow, reseed),
+    *(rebuild, audit, export),
+    *(check, top, bench),
+    *(completion, demo),
+)
 """In the order of the help."""
+
+NOUNS = (cluster.app, node.app, topic.app, group.app, message.app, job.app, user_app)
+"""With verbs behind them; behind the commands in the help."""
 
 for _command in COMMANDS:
     app.command()(_command)
+for _noun in NOUNS:
+    app.add_typer(_noun)
 
 
 def _show_version(wanted: bool) -> None:
@@ -51,13 +80,29 @@ def _root(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_show_version, is_eager=True)
     ] = False,
+    user: User = None,
+    secret_file: SecretFile = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
 ) -> None:
     """TandemMQ: a durable message broker whose files are RocketMQ's."""
+    given = {
+        "TANDEM_USER": user,
+        "TANDEM_SECRET_FILE": secret_file,
+        "TANDEM_TLS_CA": tls_ca,
+        "TANDEM_TLS_CERT": tls_cert,
+        "TANDEM_TLS_KEY": tls_key,
+    }
+    # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
 
 
 def main() -> None:
     """Run the command line of this process; never shows a traceback."""
     as_json = "--json" in sys.argv
+    if "_TANDEM_COMPLETE" in os.environ:
+        completion_init()
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what went wrong is said here, not by gRPC's own log lines
     try:
         app(prog_name="tandem")

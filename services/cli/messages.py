@@ -61,7 +61,7 @@ def say_message(output: Output, record: "Record", *, with_body: bool, whole: boo
     head += [show_bytes(len(record.body)), message_id(record)]
     output.say(printable("  ".join(head)))
     if with_body:
-        output.say(_shown_body(record.body, whole=whole))
+        output.say(shown_body(record.body, whole=whole))
         output.say()
 
 
@@ -86,7 +86,7 @@ def say_details(output: Output, record: "Record", *, with_body: bool) -> None:
     )
     if with_body:
         output.say()
-        output.say(_shown_body(record.body, whole=True))
+        output.say(shown_body(record.body, whole=True))
 
 
 def row(record: "Record") -> list[str | int]:
@@ -112,7 +112,8 @@ def _text(body: bytes) -> str | None:
         return None
 
 
-def _shown_body(body: bytes, *, whole: bool) -> str:
+def shown_body(body: bytes, *, whole: bool) -> str:
+    """A body as a person sees it: text, or bytes in hex; cut unless `whole`."""
     text = _text(body)
     if text is None:
         shown = body if whole else body[:64]

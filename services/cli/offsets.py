@@ -25,7 +25,7 @@ def offsets(
     address: Address = DEFAULT_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Show topics, queues and their offsets, and the state of the log.
+    """Show topics, queues, offsets, and the state of the log.
 
     `min` is the first offset a queue still has, `max` the next one it will give; `max - min` messages can be pulled.
 

@@ -4,6 +4,7 @@ A test fails when the page is stale, and when a command or an option has no help
 """
 
 import sys
+from collections.abc import Iterator
 
 import typer.main
 
@@ -24,9 +25,13 @@ Every command tells people what they want to know, and programs the same as JSON
   milliseconds since 1970, sizes bytes. A body that is not UTF-8 is in `body_base64` instead of `body`.
 * **Errors** are one line on stderr: gRPC status, RocketMQ status, what happened, what to do. With `--json` it is
   `{"error": {"status", "rocketmq_status", "message"}}`.
-* **Exit codes**: 0 done; 1 failed, not found, or (`inspect`, `demo`) something is damaged or lost; 2 the command line
-  is wrong; 130 interrupted.
+* **Exit codes**: 0 done; 1 failed, not found, or (`inspect`, `audit`, `demo`) something is damaged or lost, or
+  (`replicas`) a slave that cannot follow; 2 the command line is wrong; 130 interrupted.
 * **Where the store is**: `--address HOST:PORT`, or the environment variable `TANDEM_ADDRESS`; else 127.0.0.1:8081.
+  **Where the replicator is** (`replicas`, `promote`, `follow`): the same with `TANDEM_REPLICATOR_ADDRESS`; else
+  127.0.0.1:8084.
+* **Where Spark runs** (`rebuild`, `audit`, `export`): `--master URL`, or `TANDEM_SPARK_MASTER`; else all cores of this
+  machine ([spark.md](spark.md)).
 * **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (so long ago; s, m, h, d), `now`, or
   milliseconds since 1970.
 
@@ -38,7 +43,28 @@ tandem pull orders --offset 10m --max 0 --json | jq -r .body         # the last 
 tandem pull orders --follow --tag 'new || paid'
 tandem query orders --key order-17 --begin 2026-01-31 --body
 tandem inspect data --json | jq .damage
+tandem up --slave --set flushDiskType=SYNC_FLUSH                     # two nodes, acknowledged on both, on disk
+tandem replicas --json | jq '.replicas[] | {identity, lag_bytes, lag_seconds}'
+tandem promote --address 127.0.0.1:8184                              # the slave of `tandem up --slave` takes over
+tandem rebuild /srv/store                                            # its consume queues and index were lost
+tandem rebuild /srv/store --running 127.0.0.1:8081 --topic orders    # while it takes messages
 ```
+
+## What `tandem up --json` tells
+
+One line an event, each with `event`; those of a service with `node` (`master`, `slave`) and `service` (`store`,
+`metasync`, `replicator`; the master has `admin` too, whose `console` is an address or null).
+
+| event | facts |
+|---|---|
+| `started` | `pid`: its process runs |
+| `serving` | `pid`, `address`, `metrics` and more: what the service says itself |
+| `died` | `how` (`SIGKILL`, `exit code 1`), `served_seconds`, `deaths` in a row, `restart_in` seconds; null: given up |
+| `up` | all serve: `seconds`, `console`, `nodes`: {`node`, `directory`, `store`, `metasync`, `replicator`, `ha`} |
+| `stopping` | `reason`: a signal's name, or what went wrong |
+| `killed` | a service that did not stop in time: `seconds` |
+| `ended` | a service that was stopped: `how` |
+| `stopped` | nothing runs any more |
 """
 
 
@@ -47,12 +73,21 @@ def page() -> str:
     root = typer.main.get_command(app)
     assert isinstance(root, typer.core.TyperGroup)
     parts = [_HEAD, _section("tandem", root)]
-    parts += [_section(f"tandem {name}", command) for name, command in root.commands.items()]
+    parts += [_section(name, command) for name, command in commands(root, "tandem")]
     return "\n".join(parts)
 
 
-def _section(name: str, command: "typer.core.TyperGroup | typer.core.TyperCommand | object") -> str:
-    assert isinstance(command, typer.core.TyperGroup | typer.core.TyperCommand)
+def commands(group: typer.core.TyperGroup, name: str) -> Iterator[tuple[str, typer.core.TyperCommand]]:
+    """Every command below a group with its whole name, `tandem topic list`, nouns' verbs with them."""
+    for verb, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, f"{name} {verb}")
+        else:
+            assert isinstance(command, typer.core.TyperCommand)
+            yield f"{name} {verb}", command
+
+
+def _section(name: str, command: "typer.core.TyperGroup | typer.core.TyperCommand") -> str:
     context = command.make_context(
         name, [], resilient_parsing=True, terminal_width=_WIDTH, help_option_names=["-h", "--help"]
     )

@@ -48,6 +48,8 @@ def _serving(settings: "StoreSettings", host: "ServiceHost", opened: "MessageSto
         "address": f"{settings.grpc_host}:{host.port}",
         "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
         "directory": str(settings.store_path_root_dir.absolute()),
+        "role": opened.replica.mastership.role.value,
+        "epoch": opened.replica.mastership.epoch,
         "flush_disk_type": settings.flush_disk_type.value,
         "log": {"min_offset": opened.commit_log.min_offset, "max_offset": opened.commit_log.max_offset},
         "recovery": as_document(opened.recovery),
@@ -59,6 +61,7 @@ def _in_words(settings: "StoreSettings", host: "ServiceHost", opened: "MessageSt
     told = [
         ("clients", f"{settings.grpc_host}:{host.port}   (gRPC tandemmq.store.v1.Store, with health and reflection)"),
         ("files", str(settings.store_path_root_dir.absolute())),
+        *_role(opened),
         ("acknowledged", f"{promise[settings.flush_disk_type.value]} ({settings.flush_disk_type.value})"),
         ("recovery", _recovery(opened)),
     ]
@@ -66,6 +69,16 @@ def _in_words(settings: "StoreSettings", host: "ServiceHost", opened: "MessageSt
         told.insert(1, ("metrics", f"http://{settings.metrics_host}:{host.metrics_port}/metrics"))
     told += [("damage", str(damage)) for damage in opened.damage]
     return told
+
+
+def _role(opened: "MessageStore") -> list[tuple[str, str]]:
+    """What it is to its replicas; nothing of a store that has none."""
+    mastership = opened.replica.mastership
+    if mastership.role.value == "ASYNC_MASTER" and mastership.epoch == 1:
+        return []
+    by = " (by promotion or demotion; brokerRole does not count)" if mastership.overrides else ""
+    fenced = f"; takes no messages, as epoch {mastership.fenced_by} has begun" if mastership.fenced_by else ""
+    return [("role", f"{mastership.role.value} in epoch {mastership.epoch}{by}{fenced}")]
 
 
 def _recovery(opened: "MessageStore") -> str:

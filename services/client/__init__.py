@@ -22,13 +22,18 @@ Fast, for a program that has much to send: batches in RocketMQ's own form, many 
         for receipt in store.send_stream("orders", batches):
             print(receipt.first_queue_offset, receipt.count)
 
+A store with TLS and an access list::
+
+    StoreClient("store.example:8081", user="alice", secret="...", tls_ca="ca.pem")
+
 The same with `await`: `tandemmq.client.aio.StoreClient`. Raw records, as they come from a pull or lie in a commit log
 file, are taken apart by `decode_records`. What a store refuses raises `RequestFailed`, with the name of the gRPC status
 and of RocketMQ's.
 """
 
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import ClientError, RequestFailed, StoreUnreachable
+from tandemmq.client.errors import ClientError, RequestFailed, StoreUnreachable, UnusableFile
+from tandemmq.client.identity import Identity
 from tandemmq.client.records import decode_records
 from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.client.store_client import StoreClient
@@ -37,6 +42,7 @@ from tandemmq.store.format.record import CorruptRecord, Record
 __all__ = [
     "ClientError",
     "CorruptRecord",
+    "Identity",
     "Outgoing",
     "Pulled",
     "QueueOffsets",
@@ -44,6 +50,7 @@ __all__ = [
     "RequestFailed",
     "StoreClient",
     "StoreUnreachable",
+    "UnusableFile",
     "decode_records",
     "encode_batch",
 ]

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Self
 import grpc
 
 from tandemmq.client import results
+from tandemmq.client.channels import File, open_aio_channel
 from tandemmq.client.encode import Outgoing, encode_batch
 from tandemmq.client.errors import RequestFailed, from_rpc
 from tandemmq.client.records import decode_records
 from tandemmq.client.results import Pulled, QueueOffsets
-from tandemmq.client.store_client import CHANNEL_OPTIONS, DEFAULT_TIMEOUT
+from tandemmq.client.store_client import DEFAULT_TIMEOUT
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
@@ -33,10 +34,21 @@ class StoreClient:
     """A connection to one store, for one event loop. `tandemmq.client.StoreClient` says what calls mean and raise."""
 
     def __init__(
-        self, address: str, *, timeout: float = DEFAULT_TIMEOUT, channel: grpc.aio.Channel | None = None
+        self,
+        address: str,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        channel: grpc.aio.Channel | None = None,
+        user: str | None = None,
+        secret: str | None = None,
+        tls_ca: File | None = None,
+        tls_certificate: File | None = None,
+        tls_key: File | None = None,
     ) -> None:
-        """`address`: `host:port`. `channel`: one of your own, with TLS for instance; it is closed with the client."""
-        self._channel = channel or grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        """The same arguments as those of `tandemmq.client.StoreClient`."""
+        self._channel = channel or open_aio_channel(
+            address, user=user, secret=secret, tls_ca=tls_ca, tls_certificate=tls_certificate, tls_key=tls_key
+        )
         self._timeout = timeout
         self.stub: StoreAsyncStub = StoreStub(self._channel)
 
@@ -176,6 +188,11 @@ class StoreClient:
         """All topics (or one) with their queues, and the state of the log."""
         with _translated():
             return await self.stub.ListQueues(store_pb2.ListQueuesRequest(topic=topic), timeout=self._timeout)
+
+    async def log(self) -> store_pb2.GetLogResponse:
+        """Where the log's files lie on the store's host, how far they may be read, and how they are cut."""
+        with _translated():
+            return await self.stub.GetLog(store_pb2.GetLogRequest(), timeout=self._timeout)
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 ::
 
     TandemError
-    └── ClientError
-        ├── RequestFailed       the store refused, and says why
-        └── StoreUnreachable    there is no answer
+    ├── ClientError
+    │   ├── RequestFailed       the store refused, and says why
+    │   └── StoreUnreachable    there is no answer
+    └── UnusableFile            a certificate or a key cannot be read: nothing was sent
 """
 
 from collections.abc import Iterable
@@ -34,6 +35,12 @@ class RequestFailed(ClientError):
 
 class StoreUnreachable(ClientError):
     """No store answers, or not in time. What was sent may be stored or not: send it again with the same UNIQ_KEY."""
+
+
+class UnusableFile(TandemError):
+    """A file for TLS cannot be read."""
+
+    grpc_code = "INVALID_ARGUMENT"
 
 
 def from_rpc(error: grpc.RpcError) -> ClientError:

@@ -9,6 +9,7 @@ from typing import Self
 import grpc
 
 from tandemmq.client import results
+from tandemmq.client.channels import File, open_channel
 from tandemmq.client.encode import Outgoing, encode_batch
 from tandemmq.client.errors import RequestFailed, from_rpc
 from tandemmq.client.records import decode_records
@@ -16,9 +17,6 @@ from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
-
-CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-"""Messages may be as large as the store allows."""
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -30,9 +28,29 @@ class StoreClient:
     seconds (a long poll has its own time on top).
     """
 
-    def __init__(self, address: str, *, timeout: float = DEFAULT_TIMEOUT, channel: grpc.Channel | None = None) -> None:
-        """`address`: `host:port`. `channel`: one of your own, with TLS for instance; it is closed with the client."""
-        self._channel = channel or grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        channel: grpc.Channel | None = None,
+        user: str | None = None,
+        secret: str | None = None,
+        tls_ca: File | None = None,
+        tls_certificate: File | None = None,
+        tls_key: File | None = None,
+    ) -> None:
+        """`address`: `host:port`. `channel`: one of your own, which is closed with the client; the rest is not for it.
+
+        `user` and `secret`: who calls, for a store with an access list. `tls_ca`: who signs the store's certificate
+        (PEM); with it, or with a certificate of our own, the store is spoken to with TLS. `tls_certificate`, `tls_key`:
+        that certificate and its key (PEM), for a store that asks for one.
+
+        Raises UnusableFile, BadUserName; ValueError for one of two that go together.
+        """
+        self._channel = channel or open_channel(
+            address, user=user, secret=secret, tls_ca=tls_ca, tls_certificate=tls_certificate, tls_key=tls_key
+        )
         self._timeout = timeout
         self.stub: StoreStub = StoreStub(self._channel)
         """The generated stub, for what has no method here."""
@@ -185,6 +203,11 @@ class StoreClient:
         """All topics (or one) with their queues, and the state of the log."""
         with _translated():
             return self.stub.ListQueues(store_pb2.ListQueuesRequest(topic=topic), timeout=self._timeout)
+
+    def log(self) -> store_pb2.GetLogResponse:
+        """Where the log's files lie on the store's host, how far they may be read, and how they are cut."""
+        with _translated():
+            return self.stub.GetLog(store_pb2.GetLogRequest(), timeout=self._timeout)
 
 
 class _OpenSide:

@@ -9,17 +9,28 @@ What a caller sees of an error::
     TandemError            its grpc_code, its message and remedy, trailing metadata `rocketmq-status`
     anything else          INTERNAL and an id; the traceback stays in the server's log under that id
     context.abort(...)     what the servicer said
+    CallFailure            what our transport said, of a request that cannot be read say
+
+With a gate (`accessFile` is set) it also asks who calls, and whether this user may: see `access/`.
 """
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isasyncgenfunction
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import grpc
 
+from tandemmq.common.access.errors import Refused
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import CallFailure
 from tandemmq.common.log_output import get_log
+
+if TYPE_CHECKING:
+    from tandemmq.common.access.gate import Gate
+    from tandemmq.common.access.principal import Principal
+    from tandemmq.common.access.rules import Rules
 
 log = get_log(__name__)
 
@@ -29,6 +40,9 @@ STATUS_KEY = "rocketmq-status"
 _DETAILS_LIMIT = 1000
 """Longest message in a status, characters: peers refuse header blocks over 8 KiB."""
 
+REASONS = ("unauthenticated", "too_many_attempts", "denied")
+"""Why calls are refused, for the metrics."""
+
 Context = grpc.aio.ServicerContext[Any, Any]
 
 Behavior = Callable[[Any, Context], Any]
@@ -36,9 +50,15 @@ Behavior = Callable[[Any, Context], Any]
 
 
 class CallGuard:
-    """Wraps handlers; knows how many of their calls are in flight."""
+    """Wraps handlers; knows how many of their calls are in flight, and who makes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: "Gate | None" = None) -> None:
+        """Without a gate everybody may call everything."""
+        self.gate = gate
+        self.on_refused: Callable[[str, str, Any, Refused], None] | None = None
+        """Told of each call that the gate refuses: method, user (empty if nobody was named), context, error."""
+        self.refused = dict.fromkeys(REASONS, 0)
+        """How many calls were refused."""
         self.in_flight = 0
         """Calls that have begun and not ended, streams included."""
 
@@ -46,27 +66,74 @@ class CallGuard:
         """The server as generated `add_…Servicer_to_server` functions should see it."""
         return GuardedServer(server, self)
 
+    def caller(self, context: Any) -> "Principal | None":
+        """Who makes a call that runs; None where everybody may do everything."""
+        return None if self.gate is None else self.gate.caller(context)
+
+    async def authenticate(self, header: str | None, peer: str) -> "Principal | None":
+        """Who calls through another entrance, by the value of its `authorization`; None where nobody must say.
+
+        `peer` as gRPC names it: `ipv4:1.2.3.4:5`. Raises Unauthenticated, TooManyAttempts.
+        """
+        if self.gate is None:
+            return None
+        try:
+            return await self.gate.keeper.authenticate(header, peer)
+        except Refused as error:
+            self._count(error)
+            raise
+
+    def current(self, principal: "Principal | None") -> "Principal | None":
+        """Somebody who was recognized before (a session), as the access file has it now. Raises Unauthenticated."""
+        return None if self.gate is None or principal is None else self.gate.keeper.current(principal)
+
+    def check(self, principal: "Principal | None", method: str, request: Any) -> None:
+        """Whether somebody may make a call, `/package.Service/Method`. Raises PermissionDenied, Unauthenticated."""
+        if self.gate is None:
+            return
+        try:
+            self.gate.check(principal, method, request)
+        except Refused as error:
+            self._count(error)
+            raise
+
+    def entered(self, context: Any, principal: "Principal | None") -> AbstractContextManager[None]:
+        """While it lasts `caller(context)` is this principal; `context` is any object that stands for the call."""
+        if self.gate is None or principal is None:
+            return nullcontext()
+        return self.gate.entered(context, principal)
+
+    def methods(self, principal: "Principal | None", service: str) -> list[str] | None:
+        """Methods of a service that somebody may call, for some topic or group at least; None: all of them."""
+        if self.gate is None or principal is None:
+            return None
+        return self.gate.methods(principal, service)
+
     def wrap(self, method: str, handler: "grpc.RpcMethodHandler[Any, Any]") -> "grpc.RpcMethodHandler[Any, Any]":
         """The same handler, guarded. Servicer methods must be coroutines or, for streamed answers, async generators."""
         if handler.unary_unary:
-            make, inner = grpc.unary_unary_rpc_method_handler, self._answer(method, cast(Behavior, handler.unary_unary))
+            make, behavior = grpc.unary_unary_rpc_method_handler, handler.unary_unary
         elif handler.stream_unary:
-            make, inner = (
-                grpc.stream_unary_rpc_method_handler,
-                self._answer(method, cast(Behavior, handler.stream_unary)),
-            )
+            make, behavior = grpc.stream_unary_rpc_method_handler, handler.stream_unary
         elif handler.unary_stream:
-            make, inner = (
-                grpc.unary_stream_rpc_method_handler,
-                self._stream(method, cast(Behavior, handler.unary_stream)),
-            )
+            make, behavior = grpc.unary_stream_rpc_method_handler, handler.unary_stream
         else:
             assert handler.stream_stream is not None
-            make, inner = (
-                grpc.stream_stream_rpc_method_handler,
-                self._stream(method, cast(Behavior, handler.stream_stream)),
-            )
-        return make(inner, handler.request_deserializer, handler.response_serializer)
+            make, behavior = grpc.stream_stream_rpc_method_handler, handler.stream_stream
+        inner: Behavior = cast(Behavior, behavior)
+        if self.gate is not None:
+            inner = admitted(self.gate, method, inner, streamed=bool(handler.request_streaming))
+        guarded = self._stream(method, inner) if handler.response_streaming else self._answer(method, inner)
+        return make(guarded, handler.request_deserializer, handler.response_serializer)
+
+    def _count(self, error: Refused) -> None:
+        self.refused[error.reason] += 1
+
+    def _note(self, method: str, context: Context, error: Exception) -> None:
+        if isinstance(error, Refused):
+            self._count(error)
+            if self.on_refused is not None:
+                self.on_refused(method, error.user, context, error)
 
     def _answer(self, method: str, behavior: Behavior) -> Callable[..., Any]:
         async def guarded(request: Any, context: Context) -> Any:
@@ -74,6 +141,7 @@ class CallGuard:
             try:
                 return await behavior(request, context)
             except Exception as error:  # noqa: BLE001
+                self._note(method, context, error)
                 await abort(context, method, error)
             finally:
                 self.in_flight -= 1
@@ -91,6 +159,7 @@ class CallGuard:
                 async for answer in answers:
                     yield answer
             except Exception as error:  # noqa: BLE001
+                self._note(method, context, error)
                 await abort(context, method, error)
             finally:
                 self.in_flight -= 1
@@ -107,11 +176,15 @@ class GuardedServer:
         self._guard = guard
         self.services: list[str] = []
         """Full names of the services registered so far."""
+        self.rules: Rules | None = None
+        """Who may call the methods of the service that is registered next."""
 
     def add_registered_method_handlers(
         self, service_name: str, method_handlers: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]"
     ) -> None:
-        """Called by generated code with every method of a service."""
+        """Called by generated code with every method of a service. Raises MissingRule."""
+        if self._guard.gate is not None:
+            self._guard.gate.register(service_name, method_handlers, self.rules)
         guarded = {
             name: self._guard.wrap(f"/{service_name}/{name}", handler) for name, handler in method_handlers.items()
         }
@@ -124,9 +197,47 @@ class GuardedServer:
         """Called by generated code with the same methods once more, unguarded: left out."""
 
 
+def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -> Behavior:
+    """The behavior behind a gate; `streamed`: it takes a stream of requests.
+
+    While the header of the caller is known nothing waits here: the transport makes a task only for calls that do.
+    """
+    from tandemmq.common.access.gate import CheckedRequests
+
+    callers = gate.callers
+
+    async def answer(request: Any, context: Context) -> Any:
+        principal = gate.known(context) or await gate.identify(context)
+        if streamed:
+            request = CheckedRequests(request, gate.begin(principal, method))
+        else:
+            gate.check(principal, method, request)
+        key = id(context)
+        callers[key] = principal
+        try:
+            return await behavior(request, context)
+        finally:
+            del callers[key]
+
+    async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+        principal = gate.known(context) or await gate.identify(context)
+        if streamed:
+            allowed = gate.begin(principal, method)
+            request = CheckedRequests(request, allowed)
+        else:
+            allowed = gate.admit(principal, method, request)
+        with gate.entered(context, principal):
+            async with aclosing(behavior(request, context)) as answers:
+                async for one in answers:
+                    allowed.still()
+                    yield one
+
+    return stream if isasyncgenfunction(behavior) else answer
+
+
 async def abort(context: Context, method: str, error: Exception) -> NoReturn:
     """Ends a call with the status of an error (see the table above). Always raises."""
-    if isinstance(error, grpc.aio.AbortError):
+    if isinstance(error, grpc.aio.AbortError | CallFailure):
         raise error
     if isinstance(error, TandemError):
         code = grpc.StatusCode[error.grpc_code]

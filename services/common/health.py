@@ -6,7 +6,7 @@ server begins to stop: load balancers and `grpc_health_probe` see a store that s
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -23,11 +23,34 @@ _LAST_WORD_SECONDS = 0.02
 
 
 class _Servicer(aio.HealthServicer):
-    """The library's servicer, but its watches end when the server stops: else each would wait out the whole grace."""
+    """The library's servicer, but its watches end when the server stops: else each would wait out the whole grace.
+
+    And it lists what it knows, and says what it does not know, which the library's does not.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._watches: set[asyncio.Future[None]] = set()
+        self._names: set[str] = set()
+
+    async def set(self, service: str, status: int) -> None:
+        """Takes the status of a service."""
+        self._names.add(service)
+        await super().set(service, status)
+
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Any) -> Any:  # noqa: N802
+        """The status of one service; the empty name is the whole server's."""
+        if request.service not in self._names:
+            known = ", ".join(sorted(filter(None, self._names)))
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"no such service is here; there are {known}")
+        return await super().Check(request, context)
+
+    async def List(self, _request: Any, context: Any) -> Any:  # noqa: N802
+        """The status of every service."""
+        listed = cast(Any, health_pb2).HealthListResponse()  # newer than the types that there are of it
+        for name in self._names:
+            listed.statuses[name].CopyFrom(await super().Check(health_pb2.HealthCheckRequest(service=name), context))
+        return listed
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:  # noqa: N802
         """Sends the status and every change of it until the client or the server has enough."""

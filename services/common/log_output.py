@@ -114,4 +114,6 @@ def _short(name: str) -> str:
 
 def _shown(value: object) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return json.dumps(text, ensure_ascii=False) if " " in text or "\n" in text or not text else text
+    if not text.isprintable():  # it may be a caller's: it must not steer a terminal
+        return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False) if " " in text or not text else text

@@ -7,7 +7,7 @@ A service's start-up reads as a list of steps::
         configure_logging(settings.log_level, settings.log_format)
         store = MessageStore.open(settings.store_config())
         host = ServiceHost(settings, metrics.registry)
-        host.add(add_StoreServicer_to_server, StoreServicer(store))
+        host.add(add_StoreServicer_to_server, StoreServicer(store), access.RULES)
         host.on_drain(store.release_long_polls)
         host.on_close(store.close)
         await host.start()
@@ -20,14 +20,14 @@ A service's start-up reads as a list of steps::
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import grpc
 import uvloop
 from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_server import bind, make_server
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
 from tandemmq.common.health import HealthBoard
@@ -36,7 +36,10 @@ from tandemmq.common.metrics_endpoint import MetricsEndpoint
 from tandemmq.common.process import freeze_garbage
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.shutdown import StopSignal
-from tandemmq.common.tls import server_credentials
+
+if TYPE_CHECKING:
+    from tandemmq.common.access.gate import Gate
+    from tandemmq.common.access.rules import Rules
 
 log = get_log(__name__)
 
@@ -55,10 +58,10 @@ class ServiceHost:
     """One gRPC server and everything around it. Make it inside a running event loop."""
 
     def __init__(self, settings: ServerSettings, registry: CollectorRegistry | None = None) -> None:
-        """`registry` is what the metrics endpoint shows; without one there is no endpoint."""
+        """`registry` is what the metrics endpoint shows; without one there is no endpoint. Raises AccessFileError."""
         self.settings = settings
         self.health = HealthBoard()
-        self.guard = CallGuard()
+        self.guard = CallGuard(_gate(settings))
         self.stop_signal = StopSignal()
         self.port = 0
         """The port that gRPC really listens on, once started."""
@@ -66,13 +69,18 @@ class ServiceHost:
         self._registry = registry
         self._metrics: MetricsEndpoint | None = None
         self._stopping = False
-        self._server = grpc.aio.server(options=_options(settings))
+        self._server = make_server(settings)
         self._guarded = self.guard.over(self._server)
         self._drain_steps: list[Step] = []
         self._close_steps: list[Step] = []
 
-    def add(self, register: Callable[[Servicer, Any], None], servicer: Servicer) -> None:
-        """Registers a servicer through its generated `add_…Servicer_to_server`, guarded."""
+    def add(self, register: Callable[[Servicer, Any], None], servicer: Servicer, rules: "Rules | None" = None) -> None:
+        """Registers a servicer through its generated `add_…Servicer_to_server`, guarded.
+
+        `rules` say who may call its methods when `accessFile` is set; all of them must have one then.
+        Raises MissingRule.
+        """
+        self._guarded.rules = rules
         register(servicer, self._guarded)
 
     def on_drain(self, step: Step) -> None:
@@ -90,10 +98,14 @@ class ServiceHost:
         reflection.enable_server_reflection([*services, HEALTH_SERVICE, reflection.SERVICE_NAME], self._server)
         await self.health.announce(services)
         self.port = self._bind()
-        if self._registry is not None and self.settings.metrics_enable:
-            self._metrics = MetricsEndpoint(self._registry, self.settings.metrics_host, self.settings.metrics_port)
-            self.metrics_port = self._metrics.port
+        try:
+            self._serve_metrics()
+        except BaseException:
+            await self._server.stop(None)  # gives the port back
+            raise
         await self._server.start()
+        if self.guard.gate is not None:
+            self.guard.gate.keeper.start()
         log.info("listening", grpc=f"{self.settings.grpc_host}:{self.port}", metrics_port=self.metrics_port)
 
     async def serving(self) -> None:
@@ -130,19 +142,22 @@ class ServiceHost:
         await stopped
         for step in reversed(self._close_steps):
             await _run(step)
+        if self.guard.gate is not None:
+            await self.guard.gate.keeper.close()
         if self._metrics is not None:
             self._metrics.close()
         log.info("stopped")
 
+    def _serve_metrics(self) -> None:
+        if self._registry is not None and self.settings.metrics_enable:
+            self._metrics = MetricsEndpoint(self._registry, self.settings.metrics_host, self.settings.metrics_port)
+            self.metrics_port = self._metrics.port
+
     def _bind(self) -> int:
-        credentials = server_credentials(self.settings)
-        address = self.settings.grpc_address
         try:
-            if credentials is None:
-                return self._server.add_insecure_port(address)
-            return self._server.add_secure_port(address, credentials)
+            return bind(self._server, self.settings)
         except RuntimeError as error:
-            raise AddressTaken(f"cannot serve gRPC on {address}") from error
+            raise AddressTaken(f"cannot serve gRPC on {self.settings.grpc_address}") from error
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -150,19 +165,17 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     uvloop.run(main)
 
 
+def _gate(settings: ServerSettings) -> "Gate | None":
+    """What asks callers who they are; None without an accessFile. Raises AccessFileError."""
+    if settings.access_file is None:
+        return None
+    from tandemmq.common.access.gate import Gate
+    from tandemmq.common.access.keeper import AccessKeeper
+
+    return Gate(AccessKeeper(settings.access_file))
+
+
 async def _run(step: Step) -> None:
     outcome = step()
     if inspect.isawaitable(outcome):
         await outcome
-
-
-def _options(settings: ServerSettings) -> list[tuple[str, int]]:
-    """Channel arguments of the server (names from grpc's channel_arg_names)."""
-    options = [
-        ("grpc.max_receive_message_length", settings.grpc_max_message_size),
-        ("grpc.max_send_message_length", settings.grpc_max_message_size),
-        ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share it
-    ]
-    if settings.grpc_max_connection_idle_ms:
-        options.append(("grpc.max_connection_idle_ms", settings.grpc_max_connection_idle_ms))
-    return options

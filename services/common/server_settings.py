@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 
+from tandemmq.common.credentials import check_user_name
+from tandemmq.common.service_settings import KNOWN_TO_A_SERVICE
 from tandemmq.common.settings import Settings, setting
 
 
@@ -24,12 +27,21 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class GrpcTransport(StrEnum):
+    """Which implementation of gRPC serves a port."""
+
+    FAST = "fast"
+    GRPCIO = "grpcio"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings(Settings):
     """Addresses, TLS, metrics, log output and shutdown of one gRPC server.
 
     A service overrides `grpc_port` and `metrics_port` with its own defaults.
     """
+
+    of_other_services: ClassVar[frozenset[str]] = KNOWN_TO_A_SERVICE
 
     grpc_host: str = setting("127.0.0.1", "Address on which gRPC is served; 0.0.0.0 or [::] for all interfaces.")
     grpc_port: int = setting(0, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
@@ -40,13 +52,42 @@ class ServerSettings(Settings):
         low=64 << 10,
         high=(1 << 31) - 1,
     )
+    grpc_transport: GrpcTransport = setting(
+        GrpcTransport.FAST, "What serves the port: FAST is our own (docs/grpc-transport.md), GRPCIO Google's library."
+    )
     grpc_max_connection_idle_ms: int = setting(
         0, "Connections without a call for so long are closed; 0 keeps them.", unit="ms", low=0
+    )
+    grpc_keepalive_time_ms: int = setting(
+        60_000, "A connection that was silent so long is asked whether it lives; 0 never asks.", unit="ms", low=0
+    )
+    grpc_keepalive_timeout_ms: int = setting(
+        20_000, "And is closed when it answers nothing for so long.", unit="ms", low=1
+    )
+    grpc_max_concurrent_streams: int = setting(
+        10_000, "Calls in flight on one connection; clients hold further ones back.", low=1, high=(1 << 31) - 1
+    )
+    grpc_max_connections: int = setting(
+        10_000, "Connections at a time; more are turned away (grpcTransport=fast only).", low=1
     )
     tls_server_cert_path: Path | None = setting(None, "Certificate chain (PEM) of the server; with the key: TLS is on.")
     tls_server_key_path: Path | None = setting(None, "Private key (PEM) of the server.")
     tls_server_trust_cert_path: Path | None = setting(
         None, "Certificates (PEM) of those who sign clients; when set, clients must show a certificate (mTLS)."
+    )
+    access_file: Path | None = setting(
+        None, "Users, roles and what they may do (docs/security.md). Empty: everybody may do everything."
+    )
+    access_open: bool = setting(
+        False, "Without an accessFile, let admin and its console be reached from other machines all the same."
+    )
+    service_user: str | None = setting(
+        None,
+        "Who this service says it is when it calls others; a user of their accessFile. Empty: it does not say.",
+        check=check_user_name,
+    )
+    service_secret_file: Path | None = setting(
+        None, "File with that user's secret, and nothing else. Read again when it changes."
     )
     metrics_enable: bool = setting(True, "Serve Prometheus metrics over HTTP.")
     metrics_host: str = setting("127.0.0.1", "Address of the metrics endpoint.")
@@ -65,6 +106,9 @@ class ServerSettings(Settings):
             raise self.bad(missing, "certificate and key together, or neither")
         if self.tls_server_trust_cert_path and not self.tls_server_cert_path:
             raise self.bad("tls_server_cert_path", "a certificate, as tlsServerTrustCertPath is set")
+        if (self.service_user is None) != (self.service_secret_file is None):
+            missing = "service_secret_file" if self.service_secret_file is None else "service_user"
+            raise self.bad(missing, "user and secret file together, or neither")
 
     @property
     def grpc_address(self) -> str:

@@ -15,13 +15,15 @@ Fields may be bool, int, float, str, Path, an Enum, or a tuple of str; `X | None
 A name that nobody knows is an error which names the nearest known one, in the file and in the environment alike:
 a misspelt `flushDisktype` must not silently leave messages in the page cache. Names that RocketMQ knows and that have
 no effect here are listed by the class in `without_effect` and are accepted, so that an existing broker.conf works.
+Names of settings that other services have are in `of_other_services` and pass in silence: one file serves all services
+of a node.
 """
 
 import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +43,8 @@ __all__ = [
     "UnreadableSettings",
     "camel_case",
     "setting",
+    "unknown_setting",
+    "variable_of",
 ]
 
 ENVIRONMENT_PREFIX = "TANDEM_"
@@ -119,9 +123,16 @@ class Settings:
     without_effect: ClassVar[Mapping[str, str]] = {}
     """Keys that are accepted and do nothing here, each with the reason; env form of the same names too."""
 
+    of_other_services: ClassVar[frozenset[str]] = frozenset()
+    """Keys that other services of the node take from the same file or environment."""
+
     reserved_environment: ClassVar[frozenset[str]] = frozenset(
-        {"TANDEM_CONFIG", "TANDEM_PROFILE", "TANDEM_ADDRESS", "TANDEM_GOLDEN", "TANDEM_SEED"}
-    )
+        {
+            "TANDEM_CONFIG", "TANDEM_PROFILE", "TANDEM_ADDRESS", "TANDEM_REPLICATOR_ADDRESS", "TANDEM_GOLDEN",
+            "TANDEM_SEED", "TANDEM_SPARK_MASTER", "TANDEM_USER", "TANDEM_SECRET_FILE", "TANDEM_TLS_CA",
+            "TANDEM_TLS_CERT", "TANDEM_TLS_KEY", "TANDEM_ADMIN_ADDRESS",
+        }
+    )  # fmt: skip
     """TANDEM_ variables that are not settings: read by the command line. `TANDEM_TEST_*` and `TANDEM_BENCH_*` too."""
 
     origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
@@ -166,16 +177,17 @@ class Settings:
             take(_find(by_attribute, attribute, "profile"), value, Origin("profile", f"profile {profile_name}"))
         by_name = {known.name: known for known in by_attribute.values()}
         for key, value, place in _read_file(file):
-            if key in cls.without_effect and key not in by_name:
+            if key in by_name or key not in cls.without_effect.keys() | cls.of_other_services:
+                take(_find(by_name, key, place, cls.of_other_services), value, Origin("file", place))
+            elif key in cls.without_effect:
                 ignored.append(key)
-            else:
-                take(_find(by_name, key, place), value, Origin("file", place))
         by_variable = {known.environment: known for known in by_attribute.values()}
+        without_effect, others = (set(map(variable_of, x)) for x in (cls.without_effect, cls.of_other_services))
         for variable, value in cls._own_variables(os.environ if environment is None else environment):
-            if variable in cls._variables_without_effect() and variable not in by_variable:
+            if variable in by_variable or variable not in without_effect | others:
+                take(_find(by_variable, variable, "environment", others), value, Origin("environment", variable))
+            elif variable in without_effect:
                 ignored.append(variable)
-            else:
-                take(_find(by_variable, variable, "environment"), value, Origin("environment", variable))
         for name, value in (overrides or {}).items():
             if value is not None:
                 take(_find({**by_attribute, **by_name}, name, "override"), value, Origin("override", f"option {name}"))
@@ -217,10 +229,6 @@ class Settings:
             and variable not in cls.reserved_environment
         )
 
-    @classmethod
-    def _variables_without_effect(cls) -> frozenset[str]:
-        return frozenset(_variable(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)) for name in cls.without_effect)
-
     def _check_one(self, known: _Known, value: Any) -> None:
         """Bounds and the field's own check. Raises BadSetting."""
         rule = known.rule
@@ -249,16 +257,29 @@ def _variable(attribute: str) -> str:
     return ENVIRONMENT_PREFIX + attribute.upper()
 
 
-def _find(known: Mapping[str, _Known], name: str, place: str) -> _Known:
-    """The setting of that name, or an error that names the nearest known one (case does not matter for nearness)."""
+def variable_of(name: str) -> str:
+    """The variable of the environment that a setting's name has: `checkCRCOnRecover` is TANDEM_CHECK_CRC_ON_RECOVER."""
+    return _variable(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name))
+
+
+def _find(known: Mapping[str, _Known], name: str, place: str, others: Iterable[str] = ()) -> _Known:
+    """The setting of that name, or an error that names the nearest known one (case does not matter for nearness).
+
+    `others`: names that would pass too.
+    """
     if name in known:
         return known[name]
+    raise unknown_setting(name, place, (*others, *known))
+
+
+def unknown_setting(name: str, place: str, known: Iterable[str]) -> UnknownSetting:
+    """The error for a name that nobody has."""
     lowered = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     error = UnknownSetting(f"unknown setting {name} ({place})" if place != name else f"unknown setting {name}")
     if nearest:
         error.remedy = f"did you mean {lowered[nearest[0]]}?"
-    raise error
+    return error
 
 
 def _parsed(known: _Known, text: str, origin: Origin) -> Any:

@@ -4,32 +4,28 @@ Health and metrics answer from the first moment, so that a long recovery can be 
 when it is over. Missing consume queues and index are rebuilt while the store serves.
 """
 
-import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
+from tandemmq.common.node_access import RULES as NODE_RULES
+from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
-from tandemmq.store.broker.long_poll import LongPolls
-from tandemmq.store.broker.offsets import Catalog
-from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.query import Finder
-from tandemmq.store.broker.send import Sender
-from tandemmq.store.broker.topics import LocalTopicTable
-from tandemmq.store.format.message_id import UniqueIdGenerator
-from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.clock import SystemClock
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
+from tandemmq.store.assembly import make_broker, open_topics
+from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.metrics import Gauges, StoreMetrics
-from tandemmq.store.service.parts import Broker
+from tandemmq.store.metrics import StoreMetrics
+from tandemmq.store.service.access import DERIVED_FILES_RULES, REPLICA_LOG_RULES, RULES
+from tandemmq.store.service.derived_files_servicer import DerivedFilesServicer
+from tandemmq.store.service.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.service.store_servicer import StoreServicer
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
+from tandemmq.store.v1.derived_files_pb2_grpc import add_DerivedFilesServicer_to_server
+from tandemmq.store.v1.replica_log_pb2_grpc import add_ReplicaLogServicer_to_server
 from tandemmq.store.v1.store_pb2_grpc import add_StoreServicer_to_server
 
 log = get_log("tandemmq.store")
@@ -37,16 +33,7 @@ log = get_log("tandemmq.store")
 
 def main(arguments: list[str] | None = None) -> int:
     """The command; gives the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tandemmq.store", description="The TandemMQ store service.")
-    parser.add_argument("--config", type=Path, help="a broker.conf with RocketMQ's setting names")
-    parser.add_argument("--profile", choices=PROFILES, help="defaults: server with a config file, else embedded")
-    options = parser.parse_args(arguments)
-    try:
-        run_store(load_settings(options.config, options.profile))
-    except TandemError as error:
-        print(f"tandemmq.store: {error.explain()}", file=sys.stderr)  # noqa: T201 - what a terminal is for
-        return 1
-    return 0
+    return run_command("store", "The TandemMQ store service.", PROFILES, load_settings, run_store, arguments)
 
 
 Announce = Callable[[ServiceHost, MessageStore], None]
@@ -67,79 +54,43 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     metrics = StoreMetrics(settings.broker_cluster_name, settings.broker_name)
     servicer = StoreServicer(settings.service_limits(), metrics)
     host = ServiceHost(settings, metrics.registry())
-    host.add(add_StoreServicer_to_server, servicer)
+    host.add(add_StoreServicer_to_server, servicer, RULES)
+    described = NodeServicer("store", settings, settings.store_path_root_dir)
+    host.add(add_NodeServicer_to_server, described, NODE_RULES)
+    node = NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
+    replica_log = ReplicaLogServicer(node)
+    internal = ServiceHost(settings.internal_server())
+    internal.add(add_ReplicaLogServicer_to_server, replica_log, REPLICA_LOG_RULES)
+    derived_files = DerivedFilesServicer()
+    internal.add(add_DerivedFilesServicer_to_server, derived_files, DERIVED_FILES_RULES)
+    internal.add(add_NodeServicer_to_server, described, NODE_RULES)
+    metrics.watch_access(host.guard, internal.guard)
     await host.start()
     try:
+        await internal.start()
+        log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
-        broker = make_broker(settings, store)
+        topics, metasync = open_topics(settings)
+        broker = make_broker(settings, store, topics)
     except BaseException:
+        await internal.stop()
         await host.stop()
         raise
     store.start()
     metrics.watch(lambda: read_gauges(broker))
     servicer.attach(broker)
+    replica_log.attach(store, broker.acknowledgement.transfer)
+    derived_files.attach(store)
     host.on_drain(servicer.drain)
+    internal.on_drain(replica_log.drain)
+    host.on_close(internal.stop)
+    if metasync is not None:
+        metasync.start()
+        host.on_close(metasync.close)
+    await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), **recovered(store))
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
-
-
-def make_broker(settings: StoreSettings, store: MessageStore) -> Broker:
-    """The broker over an open store. Raises UnreadableTable."""
-    clock = SystemClock()
-    rules = settings.send_rules()
-    topics = LocalTopicTable(settings.store_path_root_dir, LocalDisk(), clock)
-    ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
-    puller = Puller(store, topics)
-    return Broker(
-        store=store,
-        sender=Sender(store, topics, rules, clock, ids.next),
-        puller=puller,
-        polls=LongPolls(store),
-        finder=Finder(store, settings.max_msgs_num_batch),
-        catalog=Catalog(store, topics, puller),
-        topics=topics,
-    )
-
-
-def read_gauges(broker: Broker) -> Gauges:
-    """What the metrics show of the store; called on the metrics thread, reads only."""
-    store = broker.store
-    begin, end, flushed = store.commit_log.min_offset, store.commit_log.max_offset, store.flushed_offset
-    damage = store.damage
-    return Gauges(
-        flush_behind=max(end - flushed, 0),
-        dispatch_behind=max(end - store.dispatched_offset, 0),
-        disk_used=LocalDisk().usage(store.config.store_path_root_dir).used,
-        oldest_timestamp=_store_time(store.read_record(begin)),
-        topics=sum(1 for _ in broker.topics.all()),
-        writable=store.writable,
-        damaged_ranges=len(damage),
-        damaged_bytes=sum(known.end - known.begin for known in damage),
-        log_bytes=end - begin,
-        long_polls=len(broker.polls),
-    )
-
-
-def recovered(store: MessageStore) -> dict[str, object]:
-    """What recovery found, for the log."""
-    report = store.recovery
-    return {
-        "log_begin": store.commit_log.min_offset,
-        "log_end": store.commit_log.max_offset,
-        "records_recovered": report.records,
-        "recovery_seconds": report.seconds,
-        "cut_bytes": report.cut_bytes,
-        "damaged_ranges": len(store.damage),
-        "rebuilding": store.rebuilding,
-    }
-
-
-def _store_time(record: bytes | None) -> int | None:
-    try:
-        return None if record is None else decode_record(record, verify=False).store_timestamp
-    except CorruptRecord:
-        return None
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
+from tandemmq.common.service_metrics import ServiceMetrics
 from tandemmq.store.broker.rules import GROUP_TOPICS, SYSTEM_TOPICS
 
 _KIB, _MIB = 1 << 10, 1 << 20
@@ -43,27 +42,33 @@ _DISPATCH_SECONDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2,
 _MOST_SERIES = 50_000
 """Series of one metric, as RocketMQ limits them; consumer groups beyond that count as one."""
 _OTHERS = "(others)"
+_NO_GROUP = "(none)"
+"""Of pulls that name no group. Prometheus takes an empty label for none at all."""
+
+_TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention")
+"""Background tasks that can fail. Counters begin at 0, or Prometheus would not see the first failure as an increase."""
 
 
 class Distribution:
     """A histogram in plain numbers: how many values were at most each bound, and their sum."""
 
-    __slots__ = ("_bounds", "_counts", "sum")
+    __slots__ = ("bounds", "counts", "sum")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """Values above the bound before and up to this one; the last: above all bounds."""
         self.sum = 0.0
 
     def add(self, value: float, times: int = 1) -> None:
         """Count a value, or several equal ones."""
-        self._counts[bisect_left(self._bounds, value)] += times
+        self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
     def cumulated(self) -> list[tuple[str, float]]:
         """Pairs of bound and number of values up to it, as Prometheus wants them."""
         total, pairs = 0, []
-        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             total += count
             pairs.append((bound, float(total)))
         return pairs
@@ -101,20 +106,28 @@ class Gauges(NamedTuple):
     flush_behind: int
     dispatch_behind: int
     disk_used: int
+    disk_free: int
+    disk_limit: float
     oldest_timestamp: int | None
     topics: int
     writable: bool
     damaged_ranges: int
     damaged_bytes: int
-    log_bytes: int
+    log_begin: int
+    log_end: int
     long_polls: int
+    role: str
+    epoch: int
+    linked: bool
+    in_sync: int
+    waiting_for_replicas: int
 
 
-class StoreMetrics(Collector):
+class StoreMetrics(ServiceMetrics):
     """All numbers of one store. Also the log layer's `Observer`."""
 
     def __init__(self, cluster: str, node: str) -> None:
-        self._common = {"cluster": cluster, "node_type": "broker", "node_id": node}
+        super().__init__(cluster, "broker", node)
         self._in: dict[str, _In] = {}
         self._out: dict[tuple[str, str], _Out] = {}
         self._calls: dict[tuple[str, str, bool], Distribution] = {}
@@ -123,17 +136,8 @@ class StoreMetrics(Collector):
         self._dispatch = Distribution(_DISPATCH_SECONDS)
         self._flushed_bytes = self._dispatched_messages = 0
         self._progress: dict[str, Progress] = {}
-        self._failures: dict[str, int] = {}
+        self._failures = dict.fromkeys(_TASKS, 0)
         self._gauges: Callable[[], Gauges] | None = None
-
-    def registry(self) -> CollectorRegistry:
-        """A registry with these numbers and those of the process."""
-        registry = CollectorRegistry()
-        registry.register(self)
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
-        return registry
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
         """Ask `gauges` at each scrape, on the scraping thread; before that those metrics are missing."""
@@ -148,7 +152,9 @@ class StoreMetrics(Collector):
             counts = self._in[topic] = _In()
         counts.messages += messages
         counts.bytes += size
-        counts.sizes.add(size / messages, messages)
+        sizes = counts.sizes
+        sizes.counts[bisect_left(_MESSAGE_SIZES, size / messages)] += messages
+        sizes.sum += size
 
     def pulled(self, topic: str, group: str, messages: int, size: int) -> None:
         """`messages` of `size` bytes together were given to a consumer group."""
@@ -165,13 +171,17 @@ class StoreMetrics(Collector):
         times = self._calls.get((method, outcome, long_polling))
         if times is None:
             times = self._calls.setdefault((method, outcome, long_polling), Distribution(_RPC_MILLISECONDS))
-        times.add(seconds * 1000)
+        milliseconds = seconds * 1000
+        times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += 1
+        times.sum += milliseconds
 
     # -- told by the log (`tandemmq.store.log.observer.Observer`) ------------------------------------------------------
 
     def appended(self, seconds: float, messages: int, size: int) -> None:
         """Records were copied into the log."""
-        self._append.add(seconds)
+        times = self._append  # `Distribution.add` in place: once for each send
+        times.counts[bisect_left(times.bounds, seconds)] += 1
+        times.sum += seconds
 
     def flushed(self, seconds: float, size: int) -> None:
         """One group commit made bytes durable."""
@@ -221,7 +231,7 @@ class StoreMetrics(Collector):
         messages = self._counter("rocketmq_messages_out_total", "Messages given to consumers.", *labels)
         size = self._counter("rocketmq_throughput_out_total", "Bytes of records given to consumers.", *labels)
         for (topic, group), given in list(self._out.items()):
-            values = self._values(topic, group, _is_system(topic))
+            values = self._values(topic, group or _NO_GROUP, _is_system(topic))
             messages.add_metric(values, given.messages)
             size.add_metric(values, given.bytes)
         yield from (messages, size)
@@ -262,6 +272,9 @@ class StoreMetrics(Collector):
         yield from (ratio, done, size)
 
     def _collect_gauges(self, now: Gauges) -> Iterator[Metric]:
+        name: str
+        text: str
+        value: float
         storage = {"storage_type": "local", "storage_medium": "disk"}
         reserve = 0 if now.oldest_timestamp is None else max(time.time_ns() // 1_000_000 - now.oldest_timestamp, 0)
         for name, text, value in (
@@ -279,30 +292,35 @@ class StoreMetrics(Collector):
             ("tandem_store_writable", "1 while messages are taken.", int(now.writable)),
             ("tandem_damaged_ranges", "Ranges of the log that are damaged and skipped.", now.damaged_ranges),
             ("tandem_damaged_bytes", "Bytes in those ranges.", now.damaged_bytes),
-            ("tandem_log_bytes", "Length of the log, from the oldest byte kept to its end.", now.log_bytes),
+            (
+                "tandem_log_bytes",
+                "Length of the log, from the oldest byte kept to its end.",
+                now.log_end - now.log_begin,
+            ),
+            ("tandem_log_begin_offset", "Physical offset of the oldest byte of the log.", now.log_begin),
+            ("tandem_log_end_offset", "Physical offset of the log's end: bytes that it ever had.", now.log_end),
+            ("tandem_disk_free_bytes", "Room that is left to the store on its disk.", now.disk_free),
+            ("tandem_disk_used_ratio", "Used share of that disk, 0 to 1, as the store's limits mean it.", _used(now)),
+            ("tandem_disk_limit_ratio", "From this share on no messages are taken.", now.disk_limit),
             ("tandem_long_polls_waiting", "Pulls that wait for a message.", now.long_polls),
+            ("tandem_store_epoch", "Number of the mastership.", now.epoch),
+            ("tandem_store_replicator_linked", "1 while a replicator has the link.", int(now.linked)),
+            ("tandem_in_sync_replicas", "Slaves in sync, as the replicator says.", now.in_sync),
+            ("tandem_sends_waiting_for_replicas", "Sends that wait for slaves.", now.waiting_for_replicas),
         ):
             gauge = self._gauge(name, text)
             gauge.add_metric(self._values(), value)
             yield gauge
-
-    def _values(self, *values: str) -> list[str]:
-        return [*self._common.values(), *values]
-
-    def _counter(self, name: str, text: str, *labels: str) -> CounterMetricFamily:
-        return CounterMetricFamily(name, text, labels=[*self._common, *labels])
-
-    def _gauge(self, name: str, text: str, *labels: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(name, text, labels=[*self._common, *labels])
-
-    def _histogram(self, name: str, text: str, *labels: str) -> HistogramMetricFamily:
-        return HistogramMetricFamily(name, text, labels=[*self._common, *labels])
-
-    def _one_counter(self, name: str, text: str, value: int) -> CounterMetricFamily:
-        counter = self._counter(name, text)
-        counter.add_metric(self._values(), value)
-        return counter
+        role = self._gauge("tandem_store_role", "1 for the role that the store has.", "role")
+        role.add_metric(self._values(now.role), 1)
+        yield role
 
 
 def _is_system(topic: str) -> str:
     return str(topic in SYSTEM_TOPICS or topic.startswith(("rmq_sys_", "CID_RMQ_SYS_"))).lower()
+
+
+def _used(now: Gauges) -> float:
+    """Of what the store could have: blocks that are kept for root do not count."""
+    available = now.disk_used + now.disk_free
+    return now.disk_used / available if available else 0.0

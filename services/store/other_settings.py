@@ -27,11 +27,10 @@ _REASONS = {
     "a failed flush always stops writing": "enableRunningFlagsInFlush",
     "the record version always follows the length of the topic": "autoMessageVersionOnTopicLen maxTopicLength",
     "RocketMQ does not read it either": "enableCleanExpiredOffset maxBatchDeleteFilesNum dispatchFromSenderThread",
-    "delayed messages, transactions and replication are not there yet": (
-        "flushDelayOffsetInterval enableScheduleMessageStats transactionTimeOut transactionCheckMax "
-        "transactionCheckInterval haSendHeartbeatInterval haHousekeepingInterval haTransferBatchSize haMaxGapNotInSync "
-        "haSlaveFallbehindMax slaveTimeout slaveReadEnable offsetCheckInSlave flushConsumerOffsetInterval brokerIP2"
+    "delayed messages and transactions are not there yet": (
+        "enableScheduleMessageStats transactionTimeOut transactionCheckMax transactionCheckInterval"
     ),
+    "the HA address is haListenHost": "brokerIP2",
     "the broker's other features are not there": "traceTopicEnable enablePropertyFilter rocketmqHome diskFallRecorded",
 }
 

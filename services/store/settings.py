@@ -4,18 +4,21 @@ Two profiles give defaults: `server`, which is RocketMQ's own, and `embedded`, a
 or a test.
 """
 
-import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.addresses import check_address
+from tandemmq.common.server_settings import GrpcTransport, ServerSettings
 from tandemmq.common.settings import setting
-from tandemmq.common.settings_errors import BadSetting
+from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.store.broker.group_transfer import ReplicationRules
 from tandemmq.store.broker.send import SendRules
+from tandemmq.store.broker.slave_reads import SlaveReadRules, lag_max
+from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
@@ -34,6 +37,14 @@ class FlushDiskType(StrEnum):
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class BrokerRole(StrEnum):
+    """What a broker is to its replicas."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"
+    SLAVE = "SLAVE"
 
 
 class CompiledWalker(StrEnum):
@@ -96,15 +107,65 @@ class StoreSettings(ServerSettings):
     metrics_port: int = setting(
         9101, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
     )
-    broker_role: str = setting(
-        "ASYNC_MASTER",
-        "What the broker is to its replicas; only ASYNC_MASTER for now.",
-        check=lambda role: None if role == "ASYNC_MASTER" else "ASYNC_MASTER: replication is to come",
+    internal_host: str = setting(
+        "127.0.0.1",
+        "Ours: address for the node's own replicator and metasync. Beyond loopback only with tlsServerTrustCertPath, "
+        "or internalOpen.",
+    )
+    internal_port: int = setting(
+        9081, "Ours: port for the node's own services; 0 takes any free one.", low=0, high=65535
+    )
+    internal_open: bool = setting(
+        False,
+        "Ours: lets internalHost be another address than loopback although clients show no certificates; for a network "
+        "that is private, as that of a compose project.",
+    )
+    metasync_address: str | None = setting(
+        None,
+        "Ours: where the node's metasync serves gRPC, host:port. Empty: the store keeps its topics in "
+        "config/topics.json itself.",
+        check=check_address,
+    )
+    metasync_tls_trust_cert_path: Path | None = setting(
+        None, "Certificates (PEM) of those who sign metasync's; when set, it is spoken to with TLS."
     )
     store_path_root_dir: Path = setting(Path("~/store").expanduser(), "The store directory.")
     store_path_commit_log: Path | None = setting(
         None,
         "Where the commit log lies; can only be <storePathRootDir>/commitlog, and is accepted for RocketMQ's sake.",
+    )
+
+    # -- replication ------------------------------------------------------------------------------------------------
+    broker_role: BrokerRole = setting(
+        BrokerRole.ASYNC_MASTER,
+        "ASYNC_MASTER acknowledges without its slaves, SYNC_MASTER when enough of them have the message, SLAVE takes "
+        "messages from its master only. A promotion or demotion wins over it (docs/replication.md).",
+    )
+    broker_id: int = setting(0, "0 for a master, another number for each slave.", low=0)
+    slave_timeout: int = setting(3_000, "SYNC_MASTER: answer FLUSH_SLAVE_TIMEOUT after so long.", unit="ms", low=1)
+    ha_slave_fallbehind_max: int = setting(
+        256 * _MIB,
+        "SYNC_MASTER: slaves further behind are not waited for (SLAVE_NOT_AVAILABLE).",
+        unit="bytes",
+        low=1,
+    )
+    min_in_sync_replicas: int = setting(
+        1,
+        "SYNC_MASTER: with fewer replicas in sync, this one included, nothing is stored (IN_SYNC_REPLICAS_NOT_ENOUGH).",
+        low=1,
+    )
+    slave_read_enable: bool = setting(
+        False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
+    )
+    offset_check_in_slave: bool = setting(
+        False, "A slave corrects the offsets of pulls beyond its queues; else it leaves them, as it may be behind."
+    )
+    access_message_in_memory_max_ratio: int = setting(
+        40,
+        "A master whose consumer lags by more than so much of the memory advises a slave.",
+        unit="%",
+        low=0,
+        high=100,
     )
 
     # -- files ------------------------------------------------------------------------------------------------------
@@ -187,10 +248,6 @@ class StoreSettings(ServerSettings):
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
         "namesrvAddr": "TandemMQ registers with no name server",
-        "brokerId": "the store has no roles yet",
-        "haListenPort": "the replicator's, to come",
-        "haMasterAddress": "the replicator's, to come",
-        "autoCreateSubscriptionGroup": "the store has no consumer groups",
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
         "storePathIndex": "the index lies in <storePathRootDir>/index",
         "storeCheckpoint": "it lies in <storePathRootDir>/checkpoint",
@@ -212,7 +269,6 @@ class StoreSettings(ServerSettings):
         "maxTransferCountOnMessageInMemory": "the client asks for a number of messages, see maxPullMessages",
         "maxTransferBytesOnMessageInDisk": "the client asks for a number of bytes, see maxPullBytes",
         "maxTransferCountOnMessageInDisk": "the client asks for a number of messages, see maxPullMessages",
-        "accessMessageInMemoryMaxRatio": "pulls are bounded alike wherever the messages lie",
     }
 
     def check(self) -> None:
@@ -220,6 +276,14 @@ class StoreSettings(ServerSettings):
         super().check()
         if self.store_path_commit_log not in (None, self.store_path_root_dir / "commitlog"):
             raise self.bad("store_path_commit_log", f"{self.store_path_root_dir / 'commitlog'}, or leaving it out")
+        if (self.broker_role is BrokerRole.SLAVE) != (self.broker_id > 0):
+            raise self.bad("broker_id", "0 for a master, more for a slave")
+        check_exposure(
+            self.internal_host,
+            self.origin("internal_host"),
+            asks_for_certificates=self.tls_server_trust_cert_path is not None,
+            declared_private=self.internal_open,
+        )
         if self.mapped_file_size_commit_log % 4096:
             raise self.bad("mapped_file_size_commit_log", "a multiple of 4096")
         if self.grpc_max_message_size < self.max_message_size + _BATCH_ROOM:
@@ -233,6 +297,7 @@ class StoreSettings(ServerSettings):
         return StoreConfig(
             **same,
             flush_disk_type=self.flush_disk_type.value,
+            broker_role=self.broker_role.value,
             compiled_walker=self.compiled_walker.value,
             delete_when=tuple(int(hour) for hour in self.delete_when),
             message_delay_levels=_delay_levels(self.message_delay_level),
@@ -247,6 +312,28 @@ class StoreSettings(ServerSettings):
             append_crc=self.enabled_append_prop_crc,
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,
+        )
+
+    def replication_rules(self) -> ReplicationRules:
+        """The part that group transfer is told."""
+        return ReplicationRules(self.slave_timeout, self.ha_slave_fallbehind_max, self.min_in_sync_replicas)
+
+    def slave_read_rules(self) -> SlaveReadRules:
+        """The part that pulls are told."""
+        ratio = self.access_message_in_memory_max_ratio
+        return SlaveReadRules(self.slave_read_enable, self.offset_check_in_slave, lag_max(ratio))
+
+    def internal_server(self) -> "StoreSettings":
+        """The same settings for the server on the internal port.
+
+        With the same TLS; and always our transport, which the link to the replicator needs.
+        """
+        return replace(
+            self,
+            grpc_host=self.internal_host,
+            grpc_port=self.internal_port,
+            grpc_transport=GrpcTransport.FAST,
+            metrics_enable=False,
         )
 
     def service_limits(self) -> ServiceLimits:
@@ -269,7 +356,7 @@ _LOG_SETTINGS = (
     "verify_whole_log_on_start",
 )  # fmt: skip
 
-PROFILES: Mapping[str, Mapping[str, Any]] = {
+PROFILES: Profiles = {
     "server": {},
     "embedded": {
         "store_path_root_dir": Path("data"),
@@ -288,22 +375,8 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> StoreSettings:
-    """The store's settings: profile < file < environment < overrides.
-
-    Without a profile it is `server` where there is a file, else `embedded`. `TANDEM_CONFIG` and `TANDEM_PROFILE` name
-    them too.
-
-    Raises:
-        SettingsError: an unknown name, a bad value, or an unreadable file.
-    """
-    environment = os.environ if environment is None else environment
-    file = file or environment.get("TANDEM_CONFIG") or None
-    profile = profile or environment.get("TANDEM_PROFILE") or ("embedded" if file is None else "server")
-    if profile not in PROFILES:
-        raise BadSetting(f"There is no profile {profile}: known are {', '.join(PROFILES)}.")
-    return StoreSettings.load(
-        file, environment=environment, overrides=overrides, profile=PROFILES[profile], profile_name=profile
-    )
+    """The store's settings, by `load_profiled`: profile < file < environment < overrides. Raises SettingsError."""
+    return load_profiled(StoreSettings, PROFILES, file, profile, environment, overrides)
 
 
 def _own_address(host: str) -> str:

@@ -1,4 +1,7 @@
-"""Stores for the contract tests: one that a module shares, and one for each test that wants to stop it."""
+"""Stores for the contract tests: one that a module shares, and one for each test that wants to stop it.
+
+Every contract test runs twice, on our own gRPC transport and on grpcio's: the same answers must come of both.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +10,21 @@ import pytest
 
 from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
-from tests.contract.store_process import StoreProcess
+from tests.contract.store_process import SMALL, StoreProcess
+
+
+@pytest.fixture(scope="module", params=["fast", "grpcio"], autouse=True)
+def transport(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What serves the stores of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SMALL, "grpc_transport", request.param)
+        yield request.param
 
 
 @pytest.fixture(scope="module")
-def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
+def shared_store(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     """A store for tests that leave each other alone by using topics of their own."""
-    with StoreProcess(tmp_path_factory.mktemp("shared") / "store") as store:
+    with StoreProcess(tmp_path_factory.mktemp(f"shared-{transport}") / "store") as store:
         yield store
 
 
@@ -32,7 +43,7 @@ def client(shared_store: StoreProcess) -> Iterator[StoreClient]:
 
 
 @pytest.fixture
-def own_store(tmp_path: Path) -> Iterator[StoreProcess]:
+def own_store(transport: str, tmp_path: Path) -> Iterator[StoreProcess]:
     """A store that the test may stop, kill and start again."""
     with StoreProcess(tmp_path / "store") as store:
         yield store

@@ -17,7 +17,7 @@ import grpc
 from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 SMALL = {
     "mapped_file_size_commit_log": 128 * 1024,
@@ -61,6 +61,7 @@ class StoreProcess:
         """Starts without waiting."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
+        environment["TANDEM_INTERNAL_PORT"] = "0"
         environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([sys.executable, "-m", "tandemmq.store"], env=environment, stderr=log)

@@ -60,7 +60,7 @@ def test_reflection_lists_the_service(shared_store: StoreProcess) -> None:
         assert {SERVICE, "grpc.health.v1.Health"} <= set(database.get_services())
         described = database.FindFileContainingSymbol(SERVICE)
         methods = {method.name for service in described.service for method in service.method}
-    finding = {"ViewMessage", "QueryMessage", "GetOffsets", "ListQueues"}
+    finding = {"ViewMessage", "QueryMessage", "GetOffsets", "ListQueues", "GetLog"}
     assert methods == {"Send", "SendBatch", "SendStream", "Pull", "PullStream"} | finding
 
 

@@ -1,6 +1,8 @@
 """Kill and power-cut stores for as long as you like, each round with a new seed.
 
     python -m tests.faults.soak --minutes 60 [--seed 7] [--only kills|powercuts]
+    python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
+    python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
 """
@@ -8,6 +10,7 @@ Stops at the first broken promise, names the seed, and leaves the store where it
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,7 +18,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.faults import transport_soak
+
 ROUND_LIVES = 300
+PAIR_KILLS = 300
 KINDS = ("kills", "powercuts")
 
 
@@ -32,13 +38,46 @@ def one_round(kind: str, seed: int, lives: int) -> dict[str, Any]:
     return report
 
 
+def pair_soak(seed: int, minutes: float, kills: int) -> int:
+    """Pairs whose processes are killed, one pair after the other; what it found, as exit code."""
+    deadline, totals = time.monotonic() + minutes * 60, {"pairs": 0, "kills": 0, "put_ok": 0}
+    while time.monotonic() < deadline:
+        keep = Path(tempfile.gettempdir()) / f"tandem-pair-{seed}"
+        shutil.rmtree(keep, ignore_errors=True)
+        command = [sys.executable, "-m", "tests.faults.pair_kills", "--seed", str(seed), "--kills", str(kills)]
+        outcome = subprocess.run([*command, "--keep", str(keep)], capture_output=True, text=True, check=False)
+        if outcome.returncode:
+            sys.stdout.write(f"pair with seed {seed}, left in {keep}:\n{outcome.stdout}{outcome.stderr[-4000:]}\n")
+            return 1
+        shutil.rmtree(keep)
+        report: dict[str, Any] = json.loads(outcome.stdout)
+        totals["pairs"] += 1
+        totals["kills"] += report["killed"]
+        totals["put_ok"] += report["told"].get("PUT_OK", 0)
+        sys.stdout.write(
+            f"pair seed {seed} ({report['kind']}): heals in {report['heal_median_s']} s, worst "
+            f"{report['heal_worst_s']} s; so far {totals}\n"
+        )
+        sys.stdout.flush()
+        seed += 1
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--lives", type=int, default=ROUND_LIVES, help="lives in a round")
+    parser.add_argument("--pair", action="store_true", help="kills the processes of a master and its slave in turn")
+    parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
+    parser.add_argument("--transport", action="store_true", help="damaged traffic for the gRPC transport, and no store")
+    parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     arguments = parser.parse_args()
+    if arguments.transport:
+        return transport_soak.soak(arguments.seed, arguments.inputs)
+    if arguments.pair:
+        return pair_soak(arguments.seed, arguments.minutes, arguments.kills)
     kinds = [arguments.only] if arguments.only else list(KINDS)
     deadline, seed = time.monotonic() + arguments.minutes * 60, arguments.seed
     totals = {"rounds": 0, "kills": 0, "cuts": 0, "acked": 0, "audits": 0}

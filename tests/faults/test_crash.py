@@ -1,10 +1,11 @@
 """kill -9 and power cuts, hundreds of each: no acknowledged message lost, no deleted one back, offsets never backwards.
 
 A run is one process that forks a store process per life (see kills.py, powercuts.py). ``TANDEM_SEED=<n>`` replays its
-choices.
+choices, ``TANDEM_TEST_LIVES=<n>`` makes it longer, and `make soak` goes on for as long as you like.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,7 @@ import pytest
 from tests.faults.harness import SEED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-KILLS = 500
-POWER_CUTS = 500
+LIVES = int(os.environ.get("TANDEM_TEST_LIVES", "500"))
 
 
 def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
@@ -34,21 +34,21 @@ def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_kill_9_loses_nothing(tmp_path: Path) -> None:
-    report = run("kills", KILLS, tmp_path / "store")
+    report = run("kills", LIVES, tmp_path / "store")
     assert not report["problems"]
     assert not report["broken"]
-    assert report["kills"] + report["closes"] >= KILLS
+    assert report["kills"] + report["closes"] >= LIVES
     assert report["kills_in_recovery"]
-    assert report["audits"] > KILLS // 13
-    assert report["acked"] > 50 * KILLS, "too little load to mean anything"
+    assert report["audits"] > LIVES // 13
+    assert report["acked"] > 50 * LIVES, "too little load to mean anything"
 
 
 @pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.timeout(900)
 def test_power_cuts_lose_nothing(tmp_path: Path) -> None:
-    report = run("powercuts", POWER_CUTS, tmp_path / "store")
+    report = run("powercuts", LIVES, tmp_path / "store")
     assert not report["problems"]
     assert not report["broken"]
-    assert report["cuts"] >= POWER_CUTS
-    assert report["acked"] > 20 * POWER_CUTS, "too little load to mean anything"
+    assert report["cuts"] >= LIVES
+    assert report["acked"] > 20 * LIVES, "too little load to mean anything"

@@ -63,7 +63,7 @@ async def fill(store: MessageStore, count: int, producer: str = "c1-p0") -> None
 def crashed(root: Path) -> Path:
     """The directory as a process that is killed now would leave it."""
     copy = root.with_name(root.name + "-crashed")
-    shutil.copytree(root, copy)
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*.tmp"))  # the store lives on, and renames such
     return copy
 
 

@@ -8,6 +8,8 @@ The process tells what it sees over a pipe, one JSON list per line, each line sh
     ["poll", consumer, topic, queue id, first offset, [[offset, value], …]]
     ["bounds", log_min, log_max, bounds]          bounds: [[topic, queue id, first, next], …]
     ["closed"], ["audited"]
+    ["rebuilding"]                                something has to be restored
+    ["adopted", queues, messages added by the store], ["refused", text], ["died", operation]
     ["broken", text]                              anything unexpected
 """
 
@@ -30,8 +32,22 @@ import uvloop
 from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.errors import NotWritable, QueueNotReady, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
+from tests.faults.adopting import DeadlyDisk, adopt_for_ever
 from tests.faults.checker import Queue
-from tests.faults.harness import QUEUES, QuickClock, audit, batch, message, read_queue, small_config
+from tests.faults.harness import QUEUES, TOPICS, QuickClock, audit, batch, message, read_queue, small_config
+
+
+@dataclass(frozen=True)
+class Adopting:
+    """The store takes over rebuilt files all the time; it dies at operation ``kill_at`` of the disk in it, if not 0.
+
+    ``behind``: when the operation is done, not before; ``from_swap``: see `DeadlyDisk`.
+    """
+
+    kill_at: int
+    behind: bool
+    can_exchange: bool
+    from_swap: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class Life:
     hour: float = 1.0
     audit_to: Path | None = None
     close_after: float | None = None
+    adopting: Adopting | None = None
 
 
 class LifeClock(QuickClock):
@@ -69,7 +86,12 @@ class Worker:
         self._random = random.Random(life.seed)
         self._closing = False
         config = small_config(life.root, sync=life.sync, file_reserved_time=1, clean_resource_interval=5)
-        self._store = MessageStore.open(config, clock=LifeClock(life))
+        self._disk: DeadlyDisk | None = None
+        if life.adopting is not None:
+            how = life.adopting
+            self._disk = DeadlyDisk(how.kill_at, how.behind, how.can_exchange, how.from_swap)
+            self._disk.tell = self.tell
+        self._store = MessageStore.open(config, clock=LifeClock(life), disk=self._disk)
 
     def tell(self, *what: Any) -> None:
         os.write(self._pipe, json.dumps(what, separators=(",", ":")).encode() + b"\n")
@@ -78,6 +100,8 @@ class Worker:
         store, life = self._store, self._life
         store.start()
         self.tell_bounds("opened")
+        if store.rebuilding:
+            self.tell("rebuilding")
         if life.audit_to is not None:
             found = await audit(store)
             life.audit_to.write_text(json.dumps(asdict(found) | {"queues": [*found.queues.items()]}, default=asdict))
@@ -88,6 +112,9 @@ class Worker:
             return
         tasks = [asyncio.create_task(self.produce(f"c{life.number}-p{number}")) for number in range(3)]
         tasks += [asyncio.create_task(self.consume(f"c{life.number}-g{number}", number)) for number in range(2)]
+        if self._disk is not None:
+            chance = random.Random(life.seed + 1)
+            tasks.append(asyncio.create_task(adopt_for_ever(store, self._disk, chance, self.tell, TOPICS)))
         if life.close_after is not None:
             await asyncio.sleep(life.close_after)
             self._closing = True

@@ -1,17 +1,21 @@
 """The demo: that it works, that it says so, and that it would say so if it did not."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tandemmq.cli.demo import story
+from tandemmq.cli.demo import steps
 from tandemmq.cli.demo.ledger import Ledger, Place
 from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
-from tandemmq.cli.demo.proof import Proof, stored_twice
+from tandemmq.cli.demo.proof import Proof, first_difference, is_empty, stored_twice
+from tandemmq.cli.demo.story import Demo
 from tandemmq.cli.demo.teller import Teller
 from tandemmq.cli.failures import CommandFailed
 from tandemmq.cli.output import Output
@@ -19,6 +23,8 @@ from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode
 from tandemmq.store.format.record import Record, decode_record, encode_record
+
+pytestmark = pytest.mark.xdist_group("up")
 
 # -- the whole demo ---------------------------------------------------------------------------------------------------
 
@@ -30,12 +36,58 @@ def demo(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+def told(outcome: subprocess.CompletedProcess[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The steps of a demo with --json, and its verdict."""
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    *steps, verdict = [json.loads(line) for line in outcome.stdout.splitlines()]
+    return steps, verdict
+
+
+def inspect(directory: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tandemmq.cli.main", "inspect", str(directory), "--json"]
+    inspected = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert inspected.returncode == 0, inspected.stdout
+    document: dict[str, Any] = json.loads(inspected.stdout)
+    return document
+
+
 @pytest.mark.serial
 @pytest.mark.slow
-def test_nothing_is_lost_and_an_earlier_store_goes_on(tmp_path: Path) -> None:
-    first = demo(tmp_path / "data", "--json")
-    assert first.returncode == 0, first.stdout + first.stderr
-    *steps, verdict = [json.loads(line) for line in first.stdout.splitlines()]
+def test_two_nodes_lose_nothing_and_earlier_nodes_go_on(tmp_path: Path) -> None:
+    steps, verdict = told(demo(tmp_path / "data", "--json"))
+    by_title: dict[str, Any] = {step["title"]: step for step in steps}
+    assert verdict["verdict"] == "nothing lost"
+    assert verdict["acknowledged"] >= 5_000
+    assert verdict["seconds"] < 60
+    assert by_title["Start"]["disk_bytes"] < 200_000_000
+    assert by_title["Start"]["memory_bytes"] < 150_000_000
+    kills = [step for step in steps if step["title"] == "Kill"]
+    killed = {tuple(victim) for step in kills for victim in step["killed"]}
+    assert killed == {(node, one) for node in ("master", "slave") for one in ("store", "metasync", "replicator")}
+    assert all(step["acknowledged"] + step["found_later"] + step["not_stored"] == step["sent"] for step in kills)
+    assert kills[-1]["sent"] > kills[-1]["acknowledged"], "the master's store was killed while messages were sent"
+    assert by_title["Read on"]["same"] == by_title["Read there"]["same"] == verdict["acknowledged"]
+    assert by_title["Look up"]["found"] == by_title["Look up"]["looked_up"]
+    assert by_title["Compare"]["equal"] is True
+    assert by_title["Compare"]["log_files"] >= 1
+    assert by_title["Compare"]["queue_files"] >= 2
+
+    master, slave = (inspect(tmp_path / "data" / node) for node in ("master", "slave"))
+    assert master["records"] == slave["records"] >= verdict["acknowledged"]
+    assert master["max_offset"] == slave["max_offset"] == by_title["Stop"]["log_end"]
+
+    again = demo(tmp_path / "data")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "The nodes of an earlier demo go on" in again.stdout
+    assert "Nothing is lost." in again.stdout
+    assert "tandem up --slave --data" in again.stdout
+    assert "\x1b" not in again.stdout
+
+
+@pytest.mark.serial
+@pytest.mark.slow
+def test_one_store_loses_nothing_and_an_earlier_store_goes_on(tmp_path: Path) -> None:
+    steps, verdict = told(demo(tmp_path / "data", "--single", "--json"))
     by_title: dict[str, Any] = {step["title"]: step for step in steps}
     assert verdict["verdict"] == "nothing lost"
     assert verdict["acknowledged"] >= 5_000
@@ -46,36 +98,78 @@ def test_nothing_is_lost_and_an_earlier_store_goes_on(tmp_path: Path) -> None:
     assert by_title["Start again"]["recovery"]["clean_exit"] is False
     assert by_title["Read on"]["same"] == verdict["acknowledged"]
     assert by_title["Look up"]["found"] == by_title["Look up"]["looked_up"]
+    assert inspect(tmp_path / "data")["records"] >= verdict["acknowledged"]
 
-    inspected = subprocess.run(
-        [sys.executable, "-m", "tandemmq.cli.main", "inspect", str(tmp_path / "data"), "--json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert inspected.returncode == 0
-    records = json.loads(inspected.stdout)["records"]
-    assert records >= verdict["acknowledged"]
-
-    again = demo(tmp_path / "data")
+    again = demo(tmp_path / "data", "--single")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "the store of an earlier demo goes on" in again.stdout.replace("The store", "the store")
+    assert "The store of an earlier demo goes on" in again.stdout
     assert "Nothing is lost." in again.stdout
-    assert "tandem inspect" in again.stdout
-    assert "\x1b" not in again.stdout
+    assert "tandem store --data" in again.stdout
 
 
-@pytest.mark.serial
 def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
     from tandemmq.cli.demo.child import StoreProcess
 
     other = StoreProcess(tmp_path / "data")
     other.start()
     try:
-        refused = demo(tmp_path / "data")
+        refused = demo(tmp_path / "data", "--single")
     finally:
         other.stop()
     assert refused.returncode == 1
     assert refused.stderr.startswith("tandem: the store did not start: ")
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
+    from tandemmq.cli.demo.child import StoreProcess
+
+    other = StoreProcess(tmp_path / "data" / "master")
+    other.start()
+    try:
+        refused = demo(tmp_path / "data")
+    finally:
+        other.stop()
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("tandem: the nodes did not start: master store did not start")
+    assert "in use by another process" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_the_demo(number: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tandemmq.cli.main", "demo", "--json", "--data", str(tmp_path / "data")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    while json.loads(process.stdout.readline())["title"] != "Send":
+        pass
+    assert len(processes_of(tmp_path)) == 8, "demo, supervisor, six services"
+    process.send_signal(number)
+    process.stdout.close()
+    process.wait(30)
+    until = time.monotonic() + 30
+    while (left := processes_of(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Command lines of processes that name a directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = path.read_bytes().replace(b"\0", b" ").decode()
+            if str(directory) in line:
+                found.append(line)
+    return found
+
+
+def test_the_directory_of_a_single_store_is_not_taken_for_two_nodes(tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    refused = demo(tmp_path)
+    assert refused.returncode == 1
+    assert "is the directory of a single store" in refused.stderr
 
 
 # -- its input --------------------------------------------------------------------------------------------------------
@@ -214,6 +308,47 @@ def test_a_message_that_was_resent_is_counted() -> None:
     assert stored_twice([*records, records[0]]) == 1
 
 
+def two_directories(tmp_path: Path, **files: tuple[bytes, bytes]) -> tuple[Path, Path]:
+    for at, node in enumerate(("master", "slave")):
+        (tmp_path / node / "t").mkdir(parents=True)
+        for name, contents in files.items():
+            if contents[at]:
+                (tmp_path / node / "t" / name).write_bytes(contents[at])
+    return tmp_path / "master", tmp_path / "slave"
+
+
+def test_equal_files_pass_and_an_empty_one_may_be_missing(tmp_path: Path) -> None:
+    proof = Proof(Ledger([]))
+    assert proof.of_files(*two_directories(tmp_path, a=(b"one", b"one"), b=(b"two", b"two"), c=(bytes(9), b""))) == 2
+    assert proof.losses == []
+
+
+@pytest.mark.parametrize(
+    ("contents", "said"),
+    [
+        ((b"equal then not", b"equal then NOT"), "differ from byte 11 on"),
+        ((b"longer", b"long"), "differ from byte 4 on"),
+        ((b"only here", b""), "master has t/a"),
+        ((b"", b"only there"), "slave has t/a"),
+    ],
+)
+def test_a_difference_between_the_nodes_is_found(contents: tuple[bytes, bytes], said: str, tmp_path: Path) -> None:
+    proof = Proof(Ledger([]))
+    proof.of_files(*two_directories(tmp_path, a=contents))
+    assert len(proof.losses) == 1
+    assert said in proof.losses[0]
+
+
+def test_a_difference_behind_the_first_megabyte_is_found(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(bytes(3 << 20))
+    other.write_bytes(bytes(2 << 20) + b"\1" + bytes((1 << 20) - 1))
+    assert first_difference(one, other) == 2 << 20
+    assert first_difference(one, one) is None
+    assert is_empty(one)
+    assert not is_empty(other)
+
+
 # -- its verdict ------------------------------------------------------------------------------------------------------
 
 
@@ -221,11 +356,11 @@ def test_a_message_that_was_resent_is_counted() -> None:
 def test_a_promise_that_is_not_kept_fails_the_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(story, "MEMORY_MAX", 1)
-    monkeypatch.setattr(story, "SINGLES", 10)
-    monkeypatch.setattr(story, "BATCHED", 90)
-    told = story.Demo(tmp_path / "data", Teller(Output(as_json=True)), messages=3_100)
-    assert told.run() is False
+    monkeypatch.setattr(steps, "MEMORY_MAX", 1)
+    monkeypatch.setattr(steps, "SINGLES", 10)
+    monkeypatch.setattr(steps, "BATCHED", 90)
+    one = Demo(tmp_path / "data", Teller(Output(as_json=True)), messages=3_100)
+    assert one.run() is False
     verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert verdict["verdict"] == "failed"
     assert verdict["acknowledged"] == 3_100

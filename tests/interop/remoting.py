@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tandemmq.client import Record, decode_records
-from tandemmq.store.broker import java_json
+from tandemmq.common import java_json
 
 QUERY_MESSAGE, PULL_MESSAGE, GET_ALL_TOPIC_CONFIG = 12, 11, 21
 GET_BROKER_RUNTIME_INFO, GET_MAX_OFFSET, GET_MIN_OFFSET, VIEW_MESSAGE_BY_ID = 28, 30, 31, 33
@@ -41,7 +41,7 @@ class Refused(Exception):
 class Remoting:
     """A connection to a broker."""
 
-    def __init__(self, port: int, timeout: float = 10.0) -> None:
+    def __init__(self, port: int, timeout: float = 60.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self._stream = self._socket.makefile("rb")
         self._opaque = 0

@@ -7,9 +7,9 @@ import pytest
 from bench.model import Unavailable
 from tests.interop.messages import Sent, Source, contents_at, send_to_ours, send_to_rocketmq
 from tests.interop.ours import inspect, service
-from tests.interop.rocketmq import VERSIONS, RocketMQ, need_rocketmq
+from tests.interop.rocketmq import ALONE, VERSIONS, RocketMQ, need_rocketmq
 
-pytestmark = [pytest.mark.interop, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def log_files(root: Path) -> dict[str, bytes]:

@@ -1,13 +1,16 @@
-"""`tandem demo`: real messages, a store that is killed while it takes them, and the proof that nothing is lost.
+"""`tandem demo`: real messages, processes that are killed meanwhile, and the proof that nothing is lost.
 
 ::
 
-    command.py    the command and its options
-    story.py      the steps, in order: begin here
-    material.py   what is sent: package records of this machine, files of the Python standard library
-    ledger.py     what was sent, and where its receipt says it lies
-    producer.py   sends, one by one, in batches, in a stream
-    readers.py    a consumer group with its own offsets
-    proof.py      compares what came back with the ledger
-    child.py      the store as a process that can be killed
+    command.py     the command and its options
+    pair_story.py  two nodes, step by step: begin here
+    story.py       one store alone (--single)
+    steps.py       what both have in common
+    material.py    what is sent: package records of this machine, files of the Python standard library
+    ledger.py      what was sent, and where its receipt says it lies
+    producer.py    sends, one by one, in batches, in a stream
+    readers.py     a consumer group with its own offsets
+    proof.py       compares what came back with the ledger, and files with files
+    pair.py        `tandem up --slave` as a process, and its services, which can be killed
+    child.py       the same for one store
 """

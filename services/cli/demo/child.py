@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tandemmq.cli.failures import CommandFailed
 
 _CLIENT_PORT = 8081
+_INTERNAL_PORT = 9081
 _METRICS_PORT = 9101
 _STOP_SECONDS = 30.0
 
@@ -31,10 +32,11 @@ class StoreProcess:
 
     def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
         """`settings`: KEY=VALUE, as for `tandem store --set`."""
-        self._settings = [f"grpcPort={free_port(_CLIENT_PORT)}", f"metricsPort={free_port(_METRICS_PORT)}", *settings]
+        ports = {"grpcPort": _CLIENT_PORT, "internalPort": _INTERNAL_PORT, "metricsPort": _METRICS_PORT}
+        self._settings = [*(f"{name}={free_port(port)}" for name, port in ports.items()), *settings]
         self._directory = directory
         self._process: subprocess.Popen[str] | None = None
-        self._log = tempfile.NamedTemporaryFile("w+", prefix="tandem-store-", suffix=".log")  # noqa: SIM115
+        self._log = _new_log()
         self.serving: dict[str, Any] = {}
         """What the store said of itself when it began to serve."""
         self.start_seconds = 0.0
@@ -54,15 +56,16 @@ class StoreProcess:
     def start(self) -> None:
         """Start it and wait until it serves. Raises CommandFailed with what it said if it does not."""
         begun = time.perf_counter()
+        if self._log.closed:
+            self._log = _new_log()
         options = [part for setting in self._settings for part in ("--set", setting)]
         command = [sys.executable, "-m", "tandemmq.cli.main", "store", "--json", "--data", str(self._directory)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         self._process = subprocess.Popen(
             [*command, *options],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env=environment,  # the defaults are what is shown, whatever the user has set
+            env=own_environment(),
             start_new_session=True,  # Ctrl-C is for the demo, which then stops its store
         )
         assert self._process.stdout is not None
@@ -90,6 +93,7 @@ class StoreProcess:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._close()
+        self._log.close()
         return self._process.returncode
 
     def _close(self) -> None:
@@ -99,19 +103,42 @@ class StoreProcess:
 
     def memory(self) -> Memory:
         """What it takes now."""
-        told = dict(line.split(":", 1) for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
-        resident, own = (1024 * int(told[name].split()[0]) for name in ("VmRSS", "RssAnon"))
-        return Memory(resident, own)
+        return memory_of(self.pid)
 
     def _why(self) -> str:
         """The last words of the process."""
         assert self._process is not None
         self._process.wait()
-        lines = Path(self._log.name).read_text().splitlines() or ["it said nothing"]
-        try:
-            return str(json.loads(lines[-1])["error"]["message"])
-        except (ValueError, KeyError, TypeError):
-            return lines[-1]
+        words = last_words(Path(self._log.name))
+        self._close()
+        self._log.close()
+        return words
+
+
+def _new_log() -> "tempfile._TemporaryFileWrapper[str]":
+    """A file for what a store says; gone when it is closed."""
+    return tempfile.NamedTemporaryFile("w+", prefix="tandem-store-", suffix=".log")
+
+
+def memory_of(pid: int) -> Memory:
+    """What a process takes now."""
+    told = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    resident, own = (1024 * int(told[name].split()[0]) for name in ("VmRSS", "RssAnon"))
+    return Memory(resident, own)
+
+
+def last_words(log: Path) -> str:
+    """Why a command ended, by the last line of its log."""
+    lines = log.read_text().splitlines() or ["it said nothing"]
+    try:
+        return str(json.loads(lines[-1])["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return lines[-1]
+
+
+def own_environment() -> dict[str, str]:
+    """The environment without settings: the defaults are what is shown, whatever the user has set."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
 
 
 def free_port(wanted: int) -> int:

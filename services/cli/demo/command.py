@@ -1,7 +1,7 @@
-"""`tandem demo`: see `story.py` for what it does."""
+"""`tandem demo`: see `pair_story.py` and `story.py` for what it does."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,28 +9,66 @@ from tandemmq.cli.failures import FAILED
 from tandemmq.cli.options import Json
 from tandemmq.cli.output import Output
 
+if TYPE_CHECKING:
+    from tandemmq.cli.demo.steps import Steps
+
+_DEFAULT = Path("data")
+_DEFAULT_SINGLE = Path("data/single")
+
 
 def demo(
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Where the store's files go; they stay there for a look.")
-    ] = Path("data"),
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Where the files go; they stay there for a look. [default: data; data/single with --single]",
+        ),
+    ] = None,
+    single: Annotated[bool, typer.Option("--single", help="One store alone, without a slave.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Send real messages to a store, kill it meanwhile, lose nothing.
+    """Send real messages to two nodes, kill them, lose nothing.
 
     The messages are the package records of this machine (or, where there are too few, files of the Python standard
-    library too), at least 5,000. The store runs as a child process and is stopped at the end. An earlier demo's
-    directory is used again. Exit code 1 if a message is lost or a promise is not kept.
+    library too), at least 5,000. A master and its slave run under `tandem up`; each of their processes is killed while
+    messages are sent, and comes back. At the end their files are compared. An earlier demo's directory is used again.
+    Exit code 1 if a message is lost or a promise is not kept.
 
     With --json: one JSON line a step, {"step", "title", ...}, and at the end {"verdict", "acknowledged", "losses",
     "seconds"}.
     """
+    from tandemmq.cli.demo.pair_story import PairDemo
     from tandemmq.cli.demo.story import Demo
     from tandemmq.cli.demo.teller import Teller
+    from tandemmq.node.plan import check_directory
 
     teller = Teller(Output(as_json=as_json))
-    teller.begin()
-    told = Demo(data, teller)
+    told: Steps
+    if single:
+        directory = data or _DEFAULT_SINGLE
+        teller.begin("real messages, a store that is killed meanwhile, and the proof that nothing is lost.")
+        told = Demo(directory, teller)
+    else:
+        directory = data or _DEFAULT
+        check_directory(directory)
+        teller.begin(
+            "real messages to two nodes, whose processes are killed meanwhile, and the proof that all is on both."
+        )
+        told = PairDemo(directory, teller)
     if not told.run():
         raise typer.Exit(FAILED)
-    teller.hint(str(data), told.example_key)
+    teller.hint(_next_steps(directory, told.example_key, single=single))
+
+
+def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, str]]:
+    option = "" if directory == _DEFAULT else f" --data {directory}"
+    again = f"tandem store{option}" if single else f"tandem up --slave{option}"
+    return [
+        (f"tandem inspect {directory if single else directory / 'slave'}", "what the files hold, read without a store"),
+        (again, "the same in the foreground; then, in another terminal:"),
+        *([] if single else [("tandem replicas", "who follows whom, and how far behind")]),
+        (f"tandem query demo-packages --key {key}", "find a message by its key"),
+        ("tandem pull demo-library --max 3", "read messages"),
+        ("tandem send hello 'first message'", "send your own"),
+    ]

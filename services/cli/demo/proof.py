@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.cli.demo.ledger import Entry, Ledger, Place
@@ -9,6 +10,7 @@ from tandemmq.cli.demo.ledger import Entry, Ledger, Place
 if TYPE_CHECKING:
     from tandemmq.client import Record, StoreClient
 
+_CHUNK = 1 << 20
 _SHOWN = 5
 """Findings told of each kind; the rest are counted."""
 
@@ -67,10 +69,44 @@ class Proof:
         self._tell(wrong)
         return good
 
+    def of_files(self, one: Path, other: Path) -> int:
+        """Two directories have the same files, byte by byte; gives how many they have in common.
+
+        A file that only one of them has must be empty, all zeros: the next one, allocated ahead of use.
+        """
+        names = [{path.relative_to(root) for path in root.rglob("*") if path.is_file()} for root in (one, other)]
+        common = names[0] & names[1]
+        wrong = [f"{one / name} and {other / name} differ from byte {at:,} on" for name in sorted(common)
+                 if (at := first_difference(one / name, other / name)) is not None]  # fmt: skip
+        for root, mine in ((one, names[0]), (other, names[1])):
+            wrong += [f"only {root} has {name}" for name in sorted(mine - common) if not is_empty(root / name)]
+        self._tell(wrong)
+        return len(common)
+
     def _tell(self, problems: Sequence[str]) -> None:
         self.losses += problems[:_SHOWN]
         if len(problems) > _SHOWN:
             self.losses.append(f"and {len(problems) - _SHOWN:,} more like these")
+
+
+def first_difference(one: Path, other: Path) -> int | None:
+    """Position of the first byte that differs; None if the files are equal."""
+    with one.open("rb") as left, other.open("rb") as right:
+        at = 0
+        while True:
+            mine, its = left.read(_CHUNK), right.read(_CHUNK)
+            if mine != its:
+                same = next((n for n, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), None)
+                return at + (same if same is not None else min(len(mine), len(its)))
+            if not mine:
+                return None
+            at += len(mine)
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a file holds zeros only."""
+    with path.open("rb") as file:
+        return all(chunk.count(0) == len(chunk) for chunk in iter(lambda: file.read(_CHUNK), b""))
 
 
 def stored_twice(records: Iterable["Record"]) -> int:

@@ -20,6 +20,12 @@ class ConsumerGroup:
         self.offsets: dict[QueueKey, int] = {}
         self.records: list[Record] = []
 
+    def copy(self, name: str) -> "ConsumerGroup":
+        """Another group that stands where this one does, and has read nothing."""
+        other = ConsumerGroup(name, self.topics, self.tags)
+        other.offsets = dict(self.offsets)
+        return other
+
     def begin_at_the_end(self, client: "StoreClient") -> None:
         """Skip what an earlier demo left; topics that do not exist yet are read from their beginning."""
         for topic in client.queues().topics:

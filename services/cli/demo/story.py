@@ -1,16 +1,13 @@
-"""The demo, step by step. Each step does one thing, says it in a sentence or two, and keeps the numbers for --json."""
+"""The demo of one store, step by step. Each step does one thing, says it, and keeps the numbers for --json."""
 
-import random
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.cli.demo.child import StoreProcess, bytes_on_disk
-from tandemmq.cli.demo.ledger import Entry, Ledger
-from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Material, gather
+from tandemmq.cli.demo.ledger import Entry
 from tandemmq.cli.demo.producer import Producer
-from tandemmq.cli.demo.proof import Proof, stored_twice
-from tandemmq.cli.demo.readers import ConsumerGroup
+from tandemmq.cli.demo.steps import MESSAGES, Steps, is_new
 from tandemmq.cli.demo.teller import Teller
 from tandemmq.cli.failures import CommandFailed
 from tandemmq.cli.moments import show_bytes, show_seconds
@@ -18,40 +15,17 @@ from tandemmq.cli.moments import show_bytes, show_seconds
 if TYPE_CHECKING:
     from tandemmq.client import StoreClient
 
-MESSAGES = 5_000
-SINGLES = 200
-BATCHED = 800
-LOOKUPS = 50
 
-DISK_MAX = 200_000_000
-MEMORY_MAX = 150_000_000
-"""Promises of the embedded profile, at the start of a new store."""
-
-_SETTLE_SECONDS = 10.0
-"""How long readers and index may take to catch up with what was acknowledged."""
-
-
-class Demo:
+class Demo(Steps):
     """One run over one store directory."""
 
     def __init__(self, directory: Path, teller: Teller, messages: int = MESSAGES) -> None:
-        self._teller = teller
+        super().__init__(teller, messages)
         self._directory = directory
-        self._is_new = not (directory / "commitlog").is_dir()
+        self._is_new = is_new(directory)
         self._store = StoreProcess(directory)
-        self._material: Material = gather(messages)
-        items = list(self._material.items)
-        random.Random(2).shuffle(items)  # both topics side by side, the same way every time
-        self._ledger = Ledger(items)
-        self._proof = Proof(self._ledger)
-        self._tags = self._material.commonest_tags(2)
-        first = self._material.items[0].topic
-        self._everything = ConsumerGroup("demo-everything", [PACKAGES, LIBRARY])
-        self._filtered = ConsumerGroup("demo-filtered", [first], " || ".join(self._tags))
         self._found_stored = 0
         self._in_flight: list[Entry] = []
-        packages = [item.key for item in items if item.topic == PACKAGES]
-        self.example_key = packages[0] if packages else items[0].key
 
     def run(self) -> bool:
         """Tell the whole story; True if nothing was lost and all promises were kept."""
@@ -59,6 +33,7 @@ class Demo:
 
         begun = time.perf_counter()
         try:
+            self._tell_input()
             self._start()
             with StoreClient(self._store.address) as client:
                 self._send_a_part(client)
@@ -77,15 +52,6 @@ class Demo:
     # -- the steps --------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        size, sources = self._material.size, self._material.sources
-        count = len(self._ledger.entries)
-        self._teller.step(
-            "Input",
-            f"{', '.join(sources)}: {count:,} messages with {show_bytes(size)} of bodies, each with a key and a tag.",
-            sources=sources,
-            messages=count,
-            bytes=size,
-        )
         self._store.start()
         disk, memory = bytes_on_disk(self._directory), self._store.memory()
         state = "a new store" if self._is_new else "the store of an earlier demo goes on"
@@ -100,38 +66,8 @@ class Demo:
             disk_bytes=disk,
             memory_bytes=memory.resident,
         )
-        if self._is_new and disk >= DISK_MAX:
-            self._proof.losses.append(f"a new store takes {show_bytes(disk)} of disk, not under {show_bytes(DISK_MAX)}")
-        if self._is_new and memory.resident >= MEMORY_MAX:
-            self._proof.losses.append(
-                f"a new store takes {show_bytes(memory.resident)} of memory, not under {show_bytes(MEMORY_MAX)}"
-            )
-
-    def _send_a_part(self, client: "StoreClient") -> None:
-        for group in (self._everything, self._filtered):
-            group.begin_at_the_end(client)
-        producer, entries = Producer(client, self._ledger), self._ledger.entries
-        begun = time.perf_counter()
-        producer.one_by_one(entries[:SINGLES])
-        singles = time.perf_counter() - begun
-        producer.in_batches(entries[SINGLES : SINGLES + BATCHED])
-        self._teller.step(
-            "Send",
-            f"{SINGLES} messages one by one ({show_seconds(singles / SINGLES)} each), {BATCHED} in batches; "
-            f"all have receipts.",
-            acknowledged=len(self._ledger.places),
-            seconds_each=singles / SINGLES,
-        )
-
-    def _read_a_part(self, client: "StoreClient") -> None:
-        everything, filtered = self._everything.catch_up(client), self._filtered.catch_up(client)
-        self._teller.step(
-            "Read",
-            f"two consumer groups, each with its own offsets: one reads everything ({everything:,} messages), one only "
-            f"the tags {self._filtered.tags} ({filtered:,}).",
-            everything=everything,
-            filtered=filtered,
-        )
+        if self._is_new:
+            self._check_size("a new store", disk, memory.resident)
 
     def _kill_while_sending(self, client: "StoreClient") -> None:
         import grpc
@@ -190,45 +126,6 @@ class Demo:
             seconds=seconds,
         )
 
-    def _read_the_rest(self, client: "StoreClient") -> None:
-        begun = time.perf_counter()
-        everything, filtered = self._everything.catch_up(client), self._filtered.catch_up(client)
-        while (
-            len(self._everything.records) < len(self._ledger.places) and time.perf_counter() - begun < _SETTLE_SECONDS
-        ):
-            time.sleep(0.05)
-            everything += self._everything.catch_up(client)
-            filtered += self._filtered.catch_up(client)
-        acknowledged = len(self._ledger.places)
-        same = self._proof.of_everything(self._everything.records)
-        of_tags = self._proof.of_filter(self._filtered.records, self._filtered.topics[0], self._tags)
-        self._teller.step(
-            "Read on",
-            f"both groups go on where they stood before the kill ({everything:,} and {filtered:,} messages more). "
-            f"Of {acknowledged:,} acknowledged messages {same:,} lie where their receipts say, with the same bytes; "
-            f"the second group has the {of_tags:,} messages of its tags and no others.",
-            acknowledged=acknowledged,
-            same=same,
-            filtered=of_tags,
-            stored_twice=stored_twice(self._everything.records),
-        )
-
-    def _look_up(self, client: "StoreClient") -> None:
-        chosen = random.Random(3).sample(self._ledger.acknowledged, LOOKUPS)
-        begun = time.perf_counter()
-        good = self._proof.of_lookups(client, chosen)
-        seconds = (time.perf_counter() - begun) / LOOKUPS
-        example = chosen[0]
-        place = self._ledger.places[example.unique_key]
-        self._teller.step(
-            "Look up",
-            f"{good} of {LOOKUPS} messages, from before and after the kill, found by key and by id with the same "
-            f"bytes, {show_seconds(seconds)} each. One is {example.item.key}, id {place.message_id}.",
-            looked_up=LOOKUPS,
-            found=good,
-            seconds_each=seconds,
-        )
-
     def _stop(self) -> None:
         memory = self._store.memory()
         code = self._store.stop()
@@ -248,13 +145,3 @@ class Demo:
             memory_bytes=memory.resident,
             own_memory_bytes=memory.own,
         )
-
-    def _verdict(self, seconds: float) -> bool:
-        acknowledged = len(self._ledger.places)
-        missing = len(self._ledger.entries) - acknowledged
-        losses = list(self._proof.losses)
-        if missing:
-            losses.append(f"{missing:,} messages were never acknowledged")
-        told = f"{acknowledged:,} messages were acknowledged, and all of them are there, byte for byte."
-        self._teller.verdict(not losses, told, losses, seconds=seconds, acknowledged=acknowledged)
-        return not losses

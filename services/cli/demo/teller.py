@@ -19,11 +19,9 @@ class Teller:
         self._output = output
         self._number = 0
 
-    def begin(self) -> None:
+    def begin(self, headline: str) -> None:
         """The headline."""
-        self._output.say(
-            "TandemMQ: real messages, a store that is killed meanwhile, and the proof that nothing is lost."
-        )
+        self._output.say(f"TandemMQ: {headline}")
         self._output.say()
 
     def step(self, title: str, text: str, **facts: object) -> None:
@@ -54,17 +52,8 @@ class Teller:
         for loss in losses:
             self._output.say(f"  {printable(loss)}")
 
-    def hint(self, directory: str, key: str) -> None:
-        """What to try next."""
-        option = "" if directory == "data" else f" --data {directory}"
+    def hint(self, steps: Sequence[tuple[str, str]]) -> None:
+        """What to try next: commands, and what they show."""
         self._output.say()
         self._output.say("Try next:")
-        self._output.pairs(
-            [
-                (f"tandem inspect {directory}", "what the files hold, read without a store"),
-                (f"tandem store{option}", "the same store in the foreground; then, in another terminal:"),
-                (f"tandem query demo-packages --key {key}", "find a message by its key"),
-                ("tandem pull demo-library --max 3", "read messages"),
-                ("tandem send hello 'first message'", "send your own"),
-            ]
-        )
+        self._output.pairs(steps)

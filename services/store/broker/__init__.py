@@ -3,8 +3,8 @@
 One noun per file::
 
     errors.py         refusals, each with its gRPC code and its RocketMQ status
-    java_json.py      the JSON of RocketMQ's config files, which is not quite JSON
     topics.py         the topic table: an interface, and one in config/topics.json
+    watched_topics.py ... and one that follows a metadata service
     rules.py          what a message must be like
     send.py           from a message to a place in the log
     tags.py           tag expressions

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 
 from tandemmq.store.broker.errors import StoreStopping
-from tandemmq.store.broker.pull import NOTHING_YET, Pulled, Puller, PullStatus, Wanted
+from tandemmq.store.broker.pull import Puller
+from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
 from tandemmq.store.log.message_store import MessageStore
 
 

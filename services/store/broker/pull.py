@@ -6,12 +6,12 @@ filled by batches costs one copy, whatever the number of messages.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import IntEnum
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
+from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
 from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
+from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.buffers import ReadBuffer
@@ -21,27 +21,6 @@ from tandemmq.store.format.unit import Unit, is_blank
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.errors import QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
-
-
-class PullStatus(IntEnum):
-    """RocketMQ's ``GetMessageStatus``; the numbers are those of the contract."""
-
-    FOUND = 1
-    NO_MATCHED_MESSAGE = 2
-    MESSAGE_WAS_REMOVING = 3
-    OFFSET_FOUND_NULL = 4
-    OFFSET_OVERFLOW_BADLY = 5
-    OFFSET_OVERFLOW_ONE = 6
-    OFFSET_TOO_SMALL = 7
-    NO_MATCHED_LOGIC_QUEUE = 8
-    NO_MESSAGE_IN_QUEUE = 9
-    NO_NEW_MESSAGE = 10
-
-
-NOTHING_YET = frozenset(
-    {PullStatus.OFFSET_OVERFLOW_ONE, PullStatus.NO_MATCHED_LOGIC_QUEUE, PullStatus.NO_MESSAGE_IN_QUEUE}
-)
-"""The statuses that a long poll waits on."""
 
 SCAN_UNITS = 8_192
 """With a tag filter: units looked at in one call (RocketMQ looks at 800 or more)."""
@@ -53,36 +32,13 @@ _BODY_LENGTH_AT = 84  # with two IPv4 hosts
 _MAGICS = frozenset({MAGIC_V1, MAGIC_V2})
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a consumer wants of a queue. `tag_filter` None: every message."""
-
-    topic: str
-    queue_id: int
-    offset: int
-    max_messages: int
-    max_bytes: int
-    tag_filter: TagFilter | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pulled:
-    """What it gets: `records` are whole records in queue order, `count` of them."""
-
-    status: PullStatus
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    count: int = 0
-    records: bytes = b""
-
-
 class Puller:
     """Answers pulls from a store."""
 
-    def __init__(self, store: MessageStore, topics: TopicTable) -> None:
+    def __init__(self, store: MessageStore, topics: TopicTable, rules: SlaveReadRules | None = None) -> None:
         self._store = store
         self._topics = topics
+        self._slave_reads = SlaveReads(store, rules or SlaveReadRules())
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue to read from, or None if nothing was ever written to it.
@@ -104,6 +60,10 @@ class Puller:
                 raise QueueOutOfRange(f"Topic {topic} has {queues} read queues: there is no queue {queue_id}.")
         return queue
 
+    def advice(self, pulled: Pulled) -> int:
+        """Id of the broker that a consumer with this answer should pull from next; see `SlaveReads`."""
+        return self._slave_reads.advice(pulled)
+
     def pull(self, wanted: Wanted) -> Pulled:
         """One answer, without waiting.
 
@@ -116,12 +76,13 @@ class Puller:
         if queue is None:
             if may_have_been_lost(self._store, wanted.topic, wanted.queue_id):
                 raise _not_ready(wanted)
-            return Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+            return self._slave_reads.place(Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0), wanted.offset)
         status, correct = _place(queue, wanted.offset)
         if status is not None:
             if queue.rebuilding and correct != wanted.offset:
                 raise _not_ready(wanted)
-            return Pulled(status, correct, queue.min_offset, queue.max_offset)
+            answer = Pulled(status, correct, queue.min_offset, queue.max_offset)
+            return self._slave_reads.place(answer, wanted.offset)
         reading = _Reading(self._store, wanted)
         reading.read(queue)
         if reading.hole and not reading.count:

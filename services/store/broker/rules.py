@@ -30,6 +30,20 @@ SYSTEM_TOPICS = frozenset(
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 _CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 _COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
+SPECIAL = frozenset(
+    {
+        properties.DELAY,
+        properties.TRAN_MSG,
+        properties.TIMER_DELIVER_MS,
+        properties.TIMER_DELAY_MS,
+        properties.TIMER_DELAY_SEC,
+        properties.WAIT,
+        properties.POP_CK,
+        properties.CRC32,
+    }
+)
+"""Properties that mean something to the broker when a message is sent. One look tells that most messages have none."""
+
 _TIMERS = (properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
 _STRIPPED = (properties.POP_CK, properties.CRC32)
 _MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
@@ -96,8 +110,9 @@ def check_kind(given: Mapping[str, str]) -> None:
 
 def encode_properties(given: dict[str, str], limit: int) -> bytes:
     """The properties as they are stored, at most `limit` bytes: without empty values and what is the broker's own."""
-    for name in _STRIPPED:
-        given.pop(name, None)
+    if not SPECIAL.isdisjoint(given):
+        for name in _STRIPPED:
+            given.pop(name, None)
     if "" in given.values():
         given = {name: value for name, value in given.items() if value}
     try:

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker import java_json
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.log.clock import Clock
 from tandemmq.store.log.disk import Disk, make_dirs, write_atomically

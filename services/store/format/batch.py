@@ -29,7 +29,7 @@ from tandemmq.store.format.record import (
     topic_field_size,
 )
 from tandemmq.store.format.record_encoder import reserve_crc, seal_crc
-from tandemmq.store.format.sysflag import with_hosts
+from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
 
 _HEAD = Struct(">5i")  # size, magic, bodyCRC, flag, bodyLen
 LEAST_SIZE = _HEAD.size + PROPERTIES_LENGTH_SIZE
@@ -106,6 +106,16 @@ class BatchWriter(Protocol):
         """
         ...
 
+    def measure_plain(
+        self, blob: bytes, topic_size: int, sys_flag: int, append_crc: bool, longest_body: int
+    ) -> tuple[int, int] | None:
+        """As ``measure``, for a batch that a broker need not look into; None where it must, or where measure raises.
+
+        Plain is a batch without a body above ``longest_body`` and without the properties WAIT, DELAY, TRAN_MSG and
+        TIMER_D…. None may come for a plain batch too: it only means that looking costs nothing less.
+        """
+        ...
+
     def write(
         self,
         blob: bytes | memoryview,
@@ -123,10 +133,12 @@ class BatchWriter(Protocol):
         store_host: bytes,
         reconsume_times: int,
         append_crc: bool = False,
+        measured: tuple[int, int] | None = None,
     ) -> Sequence[int]:
         """Put the records into ``dst`` from ``at`` on; the first has ``queue_offset`` and ``physical_offset``.
 
-        Hosts are packed (Host.packed), as wide as ``sys_flag`` says. Returns the physical offset of each record. Raises
+        Hosts are packed (Host.packed), as wide as ``sys_flag`` says. ``measured``: what ``measure`` has just given for
+        the same arguments, so that it is not done twice. Returns the physical offset of each record. Raises
         as ``measure`` does, and ValueError if they do not fit; then nothing has been written.
         """
         ...
@@ -146,6 +158,12 @@ class PythonBatchWriter:
             total += fixed + len(item.body) + stored_properties_size(item.properties, append_crc)
         return count, total
 
+    def measure_plain(
+        self, blob: bytes, topic_size: int, sys_flag: int, append_crc: bool, longest_body: int
+    ) -> tuple[int, int] | None:
+        """Always None: see BatchWriter."""
+        return None
+
     def write(
         self,
         blob: bytes | memoryview,
@@ -163,10 +181,11 @@ class PythonBatchWriter:
         store_host: bytes,
         reconsume_times: int,
         append_crc: bool = False,
+        measured: tuple[int, int] | None = None,
     ) -> Sequence[int]:
         """See BatchWriter."""
         check_hosts(sys_flag, born_host, store_host)
-        _, total = self.measure(blob, len(topic), sys_flag, append_crc)
+        _, total = measured or self.measure(blob, len(topic), sys_flag, append_crc)
         check_room(dst, at, total)
         born, store = Host.unpack(born_host), Host.unpack(store_host)
         offsets: list[int] = []
@@ -188,8 +207,9 @@ class PythonBatchWriter:
 
 def check_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> None:
     """ValueError unless the hosts are as wide as SYSFLAG says: such a record could not be read (trap T13)."""
-    flags = with_hosts(sys_flag, born_v6=len(born_host) == V6_SIZE, store_v6=len(store_host) == V6_SIZE)
-    if flags != sys_flag or {len(born_host), len(store_host)} - {V4_SIZE, V6_SIZE}:
+    born_size = V6_SIZE if sys_flag & BORN_HOST_V6 else V4_SIZE
+    store_size = V6_SIZE if sys_flag & STORE_HOST_V6 else V4_SIZE
+    if len(born_host) != born_size or len(store_host) != store_size:
         raise ValueError(f"SYSFLAG {sys_flag:#x} does not fit hosts of {len(born_host)} and {len(store_host)} bytes")
 
 

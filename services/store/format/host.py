@@ -23,12 +23,14 @@ class Host:
     InetAddress makes them. Source: MessageExt.socketAddress2ByteBuffer.
     """
 
-    __slots__ = ("ip", "is_v6", "packed", "port")
+    __slots__ = ("digits", "ip", "is_v6", "packed", "port")
 
     ip: Final[IPv4Address | IPv6Address]
     port: Final[int]
     packed: Final[bytes]
     """The bytes of the record field, made once."""
+    digits: Final[str]
+    """``packed`` as upper-case hex, as message ids begin."""
     is_v6: Final[bool]
 
     def __init__(self, ip: str | bytes | IPv4Address | IPv6Address, port: int) -> None:
@@ -45,6 +47,7 @@ class Host:
         self.ip = address
         self.port = port
         self.packed = address.packed + port.to_bytes(_PORT_BYTES, "big", signed=True)
+        self.digits = self.packed.hex().upper()
         self.is_v6 = isinstance(address, IPv6Address)
 
     @classmethod

@@ -25,7 +25,7 @@ class IllegalMessageId(FormatError):
 
 def encode_offset_id(host: Host, offset: int) -> str:
     """The id of the record at ``offset`` in the store at ``host``: what a send answers."""
-    return (host.packed + offset.to_bytes(8, "big", signed=True)).hex().upper()
+    return f"{host.digits}{offset & 0xFFFF_FFFF_FFFF_FFFF:016X}"
 
 
 def decode_offset_id(text: str) -> tuple[Host, int]:
@@ -61,7 +61,7 @@ class UniqueIdGenerator:
     """
 
     def __init__(self, ip: bytes, pid: int, loader: int, tz: tzinfo | None = None) -> None:
-        self._prefix = ip + (pid & 0xFFFF).to_bytes(2, "big") + (loader & 0xFFFFFFFF).to_bytes(4, "big")
+        self._prefix = f"{ip.hex().upper()}{pid & 0xFFFF:04X}{loader & 0xFFFFFFFF:08X}"
         self._tz = tz
         self._counter = 0
         self._month_start = self._month_end = 0
@@ -77,7 +77,7 @@ class UniqueIdGenerator:
         counter = self._counter
         self._counter = counter + 1 & 0xFFFF
         tail = (since & 0xFFFFFFFF) << 16 | counter
-        return (self._prefix + tail.to_bytes(6, "big")).hex().upper()
+        return f"{self._prefix}{tail:012X}"
 
 
 def _month_start(now: datetime, months: int = 0) -> int:

@@ -8,12 +8,14 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
 from tandemmq.store.format import properties
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.java import tags_code
+from tandemmq.store.format.record_encoder import MIN_RECORD_SIZE
 
 _UNIT = Struct(">qiq")
 UNIT_SIZE = _UNIT.size
@@ -21,7 +23,15 @@ UNIT_SIZE = _UNIT.size
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which delayed messages wait; its units hold the delivery time instead of a tags code."""
 
+DELAY_LEVELS_MS = tuple(
+    1000 * seconds
+    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+)
+"""RocketMQ's levels 1 to 18 where the setting messageDelayLevel says nothing else."""
+
 _MAX_INT = 0x7FFFFFFF
+_LONGEST_NAME = 255
+"""Bytes of a name that Linux's file systems allow; a topic has 32,767 at most."""
 
 
 class Unit(NamedTuple):
@@ -56,6 +66,49 @@ def is_blank(unit: Unit) -> bool:
 def is_empty(unit: Unit) -> bool:
     """A unit that was never written (size 0), or cannot be one (negative offset or size)."""
     return unit.size <= 0 or unit.physical_offset < 0
+
+
+def is_possible(queue_offset: int, physical_offset: int) -> bool:
+    """Whether a record at ``physical_offset`` can have this queue offset: the log has room for those before it.
+
+    No checksum covers QUEUEOFFSET, and one flipped bit must not make a queue a billion units longer.
+    """
+    return 0 <= queue_offset * MIN_RECORD_SIZE <= physical_offset
+
+
+def impossible_units(first: int, units: ReadBuffer) -> int:
+    """How many of the ``units`` of a run that begins with queue offset ``first`` are not possible: those at its begin.
+
+    Records are longer than offsets count, so behind one that is possible all are. It is asked of every record, since
+    where a run begins depends on how the log was walked.
+    """
+    low, high = 0, len(units) // UNIT_SIZE
+    if high and is_possible(first, int.from_bytes(units[:8], "big", signed=True)):
+        return 0  # the usual case
+    while low < high:
+        middle = (low + high) // 2
+        at = middle * UNIT_SIZE
+        if is_possible(first + middle, int.from_bytes(units[at : at + 8], "big", signed=True)):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def is_queue_name(topic: str, queue_id: int) -> bool:
+    """Whether a queue can have the directory ``<topic>/<queue id>``.
+
+    No checksum covers TOPIC and QUEUEID, and a flipped bit must neither lead out of the store nor leave there what the
+    next start refuses.
+    """
+    return queue_id >= 0 and _is_directory_name(topic)
+
+
+@lru_cache(maxsize=16384)
+def _is_directory_name(name: str) -> bool:
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    return len(name.encode(errors="replace")) <= _LONGEST_NAME
 
 
 def delay_level(text: str | None) -> int:

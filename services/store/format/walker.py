@@ -38,7 +38,19 @@ class Stop(IntEnum):
     """3. Fewer than 8 bytes before ``end``. 8. TOTALSIZE runs beyond ``end``."""
 
 
-@dataclass(frozen=True, slots=True)
+REASONS = {
+    Stop.END: "the file ends inside a record",
+    Stop.ZERO: "zeros where a record should be",
+    Stop.BAD_MAGIC: "no record begins here",
+    Stop.BAD_SIZE: "a record's lengths disagree",
+    Stop.BAD_CRC: "a record fails its checksum",
+    Stop.BAD_POSITION: "a record names another offset than its own",
+    Stop.INCOMPLETE: "a record runs beyond the end of its file",
+}
+"""What is wrong, in words, where a walk stopped at bytes that should be a record."""
+
+
+@dataclass(slots=True)
 class UnitRun:
     """Records of one queue with consecutive queue offsets, ready to be written into its consume queue."""
 

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tandemmq.store.log.consume_queue import ConsumeQueue
@@ -19,6 +20,7 @@ from tandemmq.store.log.index_file import IndexFile
 from tandemmq.store.log.manifest import Manifest, write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.running_flags import Reason, RunningFlags
+from tandemmq.store.log.threads import in_thread
 
 log = logging.getLogger(__name__)
 _PAGE = 4096
@@ -88,9 +90,24 @@ class Checkpointer:
                 raise FlushFailed("The commit log could not be made durable.")
             await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
             if complete:
-                await _finish(self._write, position, timestamp, bounds, counts)
+                await in_thread(self._write, position, timestamp, bounds, counts)
             self._last_position = position
             self._last_thorough = time.monotonic()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Take a checkpoint, and let it stand for the length of the block: files are synced, but no manifest written.
+
+        Raises as `take`.
+        """
+        await self.take()
+        self.complete = False
+        try:
+            async with self._busy:  # one that began before it was held ends first
+                pass
+            yield
+        finally:
+            self.complete = True
 
     async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
         """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
@@ -104,7 +121,7 @@ class Checkpointer:
         if not paths and not files:
             return
         try:
-            await _finish(self._sync, paths, files)
+            await in_thread(self._sync, paths, files)
         except BaseException as error:
             for queue, taken in dirty:
                 queue.mark_dirty(taken)
@@ -149,13 +166,3 @@ class Checkpointer:
         previous = (before.physic, before.logics, before.index)
         write_manifest(root, Manifest(times, position, bounds, counts, previous=previous), parts.disk)
         parts.checkpoint.write(*times)
-
-
-async def _finish(work: Callable[..., None], *arguments: object) -> None:
-    """Do ``work`` in a thread, to its end: who is cancelled meanwhile must not let others begin beside it."""
-    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
-    try:
-        await asyncio.shield(working)
-    except asyncio.CancelledError:
-        await asyncio.wait([working])
-        raise

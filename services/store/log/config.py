@@ -7,13 +7,10 @@ class reads files and environment and makes one of these; tests make them by han
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tandemmq.store.format.unit import DELAY_LEVELS_MS
+
 SYNC_FLUSH = "SYNC_FLUSH"
 ASYNC_FLUSH = "ASYNC_FLUSH"
-
-_DELAY_LEVELS_MS = tuple(
-    1000 * seconds
-    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +21,7 @@ class StoreConfig:
     """
 
     store_path_root_dir: Path
+    broker_role: str = "ASYNC_MASTER"
     mapped_file_size_commit_log: int = 1 << 30
     mapped_file_size_consume_queue: int = 6_000_000
     max_hash_slot_num: int = 5_000_000
@@ -33,7 +31,7 @@ class StoreConfig:
     enabled_append_prop_crc: bool = False
     force_verify_prop_crc: bool = False
     check_crc_on_recover: bool = True
-    message_delay_levels: tuple[int, ...] = field(default=_DELAY_LEVELS_MS)
+    message_delay_levels: tuple[int, ...] = field(default=DELAY_LEVELS_MS)
 
     flush_disk_type: str = ASYNC_FLUSH
     flush_interval_commit_log: int = 500

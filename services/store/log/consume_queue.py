@@ -10,12 +10,11 @@ import asyncio
 import os
 from pathlib import Path
 
-from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, is_blank, is_empty, unpack_units
+from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
 from tandemmq.store.log.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.file_cache import FileCache
 from tandemmq.store.log.mapped_file import file_name
 from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
-from tandemmq.store.log.queue_offsets import is_possible
 
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
@@ -27,6 +26,8 @@ class ConsumeQueue:
     def __init__(self, directory: Path, file_size: int, disk: Disk, cache: FileCache) -> None:
         """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real."""
         self.directory = directory
+        self._prefix = f"{directory}/"
+        self._named = -1, ""
         self.topic = directory.parent.name
         self.queue_id = int(directory.name)
         self.units_per_file = file_size // UNIT_SIZE
@@ -73,6 +74,12 @@ class ConsumeQueue:
     def _path(self, start: int) -> Path:
         return self.directory / file_name(start)
 
+    def _name(self, start: int) -> str:
+        """The path as text, for the file cache; that of the last one asked for is kept."""
+        if start != self._named[0]:
+            self._named = start, self._prefix + file_name(start)
+        return self._named[1]
+
     def _ensure_file(self, start: int) -> None:
         if self._starts and (start == self._starts[-1] or start in self._starts):
             return
@@ -102,7 +109,7 @@ class ConsumeQueue:
         if start not in self._starts:
             return b""
         length = min(count * UNIT_SIZE, start + self._file_size - position)
-        return os.pread(self._cache.get(self._path(start)), length, position - start)
+        return os.pread(self._cache.get(self._name(start)), length, position - start)
 
     def unit(self, offset: int) -> Unit | None:
         """Give the unit at ``offset`` as it lies on disk, below the end of the queue or not.
@@ -123,8 +130,10 @@ class ConsumeQueue:
         """
         count = len(units) // UNIT_SIZE
         end = first + count
-        if end <= self.max_offset or not is_possible(first, int.from_bytes(units[:8], "big")):
+        if end <= self.max_offset or (impossible := impossible_units(first, units)) == count:
             return 0
+        if impossible:
+            units, first = units[impossible * UNIT_SIZE :], first + impossible
         if first < self.max_offset:
             units = units[(self.max_offset - first) * UNIT_SIZE :]
             first = self.max_offset
@@ -146,26 +155,34 @@ class ConsumeQueue:
 
     def put(self, offset: int, units: bytes) -> None:
         """Write units at their place, without moving the end of the queue: rebuilds do this anywhere below it."""
-        position, done = offset * UNIT_SIZE, 0
-        while done < len(units):
-            start = position - position % self._file_size
+        position, size = offset * UNIT_SIZE, self._file_size
+        start = position - position % size
+        while position + len(units) > start + size:
+            rest = start + size - position
+            self._put_into(start, position, units[:rest])
+            units = units[rest:]
+            position = start = start + size
+        if units:
+            self._put_into(start, position, units)
+
+    def _put_into(self, start: int, position: int, units: bytes) -> None:
+        """Write units of one file."""
+        if not self._starts or start != self._starts[-1]:
             self._ensure_file(start)
-            length = min(len(units) - done, start + self._file_size - position)
-            fd = self._cache.get(self._path(start))
-            self._reserve(fd, start, position, length)
-            self._disk.pwrite(fd, memoryview(units)[done : done + length], position - start)
-            self._dirty_files.add(start)
-            position += length
-            done += length
+        fd = self._cache.get(self._name(start))
+        end = position + len(units)
+        if end > self._reserved:
+            self._reserve(fd, start, position, len(units))
+        self._disk.pwrite(fd, units, position - start)
+        self._dirty_files.add(start)
         self.dirty_bytes += len(units)
 
     def _reserve(self, fd: int, start: int, position: int, length: int) -> None:
         """Reserve blocks ahead of the write position, at the end of the queue only."""
-        if position + length > self._reserved:
-            at = max(self._reserved - start, 0) or (position - start) // _PAGE * _PAGE
-            stop = min((position - start + length) // _STEP * _STEP + _STEP, self._file_size)
-            self._disk.allocate(fd, at, stop - at)
-            self._reserved = start + stop
+        at = max(self._reserved - start, 0) or (position - start) // _PAGE * _PAGE
+        stop = min((position - start + length) // _STEP * _STEP + _STEP, self._file_size)
+        self._disk.allocate(fd, at, stop - at)
+        self._reserved = start + stop
 
     # -- ends -------------------------------------------------------------------------------------------------------
 
@@ -215,7 +232,7 @@ class ConsumeQueue:
         found = False
         for start in [start for start in self._starts if start >= max(end, 1) and start != self._starts[0]]:
             self._disk.unlink(self._path(start))
-            self._cache.forget(self._path(start))
+            self._cache.forget(self._name(start))
             self._starts.remove(start)
             found = True
         if self._starts:
@@ -225,7 +242,7 @@ class ConsumeQueue:
         return found
 
     def _zero(self, start: int, begin: int) -> bool:
-        fd, found = self._cache.get(self._path(start)), False
+        fd, found = self._cache.get(self._name(start)), False
         for first, stop in data_stretches(fd, begin, self._file_size):
             if not is_zero(os.pread(fd, stop - first, first)):
                 self._disk.pwrite(fd, bytes(stop - first), first)
@@ -275,11 +292,24 @@ class ConsumeQueue:
                 break
             path = self._path(start)
             self._disk.unlink(path)
-            self._cache.forget(path)
+            self._cache.forget(self._name(start))
             self._starts.pop(0)
             self._dirty_files.discard(start)
             removed.append(path)
         return removed
+
+    def take_over(self, fresh: "ConsumeQueue", log_min: int) -> None:
+        """Go on with the files of another queue, whose directory has been put in the place of this one's.
+
+        Those who wait stay, and are woken where the other has what they wait for. ``log_min`` is where the log begins.
+        """
+        for start in self._starts:
+            self._cache.forget(self._name(start))
+        self._starts, self._dirty_files, self._reserved = fresh._starts, fresh._dirty_files, 0
+        self.min_offset, self.max_offset, self.last_end = fresh.min_offset, fresh.max_offset, fresh.last_end
+        self.dirty_bytes, self.rebuilding = fresh.dirty_bytes, False
+        self.correct_min_offset(log_min)
+        self._wake()
 
     # -- flush and waiters ------------------------------------------------------------------------------------------
 

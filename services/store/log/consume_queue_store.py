@@ -1,7 +1,9 @@
 """All consume queues of a store, by topic and queue id (RocketMQ: ``ConsumeQueueStore``)."""
 
+import logging
 from collections.abc import Iterable, Iterator
 
+from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue import ConsumeQueue
@@ -9,6 +11,10 @@ from tandemmq.store.log.disk import Disk, make_dirs
 from tandemmq.store.log.errors import ForeignFile
 from tandemmq.store.log.file_cache import FileCache
 from tandemmq.store.log.queue_offsets import QueueKey
+
+log = logging.getLogger(__name__)
+_SHOWN = 60
+_STRANGE_TOLD = 100
 
 
 class ConsumeQueueStore:
@@ -21,6 +27,7 @@ class ConsumeQueueStore:
         self._disk = disk
         self._cache = FileCache(disk)
         self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._strange: set[QueueKey] = set()
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """Iterate over all queues, in no particular order."""
@@ -62,8 +69,26 @@ class ConsumeQueueStore:
         """Give a queue, which comes into being with its first unit."""
         return self._queues.get((topic, queue_id)) or self._add(topic, queue_id)
 
+    def forget(self, topic: str, queue_id: int) -> None:
+        """Know a queue no more; its files stay."""
+        self._queues.pop((topic, queue_id), None)
+
+    def nameable(self, runs: Iterable[UnitRun]) -> list[UnitRun]:
+        """Those of ``runs`` whose queues can have directories; records of others are in no queue, as the log says."""
+        found = []
+        for run in runs:
+            if is_queue_name(run.topic, run.queue_id):
+                found.append(run)
+            elif (run.topic, run.queue_id) not in self._strange and len(self._strange) < _STRANGE_TOLD:
+                self._strange.add((run.topic, run.queue_id))
+                log.warning(
+                    "The record at log offset %d is in no queue: its topic %r and queue %d cannot be",
+                    run.first_physical, run.topic[:_SHOWN], run.queue_id,
+                )  # fmt: skip
+        return found
+
     def append(self, runs: Iterable[UnitRun]) -> None:
-        """Add the units of walked records to their queues."""
+        """Add the units of walked records to their queues, which must be `nameable`."""
         for run in runs:
             self.ensure(run.topic, run.queue_id).append_run(run.first_queue_offset, run.units, run.last_end_physical)
 

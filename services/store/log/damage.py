@@ -8,8 +8,8 @@ without looking again.
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
-from tandemmq.store.log.sealed import seal, unseal
 
 NAME = "tandem.damage"
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tandemmq.common.exchange import exchange
+
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
@@ -55,6 +57,10 @@ class Disk(Protocol):
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename atomically."""
+        ...
+
+    def exchange(self, one: Path, other: Path) -> None:
+        """Let two names change places atomically; `tandemmq.common.exchange` says what where the system cannot."""
         ...
 
     def unlink(self, path: Path) -> None:
@@ -106,6 +112,10 @@ class LocalDisk:
     def rename(self, source: Path, target: Path) -> None:
         """Rename; see `Disk`."""
         os.rename(source, target)
+
+    def exchange(self, one: Path, other: Path) -> None:
+        """Exchange; see `Disk`."""
+        exchange(one, other)
 
     def unlink(self, path: Path) -> None:
         """Remove; see `Disk`."""

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 # One turn handles at most so many records, then lets the loop serve others.
 _ROWS_PER_TURN = 8_192
 _RETRY_SECONDS = 1.0
-# A busy store gathers: turns begin at least so far apart (RocketMQ sleeps 1 ms between two). A turn costs some 50 µs
-# however little it dispatches, a fifth of what a single send costs.
+# A busy store gathers: turns begin at least so far apart (RocketMQ sleeps 1 ms between two). A turn costs some 20 µs
+# however little it dispatches, more than a single send does; each message in it adds 0.2 µs.
 _GATHER_SECONDS = 0.002
 # A backlog of so many bytes in one turn makes the store load the compiled walker, in the background.
 _BUSY_BYTES = 256 << 10
@@ -45,6 +45,7 @@ class Dispatcher:
         self._due = 0.0  # loop time before which no turn begins
         self._records = 0
         self._stopped = False
+        self._follows = False
         self._scan = self._new_scan()
         self.position = position
         self.last_store_timestamp = 0
@@ -59,7 +60,13 @@ class Dispatcher:
             check_crc=False,
             delay_levels=parts.config.message_delay_levels,
             rows=_ROWS_PER_TURN,
+            half_at_end=self._follows,
         )
+
+    def follow(self, follows: bool) -> None:
+        """On a slave the log may end inside a record, and its records tell the next offset of each queue."""
+        self._follows = follows
+        self._scan = self._new_scan()
 
     def kick(self) -> None:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.
@@ -84,8 +91,11 @@ class Dispatcher:
 
     def catch_up(self) -> None:
         """Dispatch now what is still being gathered: whoever has been told of a message must find it."""
-        if self._scheduled:
+        while self._scheduled:
+            before = self.position
             self._turn()
+            if self.position == before:  # the disk refuses; what is dispatched is all there is to see
+                return
 
     def _turn(self) -> None:
         self._scheduled = False
@@ -94,6 +104,7 @@ class Dispatcher:
             return
         if limit - self.position > _BUSY_BYTES or self._records > _BUSY_RECORDS:
             self._load_compiled()
+        before = self.position
         try:
             self._advance(limit)
         except (OSError, StoreError) as error:
@@ -105,7 +116,7 @@ class Dispatcher:
             return
         if self._flags.clear(Reason.QUEUE_ERROR):
             log.info("Consume queues and index are written again")
-        if self.position < limit and not self._scheduled:  # too much for one turn: the next one follows at once
+        if before < self.position < limit and not self._scheduled:  # too much for one turn: the next follows at once
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
@@ -120,7 +131,11 @@ class Dispatcher:
             if index is not None:
                 index.put(step.walk, index.position)
                 index.position = step.position
-            self._parts.queues.append(step.walk.runs())
+            runs = self._parts.queues.nameable(step.walk.runs())
+            self._parts.queues.append(runs)
+            if self._follows:
+                for run in runs:
+                    self._parts.offsets.raise_to((run.topic, run.queue_id), run.first_queue_offset + run.count)
             self._records += step.walk.count
             self.last_store_timestamp = step.walk.max_store_timestamp
             self._observer.dispatched(time.perf_counter() - begun, step.walk.count, step.position - self.position)
@@ -147,8 +162,17 @@ class Dispatcher:
         """Touch no file any more, whatever is still due: the directory may soon be another store's."""
         self._stopped = True
 
+    def catch_up_all(self) -> None:
+        """Dispatch everything up to the limit, at once; ends before it where it cannot be written."""
+        before = -1
+        while before < self.position < self._limit() and not self._flags.holds(Reason.QUEUE_ERROR):
+            before = self.position
+            self._turn()
+
     async def drain(self) -> None:
-        """Dispatch everything up to the limit, for shutdown; gives up when it cannot be written."""
-        while self.position < self._limit() and not self._flags.holds(Reason.QUEUE_ERROR):
+        """As `catch_up_all`, in turns, for shutdown."""
+        before = -1
+        while before < self.position < self._limit() and not self._flags.holds(Reason.QUEUE_ERROR):
+            before = self.position
             self._turn()
             await asyncio.sleep(0)

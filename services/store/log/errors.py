@@ -12,6 +12,12 @@
         ├── FlushFailed             fdatasync failed: the store is read-only from here on
         ├── StoreLocked             another process owns the directory
         ├── StoreClosed             the store has been shut down
+        ├── WrongRole               a master's or slave's business, asked of the other
+        ├── ForkedLog               replica bytes that do not continue this log
+        ├── AdoptionRefused         rebuilt files cannot be taken over at present
+        │   ├── BadStagingName      the name is none of a staging directory
+        │   ├── NoStaging           there is no such directory
+        │   └── UnusableStaging     what lies in it is not what this store could go on with
         └── UnusableDirectory       what lies in the directory is not what the settings say
             ├── FileSizeMismatch
             └── ForeignFile
@@ -87,6 +93,43 @@ class StoreClosed(StoreError):
 
     grpc_code: ClassVar[str] = "UNAVAILABLE"
     rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class WrongRole(StoreError):
+    """The store is a master where a slave is needed, or a slave where a master is, or of an older epoch."""
+
+    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class ForkedLog(StoreError):
+    """Bytes from a master that do not begin where this log ends; none of them was taken."""
+
+    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class AdoptionRefused(StoreError):
+    """Rebuilt files are not taken over: another rebuild is under way. The present files stay in use."""
+
+    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class BadStagingName(AdoptionRefused):
+    """The name is not that of a staging directory."""
+
+    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
+
+
+class NoStaging(AdoptionRefused):
+    """There is no directory of that name in the store's."""
+
+    grpc_code: ClassVar[str] = "NOT_FOUND"
+
+
+class UnusableStaging(AdoptionRefused):
+    """The files of a staging directory are not whole, or do not belong to this store's log and settings."""
 
 
 class UnusableDirectory(StoreError):

@@ -6,16 +6,29 @@ acknowledged.
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import NamedTuple
 
 from tandemmq.store.log.commit_log import CommitLog
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.observer import Observer
 
 _PAGE = 4096
+_TIMER_ROUNDING = 0.001
+"""Seconds: a loop's clock and timers are as fine as a millisecond."""
+
+
+class _Waiter(NamedTuple):
+    """Who is told when the log is durable up to an offset, or at a time of the loop's clock that it is not."""
+
+    offset: int
+    future: "asyncio.Future[bool]"
+    deadline: float
 
 
 class GroupCommit:
@@ -40,15 +53,30 @@ class GroupCommit:
         self._on_flushed = on_flushed
         self._on_failed = on_failed
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tandem-flush")
-        self._waiters: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        self._waiters: deque[_Waiter] = deque()
+        self._watching = False
         self._running = False
         self._timer: asyncio.Task[None] | None = None
         self.flushed_offset = flushed_offset
         self.flushed_timestamp = commit_log.last_store_timestamp
         self.failed: OSError | None = None
 
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that the store lives on."""
+        return asyncio.get_running_loop()
+
+    def begin_at(self, offset: int) -> None:
+        """An empty log begins at ``offset``: there is nothing below it to flush."""
+        self.flushed_offset = offset
+
+    def cut_back(self, end: int) -> None:
+        """The log was cut back to ``end``."""
+        self.flushed_offset = min(self.flushed_offset, end)
+
     def start(self) -> None:
         """Begin the timed flushes."""
+        self._loop = asyncio.get_running_loop()
         self._timer = asyncio.create_task(self._flush_by_time(), name="flush by time")
 
     async def stop(self) -> None:
@@ -62,38 +90,53 @@ class GroupCommit:
         """Flush up to the present end of the log; False if that failed."""
         return await self.wait(self._log.max_offset)
 
-    def wait(self, offset: int) -> "asyncio.Future[bool]":
-        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so."""
-        future = asyncio.get_running_loop().create_future()
+    def wait(self, offset: int, deadline: float = math.inf) -> "asyncio.Future[bool]":
+        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so.
+
+        False too when the loop's clock has passed ``deadline``.
+        """
+        future = self._loop.create_future()
         if self.failed is not None:
             future.set_result(False)
         elif offset <= self.flushed_offset:
             future.set_result(True)
         else:
-            self._waiters.append((offset, future))
+            self._waiters.append(_Waiter(offset, future, deadline))
             self._kick()
         return future
 
-    async def wait_in_time(self, offset: int) -> bool:
+    def wait_in_time(self, offset: int) -> "asyncio.Future[bool]":
         """As `wait`, but False too when ``syncFlushTimeout`` has passed.
 
-        That is FLUSH_DISK_TIMEOUT: the record is in the log.
+        That is FLUSH_DISK_TIMEOUT: the record is in the log. All have the same patience, so one timer serves them all:
+        that of the oldest who waits.
         """
-        future = self.wait(offset)
-        if not future.done():
-            timer = asyncio.get_running_loop().call_later(self._config.sync_flush_timeout / 1000, _give_up, future)
-            try:
-                await future
-            finally:
-                timer.cancel()
-        return future.result()
+        loop = self._loop
+        seconds = self._config.sync_flush_timeout / 1000
+        future = self.wait(offset, loop.time() + seconds)
+        if not self._watching and not future.done():
+            self._watching = True
+            loop.call_later(seconds, self._give_up)
+        return future
+
+    def _give_up(self) -> None:
+        """Tell those who have waited long enough; they stay in the queue, where the next group passes them over."""
+        now = self._loop.time() + _TIMER_ROUNDING
+        self._watching = False
+        for _, future, deadline in self._waiters:
+            if deadline <= now and not future.done():
+                future.set_result(False)
+            elif deadline < math.inf and not future.done():
+                self._watching = True
+                self._loop.call_at(deadline, self._give_up)
+                return
 
     def _kick(self) -> None:
         """Start a group unless one is running; the running one starts the next when it ends."""
         if not self._running and self.failed is None:
             self._running = True
             # Not at once: everything that is ready in this turn of the loop may join the group.
-            asyncio.get_running_loop().call_soon(self._begin_group)
+            self._loop.call_soon(self._begin_group)
 
     def _begin_group(self) -> None:
         begin, end = self.flushed_offset, self._log.max_offset
@@ -111,7 +154,7 @@ class GroupCommit:
             for file in files:  # the older file first: an acknowledgement covers everything below its offset
                 file.sync()
 
-        done = asyncio.get_running_loop().run_in_executor(self._thread, sync)
+        done = self._loop.run_in_executor(self._thread, sync)
         done.add_done_callback(lambda result: self._end_group(result, end, timestamp, time.monotonic() - begun))
 
     def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
@@ -126,8 +169,8 @@ class GroupCommit:
         waiters = self._waiters
         # Visible before acknowledged: who is told of the flush may pull at once.
         self._on_flushed()
-        while waiters and waiters[0][0] <= end:
-            _, future = waiters.popleft()
+        while waiters and waiters[0].offset <= end:
+            future = waiters.popleft().future
             if not future.done():
                 future.set_result(True)
         if waiters:
@@ -137,7 +180,7 @@ class GroupCommit:
         self.failed = error
         self._on_failed(error)
         while self._waiters:
-            _, future = self._waiters.popleft()
+            future = self._waiters.popleft().future
             if not future.done():
                 future.set_result(False)
 
@@ -161,8 +204,3 @@ class GroupCommit:
                 thorough or rolled or dirty >= config.flush_commit_log_least_pages
             ):
                 await self.flush_all()
-
-
-def _give_up(future: "asyncio.Future[bool]") -> None:
-    if not future.done():
-        future.set_result(False)

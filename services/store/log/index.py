@@ -76,7 +76,7 @@ class Index:
         Raises:
             DiskFull: the next file cannot be made; the index is as it was before.
         """
-        before = (len(self.files), self.files[-1].header if self.files else None)
+        before = (len(self.files), self.files[-1].packed_header if self.files else b"")
         try:
             self._put(walk, skip_below)
         except (OSError, NotWritable):
@@ -92,10 +92,11 @@ class Index:
                     return
             self._roll()
 
-    def _restore(self, files: int, header: IndexHeader | None) -> None:
+    def _restore(self, files: int, packed_header: bytes) -> None:
         while len(self.files) > files:
             self.drop_last()
-        if header is not None:
+        if packed_header:
+            header = IndexHeader.unpack(packed_header)
             self.files[-1].cut(header.index_count, lambda _: None, self._walkers.index_tools(header.index_count))
             self.files[-1].set_header(header)
 
@@ -172,10 +173,14 @@ class Index:
         self._disk.rename(self.directory, old)
         self._disk.rename(fresh.directory, self.directory)
         self._disk.sync_dir(self.directory.parent)
+        self.take_over(fresh)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def take_over(self, fresh: "Index") -> None:
+        """Go on with the files of another index, whose directory has been put in the place of this one's."""
         for file in fresh.files:
             file.file.path = self.directory / file.file.path.name
         self.files, self.position = fresh.files, fresh.position
-        shutil.rmtree(old, ignore_errors=True)
 
     def sync(self) -> None:
         """Make the files durable as they are; blocks. They count as dirty still: `put` may go on meanwhile."""

@@ -40,7 +40,12 @@ class IndexFile:
     @property
     def header(self) -> IndexHeader:
         """The header as it is now."""
-        return IndexHeader.unpack(self.file.map[: index_layout.HEADER_SIZE])
+        return IndexHeader.unpack(self.packed_header)
+
+    @property
+    def packed_header(self) -> bytes:
+        """The header's bytes."""
+        return self.file.map[: index_layout.HEADER_SIZE]
 
     def set_header(self, header: IndexHeader) -> None:
         """Write the header."""

@@ -26,7 +26,7 @@ def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: 
         return begin
     if report.manifest_current and manifest is not None:
         tidy = report.clean_exit
-        if _cut_to(index, manifest.index, store_time, parts.walkers, tidy=tidy):
+        if cut_to(index, manifest.index, store_time, parts.walkers, tidy=tidy):
             return begin
     resume = max(index.cut_before(begin, store_time), log_min)
     if _has_gap(parts, index, log_min, resume):
@@ -40,9 +40,7 @@ def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: 
     return resume
 
 
-def _cut_to(
-    index: Index, counts: list[tuple[str, int]], store_time: StoreTime, walkers: Walkers, *, tidy: bool
-) -> bool:
+def cut_to(index: Index, counts: list[tuple[str, int]], store_time: StoreTime, walkers: Walkers, *, tidy: bool) -> bool:
     """Cut the index to the files and entries that were synced; False where it does not have them all.
 
     Unless the index was left ``tidy``, the newest file is cut even where its count says that nothing came after: a

@@ -53,3 +53,9 @@ class StoreLock:
             os.close(self._fd)
             self._fd = -1
             _held.discard(self._identity)
+
+
+def mark_of(root: Path) -> str:
+    """Inode and ctime (ns) of a directory's lock file: the same wherever it is mounted, and of no other directory."""
+    stat = os.stat(root / "lock")
+    return f"{stat.st_ino}-{stat.st_ctime_ns}"

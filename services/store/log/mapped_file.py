@@ -9,6 +9,7 @@ import ctypes
 import errno
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, create_file, data_stretches
@@ -80,6 +81,21 @@ class MappedFile:
             anchor = ctypes.c_char.from_buffer(self.map)
             address = ctypes.addressof(anchor) + begin
             _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), _MADV_POPULATE_WRITE)
+
+    def write(self, at: int, data: bytes | memoryview) -> None:
+        """Write at a position by a system call instead of through the mapping, which shows it at once all the same.
+
+        Cheaper where the pages are new: the kernel need not zero them first. Raises OSError.
+        """
+        self._disk.pwrite(self.fd, data, at)
+
+    def expect_reads_in_place(self, yes: bool) -> None:
+        """Whether a page fault should bring in its page only. Else it reads ahead, and makes pages nobody has written.
+
+        Best effort.
+        """
+        with suppress(OSError):
+            self.map.madvise(mmap.MADV_RANDOM if yes else mmap.MADV_NORMAL)
 
     def put_back_if_deleted(self) -> bool:
         """Give the file its name again if another process has deleted it; True if so.

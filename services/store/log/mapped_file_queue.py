@@ -156,6 +156,14 @@ class MappedFileQueue:
         self._starts.pop()
         return self.files.pop()
 
+    def start_anew(self, start: int) -> None:
+        """Remove every file, for a log that holds nothing yet and begins at ``start``. Raises OSError."""
+        self._drop_made_ahead()
+        while self.files:
+            self.drop_first()
+        self._disk.sync_dir(self.directory)
+        log.info("The log begins at offset %d", start)
+
     def put_back_deleted(self, files: Iterable[MappedFile]) -> None:
         """Give those of ``files`` their names again that another process has deleted.
 
@@ -168,7 +176,10 @@ class MappedFileQueue:
 
     def close(self) -> None:
         """Stop the maker and remove a file that was made ahead and never used."""
+        self._drop_made_ahead()
         self._maker.shutdown(wait=True)
+
+    def _drop_made_ahead(self) -> None:
         if self._next is not None and self._next.exception() is None:
             try:
                 self._next.result().remove()

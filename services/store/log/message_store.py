@@ -6,10 +6,12 @@ Everything runs on one event loop unless a docstring says otherwise; the loop is
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
+from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import CorruptRecord, Message, decode_record
 from tandemmq.store.log import abort_file
+from tandemmq.store.log.adoption import Adoption, roll_forward
 from tandemmq.store.log.bulk import read_bulk
 from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.checkpointer import Checkpointer
@@ -27,18 +29,20 @@ from tandemmq.store.log.index import Index
 from tandemmq.store.log.lock import StoreLock
 from tandemmq.store.log.manifest import read_manifest
 from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.mastership import Mastership, Role
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queue_offsets import QueueOffsets
-from tandemmq.store.log.rebuild import Rebuild, rebuild_index
 from tandemmq.store.log.recovery import Recovery
+from tandemmq.store.log.replica import Replica
+from tandemmq.store.log.replica_mark import zero_unfinished
+from tandemmq.store.log.restoring import Restoring
 from tandemmq.store.log.retention import Retention
 from tandemmq.store.log.running_flags import Reason, RunningFlags
 from tandemmq.store.log.time_search import offset_by_time
 from tandemmq.store.log.walkers import Walkers
 
 log = logging.getLogger(__name__)
-_REBUILD_AGAIN_SECONDS = 10
 
 
 class MessageStore:
@@ -49,6 +53,7 @@ class MessageStore:
         self._lock = lock
         self._parts = parts
         self.config = parts.config
+        self._seen_at_once = not parts.config.sync_flush
         self.commit_log = commit_log
         self.recovery = recovery
         self.flags = RunningFlags()
@@ -60,7 +65,11 @@ class MessageStore:
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher)
         self._retention = Retention(parts, self.flags)
-        self._rebuilding: asyncio.Task[None] | None = None
+        self._restoring = Restoring(parts, recovery, self._checkpointer)
+        self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
+        self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)
+        self.on_grown: Callable[[], None] | None = None
+        """Called when the log has grown, was flushed, or lost its oldest file; whoever listens reads the offsets."""
         self._closed = False
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -101,8 +110,11 @@ class MessageStore:
     ) -> "MessageStore":
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
+        mastership = Mastership(root, disk, Role(config.broker_role))
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
+            zero_unfinished(root, files)
+            roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
             queues = ConsumeQueueStore(config, disk)
             queues.load()
@@ -113,7 +125,7 @@ class MessageStore:
             parts = Parts(
                 config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk),
                 None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root),
-                DamageList(root, disk), QueueOffsets(), walkers,
+                DamageList(root, disk), QueueOffsets(), walkers, mastership,
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
@@ -129,44 +141,17 @@ class MessageStore:
         self._flush.start()
         self._checkpointer.start()
         self._retention.start()
-        queues = self.recovery.queues_to_rebuild > 0 or not self._parts.offsets.all_known
-        if queues or not self.recovery.index_complete:
-            self._checkpointer.complete = False
-            self._rebuilding = asyncio.create_task(self._rebuild(queues), name="rebuild")
-
-    async def _rebuild(self, queues: bool) -> None:
-        """Restore what is missing; where the disk has no room for it, as soon as it has."""
-        while True:
-            try:
-                await self._rebuild_once(queues)
-                return
-            except (OSError, NotWritable) as error:
-                log.error("A rebuild stopped, and begins anew in %d s: %s", _REBUILD_AGAIN_SECONDS, error)
-                self._observer.failed("rebuild")
-                await asyncio.sleep(_REBUILD_AGAIN_SECONDS)
-            except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
-                log.exception("A rebuild stopped; it begins anew at the next start: %s", error)
-                self._observer.failed("rebuild")
-                return
-
-    async def _rebuild_once(self, queues: bool) -> None:
-        if queues:
-            await Rebuild(self._parts, self.recovery.began_at).repair_queues()
-        if not self.recovery.index_complete:
-            await rebuild_index(self._parts)
-            self.recovery.index_complete = True
-        self._checkpointer.complete = True
-        await self._checkpointer.take()
+        self._restoring.start()
+        self.adoption.start()
 
     @property
     def rebuilding(self) -> bool:
         """Whether missing derived files are being restored."""
-        return self._rebuilding is not None and not self._rebuilding.done()
+        return self._restoring.running
 
     async def rebuilt(self) -> None:
         """Wait until nothing is being rebuilt."""
-        if self._rebuilding is not None:
-            await asyncio.wait([self._rebuilding])
+        await self._restoring.wait()
 
     async def close(self) -> None:
         """Shut down in order: appends end, log flushed, dispatch finished, queues and index synced, checkpoint, lock.
@@ -177,13 +162,14 @@ class MessageStore:
             return
         self._closed = True
         self.flags.set(Reason.CLOSED, "the store has been shut down")
-        if self._rebuilding is not None:
-            self._rebuilding.cancel()
-            await asyncio.gather(self._rebuilding, return_exceptions=True)
+        await self._restoring.stop()
+        await self.adoption.stop()
         await self._retention.stop()
         await self._checkpointer.stop()
         await self._flush.flush_all()
         await self._dispatcher.drain()
+        if self.replica.mastership.is_slave:
+            self.replica.trim()
         self._dispatcher.stop()
         clean = not self.flags.failed and self._dispatcher.position == self.commit_log.max_offset
         try:
@@ -195,6 +181,7 @@ class MessageStore:
         await self._flush.stop()
         self._parts.files.close()
         self._parts.queues.close()
+        self.replica.close()
         abort = self.config.store_path_root_dir / "abort"
         try:
             if clean:
@@ -240,21 +227,31 @@ class MessageStore:
             appended = self.commit_log.append_messages(messages)
         except DiskFull as error:
             raise self._disk_full(error) from error
-        self._after_append(begun, len(appended), sum(one.size for one in appended))
+        self._after_append(begun, len(appended), sum([one.size for one in appended]))
         return appended
 
     def append_batch(self, batch: EncodedBatch) -> AppendedBatch:
         """Append a batch that the producer laid out, all or nothing. Raises as `append`, and MalformedBatch."""
         begun = time.perf_counter()
         self._check_writable()
-        if self._parts.walkers.loaded:
-            self.commit_log.writer = self._parts.walkers.batch_writer()
+        self.commit_log.writer = self.batch_writer
         try:
             appended = self.commit_log.append_batch(batch)
         except DiskFull as error:
             raise self._disk_full(error) from error
         self._after_append(begun, appended.count, appended.end_offset - appended.physical_offsets[0])
         return appended
+
+    def append_replica(self, offset: int, data: memoryview) -> None:
+        """Append bytes of the master's log, on a slave. Raises as `Replica.append`."""
+        begun = time.perf_counter()
+        self.replica.append(offset, data)
+        self._after_append(begun, 0, len(data))
+
+    @property
+    def batch_writer(self) -> BatchWriter:
+        """What measures and lays out encoded batches: the best there is at present."""
+        return self._parts.walkers.batch_writer()
 
     def _check_writable(self) -> None:
         if self.flags.writable:
@@ -283,17 +280,16 @@ class MessageStore:
             asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
 
     def _after_append(self, begun: float, messages: int, size: int) -> None:
-        if not self.config.sync_flush:
+        if self.on_grown is not None:  # first, so that what is waited for goes out before queues and index are seen to
+            self.on_grown()
+        if self._seen_at_once:
             self._dispatcher.kick()
         self._observer.appended(time.perf_counter() - begun, messages, size)
 
     # -- flush ------------------------------------------------------------------------------------------------------
 
     def wait_flushed(self, end_offset: int) -> Awaitable[bool]:
-        """True when the log is durable up to ``end_offset``.
-
-        False if that failed or took longer than ``syncFlushTimeout``.
-        """
+        """True when the log is durable up to an offset; False if that failed or took over ``syncFlushTimeout``."""
         return self._flush.wait_in_time(end_offset)
 
     def flush_soon(self, end_offset: int) -> None:
@@ -308,16 +304,22 @@ class MessageStore:
     @property
     def confirm_offset(self) -> int:
         """Log offset up to which messages may be seen: durable with SYNC_FLUSH, else all."""
-        return self._flush.flushed_offset if self.config.sync_flush else self.commit_log.max_offset
+        return self.commit_log.max_offset if self._seen_at_once else self._flush.flushed_offset
 
     @property
     def dispatched_offset(self) -> int:
         """Log offset up to which queues and index are complete."""
         return self._dispatcher.position
 
+    def catch_up(self) -> None:
+        """Dispatch now what waits to be: whoever was told of a message finds it in queues, index and offsets."""
+        self._dispatcher.catch_up()
+
     def _on_flushed(self) -> None:
-        if self.config.sync_flush:
+        if not self._seen_at_once:
             self._dispatcher.kick()
+        if self.on_grown is not None:
+            self.on_grown()
 
     def _on_flush_failed(self, error: OSError) -> None:
         self.flags.set(Reason.FLUSH_FAILED, f"the disk failed to make messages durable: {error}")
@@ -386,10 +388,7 @@ class MessageStore:
         return [] if self._parts.index is None else self._parts.index.counts()
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Queue offset of the first message stored at or after ``timestamp_ms``.
-
-        The end of the queue where there is none.
-        """
+        """Queue offset of the first message stored at or after ``timestamp_ms``; else the end of the queue."""
         queue = self.queue(topic, queue_id)
         return 0 if queue is None else offset_by_time(queue, timestamp_ms, self.store_time)
 

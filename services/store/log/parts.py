@@ -11,6 +11,7 @@ from tandemmq.store.log.disk import Disk
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.manifest import Manifest
 from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.mastership import Mastership
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queue_offsets import QueueOffsets
 from tandemmq.store.log.walkers import Walkers
@@ -50,3 +51,4 @@ class Parts:
     damage: DamageList
     offsets: QueueOffsets
     walkers: Walkers
+    mastership: Mastership

@@ -5,18 +5,9 @@ number is not certain (its consume queue was lost and is being rebuilt) refuses 
 offset twice.
 """
 
-from tandemmq.store.format.record import MIN_RECORD_SIZE
 from tandemmq.store.log.errors import QueueNotReady
 
 QueueKey = tuple[str, int]
-
-
-def is_possible(queue_offset: int, physical_offset: int) -> bool:
-    """Whether a record at ``physical_offset`` can have this queue offset: the log has room for those before it.
-
-    No checksum covers QUEUEOFFSET, and one flipped bit must not make a queue a billion units longer.
-    """
-    return 0 <= queue_offset * MIN_RECORD_SIZE <= physical_offset
 
 
 class QueueOffsets(dict[QueueKey, int]):

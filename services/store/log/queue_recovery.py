@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from tandemmq.store.format.unit import is_blank, is_empty
+from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamageList
 from tandemmq.store.log.manifest import Manifest
-from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets, is_possible
+from tandemmq.store.log.queue_offsets import QueueKey, QueueOffsets
 
 # RecordFits(topic, queue id, queue offset, physical offset)
 RecordFits = Callable[[str, int, int, int], bool]
@@ -76,16 +76,18 @@ class QueueRecovery:
         Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
         cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
         """
-        for run in runs:
-            if not is_possible(run.first_queue_offset, run.first_physical):
+        for run in self._queues.nameable(runs):
+            impossible = impossible_units(run.first_queue_offset, run.units)
+            if impossible == run.count:
                 continue
+            first = run.first_queue_offset + impossible
             queue = self._queues.ensure(run.topic, run.queue_id)
             key = (run.topic, run.queue_id)
-            _count_on(queue, damage, run.first_queue_offset)
-            if run.first_queue_offset > queue.max_offset and key not in self._touched:
+            _count_on(queue, damage, first)
+            if first > queue.max_offset and key not in self._touched:
                 queue.rebuilding = True
             self._touched.add(key)
-            queue.append_run(run.first_queue_offset, run.units, run.last_end_physical)
+            queue.append_run(first, run.units[impossible * UNIT_SIZE :], run.last_end_physical)
 
     def keep_numbers_of_damaged(self, damage: DamageList) -> None:
         """Let a queue count on behind units whose records lie in damaged stretches.

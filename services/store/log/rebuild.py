@@ -12,12 +12,13 @@ import shutil
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
-from tandemmq.store.format.unit import UNIT_SIZE
+from tandemmq.store.format.unit import UNIT_SIZE, impossible_units
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.manifest import write_manifest
 from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.queue_offsets import QueueKey
 from tandemmq.store.log.scan import LogScan, Step
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class Rebuild:
         self._parts = parts
         self._tail = begin_of_tail
         self.units_restored = 0
+        self._ends: dict[QueueKey, int] = {}
 
     async def repair_queues(self) -> None:
         """Compare every unit below the tail with the log; restore what is missing.
@@ -95,9 +97,27 @@ class Rebuild:
             log.warning("Damage in the commit log: %s", step.damage)
 
     def _put(self, runs: Iterable[UnitRun]) -> None:
-        for run in runs:
-            queue = self._parts.queues.ensure(run.topic, run.queue_id)
-            self.units_restored += _restore(queue, run)
+        for run in self._parts.queues.nameable(runs):
+            accepted = self._accepted(run)
+            if accepted is not None:
+                queue = self._parts.queues.ensure(run.topic, run.queue_id)
+                self.units_restored += _restore(queue, accepted)
+
+    def _accepted(self, run: UnitRun) -> UnitRun | None:
+        """What dispatch would take of a run: no number that cannot be, and of one that is given twice the first."""
+        key = run.topic, run.queue_id
+        end = run.first_queue_offset + run.count
+        first = run.first_queue_offset + impossible_units(run.first_queue_offset, run.units)
+        first = max(first, self._ends.get(key, 0))
+        if first >= end:
+            return None
+        self._ends[key] = end
+        return replace(
+            run,
+            first_queue_offset=first,
+            count=end - first,
+            units=run.units[(first - run.first_queue_offset) * UNIT_SIZE :],
+        )
 
 
 def _restore(queue: ConsumeQueue, run: UnitRun) -> int:

@@ -11,7 +11,9 @@ class Reason(Enum):
     INDEX_ERROR = 8
     LOG_DISK_FULL = 16
     QUEUE_DISK_FULL = 64
-    FLUSH_FAILED = 1 << 16  # ours
+    FLUSH_FAILED = 1 << 16  # this one and the next are ours
+    SLAVE = 1 << 17
+    FENCED = 1 << 18
 
 
 class RunningFlags:

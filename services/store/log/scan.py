@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandemmq.store.format.walker import Stop, Walk, Walker
+from tandemmq.store.format.walker import REASONS, Stop, Walk, Walker
 from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.disk import data_stretches, is_zero
 from tandemmq.store.log.mapped_file import MappedFile
@@ -17,19 +17,10 @@ from tandemmq.store.log.mapped_file import MappedFile
 ROWS_PER_STEP = 65_536
 _CHUNK = 1 << 20
 _LONGEST_RECORD = 8 << 20
-
-_REASONS = {
-    Stop.END: "the file ends inside a record",
-    Stop.ZERO: "zeros where a record should be",
-    Stop.BAD_MAGIC: "no record begins here",
-    Stop.BAD_SIZE: "a record's lengths disagree",
-    Stop.BAD_CRC: "a record fails its checksum",
-    Stop.BAD_POSITION: "a record names another offset than its own",
-    Stop.INCOMPLETE: "a record runs beyond the end of its file",
-}
+_ZEROS_OF_A_LENGTH = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """What one step found: ``walk`` with its ``file``.
 
@@ -77,8 +68,12 @@ class LogScan:
         delay_levels: tuple[int, ...],
         force_crc_property: bool = False,
         rows: int = ROWS_PER_STEP,
+        half_at_end: bool = False,
     ) -> None:
-        """Read ``files`` with ``walker``; stretches in ``damage`` are stepped over."""
+        """Read ``files`` with ``walker``; stretches in ``damage`` are stepped over.
+
+        ``half_at_end``: the limit may lie inside a record, whose other half is still to come (a slave's log).
+        """
         self._files = files
         self._walker = walker
         self._damage = damage
@@ -86,6 +81,7 @@ class LogScan:
         self._delay_levels = delay_levels
         self._force = force_crc_property
         self._rows = rows
+        self._half_at_end = half_at_end
 
     def steps(self, begin: int, limit: int | None = None) -> Iterator[Step]:
         """Steps from ``begin`` up to ``limit`` (a record boundary), or to the end of the log."""
@@ -110,7 +106,7 @@ class LogScan:
                 following.start,
                 damage=DamagedRange(position, following.start, "missing", "a commit log file is missing"),
             )
-        known = self._damage.covering(position)
+        known = self._damage.covering(position) if self._damage.ranges else None
         if known is not None:
             return Step(known.end)
         end = file.size if limit is None else min(limit - file.start, file.size)
@@ -134,11 +130,18 @@ class LogScan:
             return Step(file.end, walk, file, finished=self._files.first_from(file.end) is None)
         if end < file.size and (walk.stop == Stop.END or walk.position >= end):
             return Step(position, walk, file, finished=True)
+        if end < file.size and walk.stop == Stop.INCOMPLETE and self._is_half(file, walk.position, end):
+            return Step(position, walk, file, finished=True)
         found = self._next_valid(file, walk.position + 1)
         if found < 0:
             return Step(position, walk, file, finished=True, torn_at=position)
-        damage = DamagedRange(position, found, "rot", _REASONS.get(walk.stop, walk.stop.name))
+        damage = DamagedRange(position, found, "rot", REASONS.get(walk.stop, walk.stop.name))
         return Step(found, walk, file, damage)
+
+    def _is_half(self, file: MappedFile, at: int, end: int) -> bool:
+        """Whether the bytes of ``file`` from ``at`` to ``end`` may be the first half of a record."""
+        size = int.from_bytes(file.map[at : at + 4], "big")
+        return self._half_at_end and (end - at < 4 or size <= min(_LONGEST_RECORD, file.size - at))
 
     def _next_valid(self, file: MappedFile, begin: int) -> int:
         """Log offset of the next whole record behind a bad place, or -1."""
@@ -156,8 +159,9 @@ class LogScan:
     def _resync(self, file: MappedFile, begin: int) -> int:
         """Position in ``file`` of the next whole record at or behind ``begin``, or -1; zeros are passed over."""
         for start, stop in nonzero_stretches(file, begin):
-            end = min(stop + _LONGEST_RECORD, file.size)  # a record's body may be zeros that end the stretch
-            at = self._walker.resync(file.map, start, end, file.start)
+            # A record's length may begin with zeros before the stretch, and its body may be zeros that end it.
+            end = min(stop + _LONGEST_RECORD, file.size)
+            at = self._walker.resync(file.map, max(start - _ZEROS_OF_A_LENGTH, begin), end, file.start)
             if at >= 0:
                 return at
         return -1

@@ -47,12 +47,14 @@ def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRa
         return 0
     stop = stretches[-1][1]
     content = file.map[at:stop].rstrip(b"\0")
-    kept = _keep(parts.disk, parts, file.start + at, content)
+    kept = ""
+    if not parts.mastership.is_slave:  # whose master sends the record again, whole
+        kept = _keep(parts.disk, parts, file.start + at, content)
     for begin, end in stretches:
         file.map[begin:end] = bytes(end - begin)
     file.sync()
-    cut = DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}")
-    damage.append(cut)
+    if kept:
+        damage.append(DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}"))
     return len(content)
 
 

@@ -32,6 +32,13 @@ class IndexTools(Protocol):
 _MANY_ENTRIES = 200_000
 
 
+def _warm_up() -> None:
+    """Call each kernel once: a first call takes up to 0.2 s, which is better spent here than on the event loop."""
+    from tandemmq.store.format.compiled import warm
+
+    warm()
+
+
 class Walkers:
     """Gives the walker for a job of a given size. ``mode`` is ``auto``, ``always`` or ``never``."""
 
@@ -40,6 +47,7 @@ class Walkers:
         self._mode = mode
         self._python = python_walker()
         self._compiled: Walker | None = None
+        self._compiled_writer: BatchWriter | None = None
         if mode == "always":
             self.load()
 
@@ -63,7 +71,9 @@ class Walkers:
             from tandemmq.store.format.walker import compiled_walker
 
             try:
-                self._compiled = compiled_walker()
+                compiled = compiled_walker()
+                _warm_up()
+                self._compiled = compiled
             except ImportError as error:
                 self._mode = "never"
                 log.warning("The compiled walker cannot be loaded (%s): large logs are read slowly", error)
@@ -73,9 +83,11 @@ class Walkers:
         """Give the writer of encoded batches that goes with the best walker."""
         if self._compiled is None:
             return python_batch_writer()
-        from tandemmq.store.format.batch import compiled_batch_writer
+        if self._compiled_writer is None:
+            from tandemmq.store.format.batch import compiled_batch_writer
 
-        return compiled_batch_writer()
+            self._compiled_writer = compiled_batch_writer()
+        return self._compiled_writer
 
     def index_tools(self, entries: int) -> IndexTools:
         """Give the tools for an index file with so many entries in use."""

@@ -3,69 +3,75 @@
 from collections.abc import Iterable
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
-from tandemmq.store.broker.pull import Pulled
-from tandemmq.store.broker.send import Ready, Sent, SentAll, SentBatch
+from tandemmq.store.broker.pulled import Pulled
+from tandemmq.store.broker.send import Ready, SentAll, SentBatch
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.log.commit_log import Appended
+from tandemmq.store.log.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.v1 import message_pb2, store_pb2
 
-PUT_OK = store_pb2.PUT_OK
-FLUSH_DISK_TIMEOUT = store_pb2.FLUSH_DISK_TIMEOUT
+PUT_OK = PutStatus.PUT_OK
 
 _STATUS_NAMES = frozenset(store_pb2.SendStatus.keys())
 
 
-def receipt(ready: Ready, place: Appended, status: store_pb2.SendStatus.ValueType) -> store_pb2.SendReceipt:
-    """Where a message lies."""
-    return store_pb2.SendReceipt(
-        status=status,
-        message_id=encode_offset_id(ready.message.store_host, place.physical_offset),
-        unique_key=ready.unique_key,
-        queue_id=ready.message.queue_id,
-        queue_offset=place.queue_offset,
-        physical_offset=place.physical_offset,
-        store_timestamp=place.store_timestamp,
-    )
+def send_response(ready: Ready, place: Appended, status: PutStatus) -> store_pb2.SendResponse:
+    """The answer to a send."""
+    answer = store_pb2.SendResponse()
+    _fill(answer.receipt, ready, place, status)
+    return answer
 
 
-def receipts(sent: SentAll, status: store_pb2.SendStatus.ValueType) -> store_pb2.SendBatchResponse:
+def _fill(receipt: store_pb2.SendReceipt, ready: Ready, place: Appended, status: PutStatus) -> None:
+    """Where a message lies. A receipt filled in its place costs half of one that is made and then copied there."""
+    message = ready.message
+    physical_offset, _, receipt.queue_offset, receipt.store_timestamp, _ = place
+    receipt.status = status  # type: ignore[assignment]  # the same numbers
+    receipt.message_id = f"{message.store_host.digits}{physical_offset:016X}"
+    receipt.unique_key = ready.unique_key
+    receipt.queue_id = message.queue_id
+    receipt.physical_offset = physical_offset
+
+
+def receipts(sent: SentAll, status: PutStatus) -> store_pb2.SendBatchResponse:
     """Where all of a request lies; `status` is that of everything that was stored."""
-    return store_pb2.SendBatchResponse(
-        receipts=[_receipt(one, status) for one in sent.messages],
-        batch_receipts=[_batch_receipt(one, status) for one in sent.batches],
-    )
+    answer = store_pb2.SendBatchResponse()
+    for one in sent.batches:
+        _fill_batch(answer.batch_receipts.add(), one, status)
+    if not sent.messages:
+        return answer
+    add = answer.receipts.add
+    for ready, place, failure in sent.messages:
+        if place is not None:
+            _fill(add(), ready, place, status)
+        else:
+            add(
+                status=_failed_status(failure),
+                unique_key=ready.unique_key,
+                queue_id=ready.message.queue_id,
+                reason=_reason(failure),
+            )
+    return answer
 
 
-def _receipt(one: Sent, status: store_pb2.SendStatus.ValueType) -> store_pb2.SendReceipt:
-    if one.place is not None:
-        return receipt(one.ready, one.place, status)
-    message = one.ready.message
-    return store_pb2.SendReceipt(
-        status=_failed_status(one.failure),
-        unique_key=one.ready.unique_key,
-        queue_id=message.queue_id,
-        reason=_reason(one.failure),
-    )
-
-
-def _batch_receipt(one: SentBatch, status: store_pb2.SendStatus.ValueType) -> store_pb2.BatchReceipt:
+def _fill_batch(receipt: store_pb2.BatchReceipt, one: SentBatch, status: PutStatus) -> None:
+    """Where an encoded batch lies."""
     place = one.place
+    receipt.queue_id = one.batch.queue_id
     if place is None:
-        return store_pb2.BatchReceipt(
-            status=_failed_status(one.failure), queue_id=one.batch.queue_id, reason=_reason(one.failure)
-        )
-    return store_pb2.BatchReceipt(
-        status=status,
-        queue_id=one.batch.queue_id,
-        first_queue_offset=place.first_queue_offset,
-        count=place.count,
-        store_timestamp=place.store_timestamp,
-        message_id=encode_offset_id(one.batch.store_host, int(place.physical_offsets[0])),
-        physical_offsets=place.physical_offsets,
-    )
+        receipt.status, receipt.reason = _failed_status(one.failure), _reason(one.failure)
+        return
+    receipt.status = status  # type: ignore[assignment]  # the same numbers
+    receipt.first_queue_offset = place.first_queue_offset
+    receipt.count = place.count
+    receipt.store_timestamp = place.store_timestamp
+    receipt.message_id = encode_offset_id(one.batch.store_host, place.physical_offsets[0])
+    receipt.physical_offsets.extend(place.physical_offsets)
 
 
 def _failed_status(failure: TandemError | None) -> store_pb2.SendStatus.ValueType:
@@ -82,14 +88,15 @@ def refusal(error: TandemError) -> store_pb2.Refusal:
     return store_pb2.Refusal(code=error.grpc_code, rocketmq_status=error.rocketmq_status, message=error.explain())
 
 
-def pull_response(pulled: Pulled, form: message_pb2.RecordForm.ValueType) -> store_pb2.PullResponse:
-    """The answer to a pull."""
+def pull_response(pulled: Pulled, form: message_pb2.RecordForm.ValueType, ask_next: int = 0) -> store_pb2.PullResponse:
+    """The answer to a pull; `ask_next` is the id of the broker to pull from next."""
     answer = store_pb2.PullResponse(
         status=int(pulled.status),  # type: ignore[arg-type]
         next_begin_offset=pulled.next_offset,
         min_offset=pulled.min_offset,
         max_offset=pulled.max_offset,
         count=pulled.count,
+        suggest_which_broker_id=ask_next,
     )
     if form == message_pb2.DECODED:
         answer.messages.extend(decoded(pulled.records))
@@ -170,4 +177,24 @@ def log_state(store: MessageStore) -> store_pb2.LogState:
             )
             for known in store.damage
         ],
+    )
+
+
+def log_files(store: MessageStore) -> store_pb2.GetLogResponse:
+    """Where the log and the files derived from it lie, how far they go, and how they are cut."""
+    store.catch_up()  # who has an acknowledgement reads up to here, and must find the message
+    config = store.config
+    return store_pb2.GetLogResponse(
+        root=str(config.store_path_root_dir.absolute()),
+        min_offset=store.commit_log.min_offset,
+        max_offset=store.confirm_offset,
+        dispatched_offset=store.dispatched_offset,
+        file_size=config.mapped_file_size_commit_log,
+        consume_queue_file_size=config.mapped_file_size_consume_queue // UNIT_SIZE * UNIT_SIZE,
+        index_slots=config.max_hash_slot_num,
+        index_entries=config.max_index_num,
+        index_enabled=config.message_index_enable,
+        delay_levels_ms=config.message_delay_levels,
+        state=log_state(store),
+        directory_mark=mark_of(config.store_path_root_dir),
     )

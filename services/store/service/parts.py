@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
 from tandemmq.store.broker.pull import Puller
@@ -31,3 +32,4 @@ class Broker:
     finder: Finder
     catalog: Catalog
     topics: TopicTable
+    acknowledgement: Acknowledgement

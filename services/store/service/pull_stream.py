@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import BadRequest
-from tandemmq.store.broker.pull import NOTHING_YET, Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.service import answers, requests
@@ -57,7 +57,7 @@ class PullStream:
                 async for pulled in parts:
                     if pulled.count:
                         self._metrics.pulled(wanted.topic, request.consumer_group, pulled.count, len(pulled.records))
-                    yield answers.pull_response(pulled, request.form)
+                    yield answers.pull_response(pulled, request.form, self._broker.puller.advice(pulled))
         finally:
             reader.cancel()
             self._closed.cancel()
@@ -88,6 +88,8 @@ class PullStream:
                 wanted = replace(wanted, offset=pulled.next_offset)
                 continue
             yield pulled
+            if pulled.status is PullStatus.OFFSET_TOO_SMALL and pulled.next_offset == wanted.offset:
+                return  # a slave that does not have it, and sends the consumer to its master
             told = pulled.next_offset
             wanted = replace(wanted, offset=told)
 

@@ -1,15 +1,16 @@
 """Requests of the contract as the broker wants them: defaults filled in, limits applied, shorthands resolved."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tandemmq.store.broker.errors import BadRequest, IllegalMessage
-from tandemmq.store.broker.pull import Wanted
+from tandemmq.store.broker.pulled import Wanted
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
 from tandemmq.store.broker.tags import TagFilter, parse_tags
 from tandemmq.store.format.host import ANY_HOST, Host, IllegalHost
-from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS
+from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS, WAIT
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 DEFAULT_PULL_MESSAGES = 32
@@ -27,37 +28,52 @@ class PullLimits:
 
 def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
     """A message to send. Raises IllegalMessage."""
-    properties = dict(message.properties)
-    if message.tag:
-        _take_shorthand(properties, TAGS, "tag", message.tag)
-    if message.keys:
-        if any(KEY_SEPARATOR in key or not key for key in message.keys):
+    # Reading a field makes an object, a map costs most: each is touched once, and an empty map is not copied.
+    given = message.properties
+    properties = dict(given) if given else {}
+    if tag := message.tag:
+        _take_shorthand(properties, TAGS, "tag", tag)
+    if keys := message.keys:
+        if any(KEY_SEPARATOR in key or not key for key in keys):
             raise IllegalMessage("A key is empty or has a space in it: spaces separate keys.")
-        _take_shorthand(properties, KEYS, "keys", KEY_SEPARATOR.join(message.keys))
+        _take_shorthand(properties, KEYS, "keys", KEY_SEPARATOR.join(keys))
+    born_host = message.born_host
+    queue_id = message.queue_id
     return NewMessage(
-        topic=message.topic,
-        born_host=_host(message.born_host) if message.born_host else peer,
-        body=message.body,
-        properties=properties,
-        queue_id=message.queue_id if message.HasField("queue_id") else ANY_QUEUE,
-        flag=message.flag,
-        sys_flag=message.sys_flag,
-        born_timestamp=message.born_timestamp,
-        reconsume_times=message.reconsume_times,
+        message.topic,
+        _host(born_host) if born_host else peer,
+        message.body,
+        properties,
+        queue_id if queue_id or message.HasField("queue_id") else ANY_QUEUE,
+        message.flag,
+        message.sys_flag,
+        message.born_timestamp,
+        message.reconsume_times,
     )
+
+
+def waits(
+    no_wait: bool, messages: Iterable[message_pb2.Message], batches: Sequence[message_pb2.EncodedBatch] = ()
+) -> bool:
+    """Whether a send is to wait for disk and replicas: unless it says no, or all its messages have WAIT=false."""
+    if no_wait:
+        return False
+    return bool(batches) or any(message.properties.get(WAIT, "true").strip().lower() != "false" for message in messages)
 
 
 def new_batch(batch: message_pb2.EncodedBatch, peer: Host) -> NewBatch:
     """An encoded batch to send. Raises IllegalMessage."""
+    born_host = batch.born_host
+    queue_id = batch.queue_id
     return NewBatch(
-        topic=batch.topic,
-        born_host=_host(batch.born_host) if batch.born_host else peer,
-        blob=batch.messages,
-        queue_id=batch.queue_id if batch.HasField("queue_id") else ANY_QUEUE,
-        count=batch.count,
-        sys_flag=batch.sys_flag,
-        born_timestamp=batch.born_timestamp,
-        reconsume_times=batch.reconsume_times,
+        batch.topic,
+        _host(born_host) if born_host else peer,
+        batch.messages,
+        queue_id if queue_id or batch.HasField("queue_id") else ANY_QUEUE,
+        batch.count,
+        batch.sys_flag,
+        batch.born_timestamp,
+        batch.reconsume_times,
     )
 
 

@@ -476,6 +476,7 @@ class PullResponse(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
+    SUGGEST_WHICH_BROKER_ID_FIELD_NUMBER: _builtins.int
     status: Global___PullStatus.ValueType
     next_begin_offset: _builtins.int
     """Where to pull next. Behind the last message returned, or as the status says."""
@@ -509,6 +510,8 @@ class PullResponse(_message.Message):
 
     The store does not check bodyCrc when it reads: the reader does (the client library raises an error that names the record).
     """
+    suggest_which_broker_id: _builtins.int
+    """Broker to pull from next: 0 the master, another number a slave. Always 0 unless slaveReadEnable is set."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.StoredMessage]:
         """Form DECODED."""
@@ -523,10 +526,11 @@ class PullResponse(_message.Message):
         count: _builtins.int = ...,
         records: _builtins.bytes = ...,
         messages: _abc.Iterable[_message_pb2.StoredMessage] | None = ...,
+        suggest_which_broker_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "max_offset", b"max_offset", "messages", b"messages", "min_offset", b"min_offset", "next_begin_offset", b"next_begin_offset", "records", b"records", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "max_offset", b"max_offset", "messages", b"messages", "min_offset", b"min_offset", "next_begin_offset", b"next_begin_offset", "records", b"records", "status", b"status", "suggest_which_broker_id", b"suggest_which_broker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -966,3 +970,89 @@ class DamagedRange(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DamagedRange: _TypeAlias = DamagedRange  # noqa: Y015
+
+@_typing.final
+class GetLogRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLogRequest: _TypeAlias = GetLogRequest  # noqa: Y015
+
+@_typing.final
+class GetLogResponse(_message.Message):
+    """The log and the files derived from it. Offsets are bytes since the log began."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOT_FIELD_NUMBER: _builtins.int
+    MIN_OFFSET_FIELD_NUMBER: _builtins.int
+    MAX_OFFSET_FIELD_NUMBER: _builtins.int
+    DISPATCHED_OFFSET_FIELD_NUMBER: _builtins.int
+    FILE_SIZE_FIELD_NUMBER: _builtins.int
+    CONSUME_QUEUE_FILE_SIZE_FIELD_NUMBER: _builtins.int
+    INDEX_SLOTS_FIELD_NUMBER: _builtins.int
+    INDEX_ENTRIES_FIELD_NUMBER: _builtins.int
+    INDEX_ENABLED_FIELD_NUMBER: _builtins.int
+    DELAY_LEVELS_MS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DIRECTORY_MARK_FIELD_NUMBER: _builtins.int
+    root: _builtins.str
+    """Absolute path of the store's directory on its own host: `storePathRootDir`."""
+    min_offset: _builtins.int
+    """Of the oldest byte that is kept: a multiple of file_size."""
+    max_offset: _builtins.int
+    """Up to which messages may be seen: with SYNC_FLUSH what is on disk, else all. On a slave it may lie inside a record."""
+    dispatched_offset: _builtins.int
+    """Up to which consume queues and index are complete; always where a record ends, on a slave too."""
+    file_size: _builtins.int
+    """Bytes of a log file."""
+    consume_queue_file_size: _builtins.int
+    """Bytes of a consume queue file."""
+    index_slots: _builtins.int
+    """Slots and entries of an index file."""
+    index_entries: _builtins.int
+    index_enabled: _builtins.bool
+    """Whether there is an index at all."""
+    directory_mark: _builtins.str
+    """Says that a directory is this one, where it is mounted under another path: inode and ctime (ns) of its file `lock`, as
+    `1234-1700000000000000000`.
+    """
+    @_builtins.property
+    def delay_levels_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Delays in ms of the levels 1, 2, ...: the tags code of a delayed message depends on them."""
+
+    @_builtins.property
+    def state(self) -> Global___LogState:
+        """As in ListQueuesResponse."""
+
+    def __init__(
+        self,
+        *,
+        root: _builtins.str = ...,
+        min_offset: _builtins.int = ...,
+        max_offset: _builtins.int = ...,
+        dispatched_offset: _builtins.int = ...,
+        file_size: _builtins.int = ...,
+        consume_queue_file_size: _builtins.int = ...,
+        index_slots: _builtins.int = ...,
+        index_entries: _builtins.int = ...,
+        index_enabled: _builtins.bool = ...,
+        delay_levels_ms: _abc.Iterable[_builtins.int] | None = ...,
+        state: Global___LogState | None = ...,
+        directory_mark: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consume_queue_file_size", b"consume_queue_file_size", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "root", b"root", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLogResponse: _TypeAlias = GetLogResponse  # noqa: Y015

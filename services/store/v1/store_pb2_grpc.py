@@ -79,13 +79,18 @@ class StoreStub:
                 request_serializer=tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesResponse.FromString,
                 _registered_method=True)
+        self.GetLog = channel.unary_unary(
+                '/tandemmq.store.v1.Store/GetLog',
+                request_serializer=tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogResponse.FromString,
+                _registered_method=True)
 
 
 class StoreServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Send(self, request, context):
-        """Stores one message. A call costs some 200 microseconds whatever is in it: use SendBatch or SendStream for many.
+        """Stores one message. A call costs more than a message: use SendBatch or SendStream for many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -153,6 +158,13 @@ class StoreServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLog(self, request, context):
+        """Where the log lies, how far it goes and how its files are cut: what a program needs that reads them by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_StoreServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -200,6 +212,11 @@ def add_StoreServicer_to_server(servicer, server):
                     servicer.ListQueues,
                     request_deserializer=tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesRequest.FromString,
                     response_serializer=tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesResponse.SerializeToString,
+            ),
+            'GetLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLog,
+                    request_deserializer=tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogRequest.FromString,
+                    response_serializer=tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -445,6 +462,33 @@ class Store:
             '/tandemmq.store.v1.Store/ListQueues',
             tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesRequest.SerializeToString,
             tandemmq_dot_store_dot_v1_dot_store__pb2.ListQueuesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.store.v1.Store/GetLog',
+            tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogRequest.SerializeToString,
+            tandemmq_dot_store_dot_v1_dot_store__pb2.GetLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

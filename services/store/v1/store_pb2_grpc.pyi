@@ -48,7 +48,7 @@ class StoreStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> StoreAsyncStub: ...
     Send: _grpc.UnaryUnaryMultiCallable[_store_pb2.SendRequest, _store_pb2.SendResponse]
-    """Stores one message. A call costs some 200 microseconds whatever is in it: use SendBatch or SendStream for many."""
+    """Stores one message. A call costs more than a message: use SendBatch or SendStream for many."""
     SendBatch: _grpc.UnaryUnaryMultiCallable[_store_pb2.SendBatchRequest, _store_pb2.SendBatchResponse]
     """Stores many messages, of one or several topics, with one wait for the disk. Everything is checked before anything is stored: one
     illegal message refuses the call. The messages of one queue keep the order of the request, `messages` before `batches`.
@@ -74,12 +74,14 @@ class StoreStub:
     """First and next offset of the queues of a topic, and the offset at a time."""
     ListQueues: _grpc.UnaryUnaryMultiCallable[_store_pb2.ListQueuesRequest, _store_pb2.ListQueuesResponse]
     """The topics with their queues, and the state of the log under them."""
+    GetLog: _grpc.UnaryUnaryMultiCallable[_store_pb2.GetLogRequest, _store_pb2.GetLogResponse]
+    """Where the log lies, how far it goes and how its files are cut: what a program needs that reads them by itself."""
 
 @_typing.type_check_only
 class StoreAsyncStub(StoreStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Send: _aio.UnaryUnaryMultiCallable[_store_pb2.SendRequest, _store_pb2.SendResponse]  # type: ignore[assignment]
-    """Stores one message. A call costs some 200 microseconds whatever is in it: use SendBatch or SendStream for many."""
+    """Stores one message. A call costs more than a message: use SendBatch or SendStream for many."""
     SendBatch: _aio.UnaryUnaryMultiCallable[_store_pb2.SendBatchRequest, _store_pb2.SendBatchResponse]  # type: ignore[assignment]
     """Stores many messages, of one or several topics, with one wait for the disk. Everything is checked before anything is stored: one
     illegal message refuses the call. The messages of one queue keep the order of the request, `messages` before `batches`.
@@ -105,6 +107,8 @@ class StoreAsyncStub(StoreStub):
     """First and next offset of the queues of a topic, and the offset at a time."""
     ListQueues: _aio.UnaryUnaryMultiCallable[_store_pb2.ListQueuesRequest, _store_pb2.ListQueuesResponse]  # type: ignore[assignment]
     """The topics with their queues, and the state of the log under them."""
+    GetLog: _aio.UnaryUnaryMultiCallable[_store_pb2.GetLogRequest, _store_pb2.GetLogResponse]  # type: ignore[assignment]
+    """Where the log lies, how far it goes and how its files are cut: what a program needs that reads them by itself."""
 
 class StoreServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -113,7 +117,7 @@ class StoreServicer(metaclass=_abc_1.ABCMeta):
         request: _store_pb2.SendRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_store_pb2.SendResponse, _abc.Awaitable[_store_pb2.SendResponse]]:
-        """Stores one message. A call costs some 200 microseconds whatever is in it: use SendBatch or SendStream for many."""
+        """Stores one message. A call costs more than a message: use SendBatch or SendStream for many."""
 
     @_abc_1.abstractmethod
     def SendBatch(
@@ -187,5 +191,13 @@ class StoreServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_store_pb2.ListQueuesResponse, _abc.Awaitable[_store_pb2.ListQueuesResponse]]:
         """The topics with their queues, and the state of the log under them."""
+
+    @_abc_1.abstractmethod
+    def GetLog(
+        self,
+        request: _store_pb2.GetLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_store_pb2.GetLogResponse, _abc.Awaitable[_store_pb2.GetLogResponse]]:
+        """Where the log lies, how far it goes and how its files are cut: what a program needs that reads them by itself."""
 
 def add_StoreServicer_to_server(servicer: StoreServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -8,7 +8,8 @@ from typing import Any
 
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
-from tandemmq.store.broker.pull import Pulled, Puller, Wanted
+from tandemmq.store.broker.pull import Puller
+from tandemmq.store.broker.pulled import Pulled, Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewMessage, Sender, SendRules
 from tandemmq.store.broker.tags import parse_tags

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.errors import StoreStopping
-from tandemmq.store.broker.pull import PullStatus, Wanted
+from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tests.unit.broker.broker_kit import bodies, broker
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker.pull import PullStatus
+from tandemmq.store.broker.pulled import PullStatus
 from tandemmq.store.format.unit import BLANK_UNIT, pack_unit
 from tandemmq.store.log.errors import QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records

@@ -6,6 +6,7 @@ import pytest
 
 from tandemmq.store.broker.errors import IllegalMessage, TableNotSaved, UnknownTopic
 from tandemmq.store.broker.send import NewBatch, NewMessage
+from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.record import verify_crc_property
 from tandemmq.store.log.disk import LocalDisk
@@ -114,3 +115,20 @@ async def test_a_table_that_cannot_be_saved_refuses_the_message(tmp_path: Path) 
         with pytest.raises(TableNotSaved):
             kit.send("orders")
         assert kit.store.commit_log.max_offset == 0
+
+
+@pytest.mark.parametrize("compiled", ["always", "never"])
+@pytest.mark.parametrize("append_crc", [False, True])
+async def test_batches_to_a_topic_of_more_bytes_than_characters_lie_whole(
+    tmp_path: Path, compiled: str, append_crc: bool
+) -> None:
+    """RocketMQ's table may name such a topic; each record must be as long as it was measured."""
+    async with broker(tmp_path, compiled_walker=compiled, enabled_append_prop_crc=append_crc) as kit:
+        kit.topics.add([TopicConfig("größe", 1, 1)])
+        blob = encode_client_batch([(0, b"one", b"TAGS\x01t"), (0, b"two", b"")])
+        for _ in range(3):
+            kit.sender.send_all([], [NewBatch("größe", HOST, blob, 0)])
+        await kit.dispatched()
+        pulled = kit.pull("größe")
+        assert pulled.count == 6
+        assert not kit.store.damage

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker import java_json
+from tandemmq.common import java_json
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.log.disk import LocalDisk

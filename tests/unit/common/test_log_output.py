@@ -30,6 +30,15 @@ def test_text_lines_show_event_and_values() -> None:
     assert 'INFO    store.log.recovery     recovery finished  bytes=7 seconds=0.123 path="a b"\n' in line
 
 
+def test_what_a_caller_says_cannot_steer_a_terminal_or_begin_a_line() -> None:
+    stream = io.StringIO()
+    configure_logging(form=LogFormat.TEXT, stream=stream)
+    get_log("tandemmq.x").warning("wrong secret", user="eve\x1b[2J\n12:00 INFO \x9b\u202e")
+    line = stream.getvalue()
+    assert line.count("\n") == 1
+    assert line.strip().isprintable()
+
+
 def test_json_lines_are_objects_with_the_same_values() -> None:
     stream = io.StringIO()
     configure_logging(stream=stream)  # AUTO, and not a terminal

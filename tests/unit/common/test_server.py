@@ -23,7 +23,7 @@ from tandemmq.common.guard import STATUS_KEY
 from tandemmq.common.health import NOT_SERVING, SERVING
 from tandemmq.common.metrics_endpoint import MetricsPortTaken
 from tandemmq.common.server import AddressTaken, ServiceHost
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.server_settings import GrpcTransport, ServerSettings
 from tandemmq.common.settings import BadSetting
 from tandemmq.common.tls import UnreadableCertificate
 
@@ -84,10 +84,21 @@ def add_echo(echo: Echo, server: Any) -> None:
     server.add_registered_method_handlers(SERVICE, handlers)
 
 
+@pytest.fixture(params=list(GrpcTransport), autouse=True)
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GrpcTransport:
+    """What serves: every test runs on both."""
+    monkeypatch.setitem(CHOSEN, "grpc_transport", request.param)
+    return GrpcTransport(request.param)
+
+
+CHOSEN: dict[str, Any] = {}
+"""Settings of every host."""
+
+
 @asynccontextmanager
 async def hosted(**settings: Any) -> AsyncIterator[tuple[ServiceHost, Echo, grpc.aio.Channel]]:
     echo = Echo()
-    host = ServiceHost(ServerSettings(**settings))
+    host = ServiceHost(ServerSettings(**CHOSEN, **settings))
     host.add(add_echo, echo)
     await host.start()
     await host.serving()
@@ -153,7 +164,7 @@ async def health_of(channel: grpc.aio.Channel, service: str) -> int:
 
 
 async def test_health_is_not_serving_until_told() -> None:
-    host = ServiceHost(ServerSettings())
+    host = ServiceHost(ServerSettings(**CHOSEN))
     host.add(add_echo, Echo())
     await host.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{host.port}") as channel:
@@ -213,13 +224,13 @@ async def test_calls_beyond_the_grace_are_cancelled() -> None:
 async def test_metrics_are_served_over_http_from_the_own_registry() -> None:
     registry = CollectorRegistry()
     Counter("tandem_test", "A counter.", registry=registry).inc(3)
-    host = ServiceHost(ServerSettings(), registry)
+    host = ServiceHost(ServerSettings(**CHOSEN), registry)
     await host.start()
     url = f"http://127.0.0.1:{host.metrics_port}/metrics"
     body = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
     assert "tandem_test_total 3.0" in body
     assert "python_gc" not in body
-    other = ServiceHost(ServerSettings(metrics_port=host.metrics_port), registry)
+    other = ServiceHost(ServerSettings(**CHOSEN, metrics_port=host.metrics_port), registry)
     with pytest.raises(MetricsPortTaken, match=str(host.metrics_port)):
         await other.start()
     await host.stop()
@@ -227,7 +238,7 @@ async def test_metrics_are_served_over_http_from_the_own_registry() -> None:
 
 async def test_a_taken_port_is_a_clear_error() -> None:
     async with hosted() as (host, _, _):
-        other = ServiceHost(ServerSettings(grpc_port=host.port))
+        other = ServiceHost(ServerSettings(**CHOSEN, grpc_port=host.port))
         with pytest.raises(AddressTaken, match=f"127.0.0.1:{host.port}"):
             await other.start()
 
@@ -251,6 +262,7 @@ async def test_tls_and_mtls(certificates: dict[str, Path], mutual: bool) -> None
     key, certificate = certificates["key"], certificates["certificate"]
     host = ServiceHost(
         ServerSettings(
+            **CHOSEN,
             tls_server_cert_path=certificate,
             tls_server_key_path=key,
             tls_server_trust_cert_path=certificate if mutual else None,
@@ -280,7 +292,7 @@ def test_half_a_tls_setting_is_an_error(tmp_path: Path) -> None:
 
 async def test_unreadable_certificate_names_setting_and_path(tmp_path: Path) -> None:
     missing = tmp_path / "none.pem"
-    host = ServiceHost(ServerSettings(tls_server_cert_path=missing, tls_server_key_path=missing))
+    host = ServiceHost(ServerSettings(**CHOSEN, tls_server_cert_path=missing, tls_server_key_path=missing))
     with pytest.raises(UnreadableCertificate, match="none.pem: No such file"):
         await host.start()
 
@@ -306,8 +318,8 @@ run(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_whole_process_stops_cleanly_on_a_signal(number: signal.Signals) -> None:
-    environment = {**os.environ, "TANDEM_SHUTDOWN_GRACE_MS": "500"}
+def test_a_whole_process_stops_cleanly_on_a_signal(number: signal.Signals, transport: GrpcTransport) -> None:
+    environment = {**os.environ, "TANDEM_SHUTDOWN_GRACE_MS": "500", "TANDEM_GRPC_TRANSPORT": transport.value}
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )

@@ -35,6 +35,7 @@ async def test_every_call_is_refused_while_the_store_recovers() -> None:
         "QueryMessage": store_pb2.QueryMessageRequest(),
         "GetOffsets": store_pb2.GetOffsetsRequest(),
         "ListQueues": store_pb2.ListQueuesRequest(),
+        "GetLog": store_pb2.GetLogRequest(),
     }
     for method, request in requests.items():
         with pytest.raises(StoreStarting):
@@ -49,7 +50,7 @@ def test_a_request_that_was_stored_in_part_says_which() -> None:
     sent = SentAll(
         [Sent(ready, Appended(7, 100, 5, 9, 107)), Sent(ready, None, full)], [SentBatch(batch, None, full)], 107, True
     )
-    answer = answers.receipts(sent, store_pb2.PUT_OK)
+    answer = answers.receipts(sent, answers.PUT_OK)
     stored, failed = answer.receipts
     assert (stored.status, stored.physical_offset, stored.queue_offset, stored.reason) == (store_pb2.PUT_OK, 7, 5, "")
     assert (failed.status, failed.message_id) == (store_pb2.SERVICE_NOT_AVAILABLE, "")

@@ -1,15 +1,18 @@
 """What a sender is told when the disk fails."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.service.parts import Broker, ServiceLimits
 from tandemmq.store.service.requests import PullLimits
-from tandemmq.store.service.store_servicer import StoreServicer
+from tandemmq.store.service.store_servicer import Context, StoreServicer
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import Message
 from tests.unit.broker.broker_kit import broker
@@ -31,8 +34,9 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
     disk = DyingDisk()
     async with broker(tmp_path, disk=disk, flush_disk_type="SYNC_FLUSH") as kit:
         servicer = StoreServicer(ServiceLimits(PullLimits(32, 1 << 20)), StoreMetrics("c", "n"))
-        servicer.attach(Broker(kit.store, kit.sender, kit.puller, kit.polls, kit.finder, kit.catalog, kit.topics))
-        context = Peer()
+        acks = Acknowledgement(kit.store, GroupTransfer(ReplicationRules()))
+        servicer.attach(Broker(kit.store, kit.sender, kit.puller, kit.polls, kit.finder, kit.catalog, kit.topics, acks))
+        context = cast(Context, Peer())
         request = store_pb2.SendRequest(message=Message(topic="orders", queue_id=0, body=b"x"))
         good = await servicer.Send(request, context)
         assert good.receipt.status == store_pb2.PUT_OK
@@ -41,7 +45,7 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
         assert bad.receipt.status == store_pb2.FLUSH_DISK_TIMEOUT
         with pytest.raises(NotWritable, match="Input/output error"):
             await servicer.Send(request, context)
-        pulled = await servicer.Pull(store_pb2.PullRequest(topic="orders"), context)  # type: ignore[arg-type]
+        pulled = await servicer.Pull(store_pb2.PullRequest(topic="orders"), context)
         assert (pulled.count, pulled.max_offset) == (1, 1), "reads go on; what is not on disk is not seen"
         state = (await servicer.ListQueues(store_pb2.ListQueuesRequest(), context)).log
         assert not state.writable

@@ -41,13 +41,14 @@ def test_a_broker_conf_of_rocketmq(tmp_path: Path) -> None:
     assert config.message_delay_levels == (1_000, 5_000, 60_000)
     assert config.max_index_num == 20_000_000, "RocketMQ's own defaults"
     assert str(settings.store_host()) == "10.1.2.3:10911"
-    assert settings.ignored == ("brokerId", "namesrvAddr")
+    assert settings.ignored == ("namesrvAddr",)
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("brokerRole=SLAVE", "replication is to come"),
+        ("brokerRole=SLAVE", "more for a slave"),
+        ("brokerId=1", "0 for a master"),
         ("storePathCommitLog=/elsewhere", "commitlog"),
         ("messageDelayLevel=1x", "levels"),
         ("messageDelayLevel=", "at least one"),

@@ -2,15 +2,17 @@
 
 Importing this package's modules costs about 90 MB of memory and a third of a second, so only functions that need one
 import it (walker.compiled_walker, batch.compiled_batch_writer). Machine code is kept in ``__pycache__`` (or where
-NUMBA_CACHE_DIR says); ``warm`` fills it.
+NUMBA_CACHE_DIR says); ``warm`` fills it. An image has the kernels in a shared object instead, and no numba.
 
-    jit.py      how kernels are compiled and cached, and ISA-L's CRC among them
-    memory.py   big-endian loads and stores at an address
-    text.py     Java's hash over UTF-8
-    records.py  the check of one record and what is read from it
-    walk.py     kernels of the walker        walker.py   their Python side
-    index.py    kernels of the index
-    batch.py    kernels and Python side of the batch writer
+    jit.py        what kernels are made with: one of the next two
+    numba_jit.py  compiled at their first call and cached, with ISA-L's CRC among them
+    prebuilt.py   taken from a shared object, which tools/prebuild_kernels.py makes
+    memory.py     big-endian loads and stores at an address
+    text.py       Java's hash over UTF-8
+    records.py    the check of one record and what is read from it
+    walk.py       kernels of the walker        walker.py   their Python side
+    index.py      kernels of the index
+    batch.py      kernels and Python side of the batch writer
 
 Kernels take addresses, not arrays: no bounds are checked but those the code checks, and one compiled version fits every
 kind of buffer. They release the GIL. The rule for changes: change the readable twin first, then run the tests that
@@ -29,8 +31,10 @@ def warm() -> None:
 
     writer = CompiledBatchWriter()
     log = bytearray(256)
+    blob = encode_client_batch([(0, b"body", b"KEYS\x01a\x02")])
+    writer.measure_plain(blob, 5, 0, False, 4)
     writer.write(
-        encode_client_batch([(0, b"body", b"KEYS\x01a\x02")]),
+        blob,
         log,
         0,
         topic=b"topic",

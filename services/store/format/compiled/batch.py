@@ -14,7 +14,7 @@ from tandemmq.store.format.batch import (
     decode_client_batch,
 )
 from tandemmq.store.format.buffers import WriteBuffer
-from tandemmq.store.format.compiled.jit import kernel
+from tandemmq.store.format.compiled.jit import helper, kernel
 from tandemmq.store.format.compiled.memory import (
     address_of,
     byte_at,
@@ -23,9 +23,11 @@ from tandemmq.store.format.compiled.memory import (
     put_byte,
     put_int,
     put_long,
+    raw_long_at,
     short_at,
 )
 from tandemmq.store.format.compiled.records import crc31
+from tandemmq.store.format.compiled.text import find_byte
 from tandemmq.store.format.record import (
     CRC_PROPERTY_SIZE,
     HEADS,
@@ -44,10 +46,22 @@ _MALFORMED = -1
 _TOO_LONG = -2
 _CRC_NAME = b"__CRC32#\x01"
 _LENGTH = Struct(">h")
+# Names that make a batch one to look into, as little-endian numbers; the masks are as long as they are.
+_WAIT, _FIVE = int.from_bytes(b"WAIT\x01", "little"), 0xFF_FFFF_FFFF
+_DELAY, _SIX = int.from_bytes(b"DELAY\x01", "little"), 0xFFFF_FFFF_FFFF
+_TIMER_D, _SEVEN = int.from_bytes(b"TIMER_D", "little"), 0xFF_FFFF_FFFF_FFFF
+_TRAN_MSG = int.from_bytes(b"TRAN_MSG", "little")
+_SHORTEST_NAME = 6  # "WAIT" 01 and one character
 
 
 class CompiledBatchWriter:
     """See batch.BatchWriter."""
+
+    def __init__(self) -> None:
+        # One file takes many batches: its address is asked for once.
+        self._target: WriteBuffer | None = None
+        self._target_at = 0
+        self._keep_target: object = None
 
     def measure(
         self, blob: bytes | memoryview, topic_size: int, sys_flag: int, append_crc: bool = False
@@ -59,6 +73,17 @@ class CompiledBatchWriter:
         if count < 0:
             _explain(blob, count)
         return int(count), int(total)
+
+    def measure_plain(
+        self, blob: bytes, topic_size: int, sys_flag: int, append_crc: bool, longest_body: int
+    ) -> tuple[int, int] | None:
+        """See the protocol."""
+        if topic_size > MAX_V1_TOPIC:
+            return None
+        fixed = head_size(sys_flag) + topic_field_size(topic_size) + PROPERTIES_LENGTH_SIZE
+        address, _keep = address_of(blob)
+        measured = _measure_plain(address, len(blob), fixed, append_crc, longest_body)
+        return measured if measured[0] > 0 else None
 
     def write(
         self,
@@ -77,10 +102,11 @@ class CompiledBatchWriter:
         store_host: bytes,
         reconsume_times: int,
         append_crc: bool = False,
+        measured: tuple[int, int] | None = None,
     ) -> Sequence[int]:
         """See the protocol."""
         check_hosts(sys_flag, born_host, store_host)
-        count, total = self.measure(blob, len(topic), sys_flag, append_crc)
+        count, total = measured or self.measure(blob, len(topic), sys_flag, append_crc)
         check_room(dst, at, total)
         if not count:
             return []
@@ -106,14 +132,16 @@ class CompiledBatchWriter:
         # One buffer for what all records share: head, topic with its length, name of the checksum.
         shared = head + (bytes((len(topic),)) if short else _LENGTH.pack(len(topic))) + topic + _CRC_NAME
         source, _keep_blob = address_of(blob)
-        target, _keep_dst = address_of(dst)
+        if dst is not self._target:
+            self._target_at, self._keep_target = address_of(dst)
+            self._target = dst
         common, _keep_shared = address_of(shared)
         offsets = np.empty(count, np.int64)
         topic_size = len(shared) - len(head) - len(_CRC_NAME)
         _write(
             source,
             len(blob),
-            target + at,
+            self._target_at + at,
             common,
             len(head),
             topic_size,
@@ -134,8 +162,8 @@ def _explain(blob: bytes | memoryview, fault: int) -> None:
     raise MalformedBatch("it does not consist of whole messages", 0)
 
 
-@kernel
-def _measure(blob: int, length: int, fixed: int, append_crc: bool) -> tuple[int, int]:
+@helper
+def _size_up(blob: int, length: int, fixed: int, append_crc: bool) -> tuple[int, int]:
     """Number and total size of the records, or (_MALFORMED or _TOO_LONG, 0)."""
     count = total = 0
     too_long = False
@@ -162,6 +190,43 @@ def _measure(blob: int, length: int, fixed: int, append_crc: bool) -> tuple[int,
     if too_long:
         return _TOO_LONG, 0
     return count, total
+
+
+@helper
+def _is_plain(blob: int, length: int, longest_body: int) -> bool:
+    """Whether a measured blob has neither a body above the limit nor a property with one of the names above."""
+    at, end = blob, blob + length
+    while at < end:
+        size = int_at(at)
+        body_size = int_at(at + 16)
+        if body_size > longest_body:
+            return False
+        name = at + LEAST_SIZE + body_size
+        at += size
+        while name < at:
+            stop = find_byte(name, at, end, 2)
+            if stop - name >= _SHORTEST_NAME:
+                # Eight bytes may be read: before a property there are the 22 of the piece's own head.
+                word = raw_long_at(name) if name + 8 <= end else raw_long_at(stop - 8) >> 8 * (8 - (stop - name))
+                if word & _FIVE == _WAIT or word & _SIX == _DELAY or word & _SEVEN == _TIMER_D or word == _TRAN_MSG:
+                    return False
+            name = stop + 1
+    return True
+
+
+@kernel
+def _measure(blob: int, length: int, fixed: int, append_crc: bool) -> tuple[int, int]:
+    """See _size_up."""
+    return _size_up(blob, length, fixed, append_crc)
+
+
+@kernel
+def _measure_plain(blob: int, length: int, fixed: int, append_crc: bool, longest_body: int) -> tuple[int, int]:
+    """As _measure; a number of at most 0 too for a blob that is not plain."""
+    measured = _size_up(blob, length, fixed, append_crc)
+    if measured[0] > 0 and not _is_plain(blob, length, longest_body):
+        return 0, 0
+    return measured
 
 
 @kernel

@@ -11,11 +11,14 @@ from tandemmq.store.format.compiled.walk import (
     GROUP,
     KEYS,
     PHYSICAL,
+    ROWS,
     STORE_TIME,
     SYS_FLAG,
     TEXT_SIZE_BITS,
     TOPIC_HASH,
     UNIQUE,
+    groups_of,
+    rows_of,
 )
 
 _HEADER = index_layout.HEADER_SIZE
@@ -113,9 +116,8 @@ def _put(file: int, slots: int, entries: int, hashed: int, physical: int, stored
 @kernel
 def index_rows(
     address: int,
-    rows: Any,
-    count: int,
-    groups: Any,
+    memory: Any,
+    room: int,
     file: int,
     slots: int,
     entries: int,
@@ -123,10 +125,14 @@ def index_rows(
     from_key: int,
     skip_below: int,
 ) -> tuple[int, int]:
-    """The index_into of walker.Walk: ``address`` is that of the log's bytes, ``file`` that of the index file."""
+    """The index_into of walker.Walk: ``address`` is that of the log's bytes, ``file`` that of the index file.
+
+    ``memory`` and ``room`` are the walk's.
+    """
+    rows, groups, count = rows_of(memory, room), groups_of(memory, room), memory[ROWS]
     for number in range(from_row, count):
         row = rows[number]
-        physical = row[PHYSICAL]
+        physical, stored = row[PHYSICAL], row[STORE_TIME]
         if row[SYS_FLAG] & _ROLLBACK == _ROLLBACK or physical < skip_below:
             from_key = 0
             continue
@@ -135,7 +141,7 @@ def index_rows(
         if row[UNIQUE] != 0:
             if key >= from_key:
                 hashed = key_hash(hash_more(address + (row[UNIQUE] >> TEXT_SIZE_BITS), row[UNIQUE] & _TEXT_SIZE, topic))
-                if not _put(file, slots, entries, hashed, physical, row[STORE_TIME]):
+                if not _put(file, slots, entries, hashed, physical, stored):
                     return number, key
             key += 1
         at = address + (row[KEYS] >> TEXT_SIZE_BITS)
@@ -147,7 +153,7 @@ def index_rows(
             if stop > at:
                 if key >= from_key:
                     hashed = key_hash(hash_more(at, stop - at, topic))
-                    if not _put(file, slots, entries, hashed, physical, row[STORE_TIME]):
+                    if not _put(file, slots, entries, hashed, physical, stored):
                         return number, key
                 key += 1
             at = stop + 1

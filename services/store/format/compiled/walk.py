@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from tandemmq.store.format.compiled.jit import helper, kernel
-from tandemmq.store.format.compiled.memory import int_at, long_at, put_int, put_long, raw_long_at
+import numpy as np
+
+from tandemmq.store.format.compiled.jit import carray, helper, kernel
+from tandemmq.store.format.compiled.memory import int_at, long_at, pointer, put_int, put_long, raw_long_at
 from tandemmq.store.format.compiled.records import (
     GOOD,
     MAGIC_V1,
@@ -22,10 +24,10 @@ ROW_WIDTH = 12
 # Columns of a group: one topic and queue. TOPIC_HASH is Java's of "topic#".
 TOPIC_AT, TOPIC_SIZE, GROUP_QUEUE, LOOKUP_HASH, TOPIC_HASH, SCHEDULED, CURRENT_RUN, NEXT_OFFSET = range(8)
 GROUP_WIDTH = 8
-# Columns of a run: records of one group with consecutive queue offsets.
-RUN_GROUP, FIRST_OFFSET, COUNT, FIRST_PHYSICAL, LAST_END, LAST_TIME = range(6)
-RUN_WIDTH = 6
-# What walk returns in ``result``.
+# Columns of a run: records of one group with consecutive queue offsets. RUN_PLACE: address for its next unit.
+RUN_TOPIC_AT, RUN_TOPIC_SIZE, RUN_QUEUE, FIRST_OFFSET, COUNT, FIRST_PHYSICAL, LAST_END, LAST_TIME, RUN_PLACE = range(9)
+RUN_WIDTH = 9
+# What walk returns first in its memory.
 POSITION, STOP, ROWS, GROUPS, RUNS, FIRST_STORED, LAST_STORED, MAX_STORED, LAST_PHYSICAL = range(9)
 RESULT_WIDTH = 9
 
@@ -39,6 +41,63 @@ _SCHEDULE_SIZE = len(_SCHEDULE)
 _SCHEDULE_WORDS = tuple(int.from_bytes(_SCHEDULE[at : at + 8], "little") for at in (0, 8, _SCHEDULE_SIZE - 8))
 _LEAST_TO_LOOK_AT = 4
 _MAGIC_BYTE = 0xDA  # the first of both magic codes
+
+
+# A walk has one array of longs, since each costs as much as the walk of a record: the result, the rows, the groups, the
+# runs, and the hash table of the groups (ints). ``room`` is one more than the most records that it can hold.
+
+
+def groups_begin(room: int) -> int:
+    """Where in the array the groups begin, behind the rows."""
+    return RESULT_WIDTH + room * ROW_WIDTH
+
+
+def runs_begin(room: int) -> int:
+    """Where the runs begin."""
+    return RESULT_WIDTH + room * (ROW_WIDTH + GROUP_WIDTH)
+
+
+def table_begin(room: int) -> int:
+    """Where the hash table begins."""
+    return RESULT_WIDTH + room * (ROW_WIDTH + GROUP_WIDTH + RUN_WIDTH)
+
+
+def memory_size(room: int) -> int:
+    """Longs in the array."""
+    return table_begin(room) + (1 << room.bit_length())
+
+
+_groups_begin, _runs_begin, _table_begin = helper(groups_begin), helper(runs_begin), helper(table_begin)
+
+
+@helper
+def _part(memory: Any, begin: int, rows: int, width: int) -> Any:
+    # A slice would be counted as a reference at each use, with instructions that make all of them wait: a walk with
+    # slices takes three times as long. What is made of an address has no owner to count for; the caller keeps it alive.
+    return carray(pointer(np.int64(memory.ctypes.data) + 8 * begin), (rows, width), np.int64)
+
+
+@helper
+def rows_of(memory: Any, room: int) -> Any:
+    """The rows in the array of a walk."""
+    return _part(memory, RESULT_WIDTH, room, ROW_WIDTH)
+
+
+@helper
+def groups_of(memory: Any, room: int) -> Any:
+    """The groups."""
+    return _part(memory, _groups_begin(room), room, GROUP_WIDTH)
+
+
+@helper
+def _runs_of(memory: Any, room: int) -> Any:
+    return _part(memory, _runs_begin(room), room, RUN_WIDTH)
+
+
+@helper
+def _table_of(memory: Any, room: int) -> Any:
+    begin = _table_begin(room)
+    return carray(pointer(np.int64(memory.ctypes.data) + 8 * begin), (2 * (memory.size - begin),), np.int32)
 
 
 @helper
@@ -100,7 +159,9 @@ def _add_to_run(group: int, offset: int, groups: Any, runs: Any, result: Any) ->
         run = result[RUNS]
         result[RUNS] = run + 1
         groups[group, CURRENT_RUN] = run
-        runs[run, RUN_GROUP] = group
+        runs[run, RUN_TOPIC_AT] = groups[group, TOPIC_AT]
+        runs[run, RUN_TOPIC_SIZE] = groups[group, TOPIC_SIZE]
+        runs[run, RUN_QUEUE] = groups[group, GROUP_QUEUE]
         runs[run, FIRST_OFFSET] = offset
         runs[run, COUNT] = 0
     groups[group, NEXT_OFFSET] = offset + 1
@@ -119,21 +180,21 @@ def walk(
     crc_property: bool,
     limit: int,
     delays: Any,
-    rows: Any,
-    groups: Any,
-    table: Any,
-    runs: Any,
-    result: Any,
+    memory: Any,
+    room: int,
 ) -> None:
-    """The walk of walker.Walker over ``length`` bytes at ``address``; fills the arrays."""
+    """The walk of walker.Walker over ``length`` bytes at ``address``; fills ``memory`` (see memory_size)."""
+    result = _part(memory, 0, 1, RESULT_WIDTH)[0]
+    rows, groups, runs = rows_of(memory, room), groups_of(memory, room), _runs_of(memory, room)
+    table = _table_of(memory, room)
+    table[:] = 0
     position = begin
     stop = _END
     count = 0
     safe = address + length
     last = address + end
     newest = 0
-    result[GROUPS] = 0
-    result[RUNS] = 0
+    result[:] = 0
     while end - position >= _LEAST_TO_LOOK_AT:
         if count >= limit:
             stop = _ROWS_FULL
@@ -186,16 +247,20 @@ def walk(
 
 
 @kernel
-def fill_units(rows: Any, count: int, places: Any) -> None:
-    """Write the unit of each row that is in a run to ``places[run]``, and move that on."""
-    for number in range(count):
+def fill_units(memory: Any, room: int, target: int) -> None:
+    """Write the units of each run behind each other, run by run, to ``target``."""
+    rows, runs = rows_of(memory, room), _runs_of(memory, room)
+    for run in range(memory[RUNS]):
+        runs[run, RUN_PLACE] = target
+        target += runs[run, COUNT] * UNIT_SIZE
+    for number in range(memory[ROWS]):
         run = rows[number, RUN]
         if run >= 0:
-            at = places[run]
+            at = runs[run, RUN_PLACE]
             put_long(at, rows[number, PHYSICAL])
             put_int(at + 8, rows[number, SIZE])
             put_long(at + 12, rows[number, TAGS])
-            places[run] = at + UNIT_SIZE
+            runs[run, RUN_PLACE] = at + UNIT_SIZE
 
 
 @helper

@@ -1,6 +1,7 @@
 """The Python side of the compiled walker."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,48 +18,55 @@ from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.format.walker import DEFAULT_LIMIT, Stop, UnitRun, WalkRow
 
 _Longs = NDArray[np.int64]
+_STOPS = list(Stop)
 _TEXT_SIZE = (1 << kernels.TEXT_SIZE_BITS) - 1
+
+
+@lru_cache(maxsize=16)
+def _delays(levels: tuple[int, ...]) -> _Longs:
+    return np.array(levels, np.int64)
 
 
 class CompiledWalk:
     """See walker.Walk. Reads topics and keys from the buffer when asked, and keeps it open till then."""
 
-    def __init__(self, buffer: ReadBuffer, result: _Longs, rows: _Longs, groups: _Longs, runs: _Longs) -> None:
-        values = result.tolist()
-        self.position: int = values[kernels.POSITION]
-        self.stop = Stop(values[kernels.STOP])
-        self.count: int = values[kernels.ROWS]
-        self.first_store_timestamp: int = values[kernels.FIRST_STORED]
-        self.last_store_timestamp: int = values[kernels.LAST_STORED]
-        self.max_store_timestamp: int = values[kernels.MAX_STORED]
-        self.last_offset: int = values[kernels.LAST_PHYSICAL] if self.count else -1
-        self._address, self._keep = address_of(buffer)
+    def __init__(self, buffer: ReadBuffer, address: int, keep: object, memory: _Longs, room: int) -> None:
+        """``address`` is that of the buffer, as long as ``keep`` lives; ``memory`` what the kernel has filled."""
+        (
+            self.position,
+            stop,
+            self.count,
+            self._group_count,
+            self._run_count,
+            self.first_store_timestamp,
+            self.last_store_timestamp,
+            self.max_store_timestamp,
+            last_offset,
+        ) = memory[: kernels.RESULT_WIDTH].tolist()
+        self.stop = _STOPS[stop]
+        self.last_offset: int = last_offset if self.count else -1
+        self._address, self._keep = address, keep
         self._buffer = buffer
-        self._rows = rows
-        self._groups = groups[: values[kernels.GROUPS]]
-        self._runs = runs[: values[kernels.RUNS]]
+        self._memory, self._room = memory, room
 
     def runs(self) -> list[UnitRun]:
         """See the protocol."""
-        runs = self._runs
-        sizes = runs[:, kernels.COUNT] * UNIT_SIZE
-        ends = np.cumsum(sizes)
-        units = bytearray(int(ends[-1]) if len(ends) else 0)
-        if not units:
+        if not self._run_count:
             return []
+        units = bytearray(self.count * UNIT_SIZE)
         address, _keep = address_of(units)
-        kernels.fill_units(self._rows, self.count, address + ends - sizes)
+        kernels.fill_units(self._memory, self._room, address)
         texts: dict[int, str] = {}
         found: list[UnitRun] = []
         begin = 0
-        for (group, first_offset, count, first_physical, last_end, last_time), end in zip(
-            runs.tolist(), ends.tolist(), strict=True
-        ):
-            topic_at, topic_size, queue_id = self._groups[group, : kernels.GROUP_QUEUE + 1].tolist()
-            topic = texts.get(group)
+        view = memoryview(units)
+        runs = self._part(kernels.runs_begin(self._room), self._run_count, kernels.RUN_WIDTH)
+        for topic_at, size, queue_id, first_offset, count, first_physical, last_end, last_time, _ in runs:
+            topic = texts.get(topic_at)
             if topic is None:
-                topic = texts[group] = self._text(topic_at, topic_size)
-            piece = bytes(memoryview(units)[begin:end])
+                topic = texts[topic_at] = self._text(topic_at, size)
+            end = begin + count * UNIT_SIZE
+            piece = view[begin:end].tobytes()
             found.append(UnitRun(topic, queue_id, first_offset, count, piece, first_physical, last_end, last_time))
             begin = end
         return found
@@ -78,9 +86,8 @@ class CompiledWalk:
         address, _keep = address_of(index_buffer)
         row, key = index_kernels.index_rows(
             self._address,
-            self._rows,
-            self.count,
-            self._groups,
+            self._memory,
+            self._room,
             address,
             slots,
             entries,
@@ -93,8 +100,9 @@ class CompiledWalk:
     def rows(self) -> list[WalkRow]:
         """See the protocol."""
         found = []
-        for row in self._rows[: self.count].tolist():
-            topic_at, topic_size = self._groups[row[kernels.GROUP], : kernels.TOPIC_SIZE + 1].tolist()
+        groups = self._part(kernels.groups_begin(self._room), self._group_count, kernels.GROUP_WIDTH)
+        for row in self._part(kernels.RESULT_WIDTH, self.count, kernels.ROW_WIDTH):
+            topic_at, topic_size = groups[row[kernels.GROUP]][: kernels.TOPIC_SIZE + 1]
             unique, keys = row[kernels.UNIQUE], row[kernels.KEYS]
             texts = self._packed_text(keys).split(KEY_SEPARATOR)
             found.append(
@@ -108,6 +116,17 @@ class CompiledWalk:
                 )
             )
         return found
+
+    @property
+    def memory(self) -> tuple[int, _Longs, int]:
+        """For kernels: the address of the log's bytes, what the walk has filled, and its room (see walk.memory_size).
+
+        Good while the walk itself is kept.
+        """
+        return self._address, self._memory, self._room
+
+    def _part(self, begin: int, rows: int, width: int) -> list[list[int]]:
+        return self._memory[begin : begin + rows * width].reshape(rows, width).tolist()
 
     def _text(self, at: int, size: int) -> str:
         return decode_utf8(bytes(self._buffer[at : at + size]))
@@ -133,15 +152,10 @@ class CompiledWalker:
     ) -> CompiledWalk:
         """See the protocol."""
         _check_range(buffer, begin, end)
-        address, _keep = address_of(buffer)
+        address, keep = address_of(buffer)
         # No more records than bytes for them; memory that is not written to costs nothing.
         room = max(min(limit, (end - begin) // MIN_RECORD_SIZE), 0) + 1
-        rows = np.empty((room, kernels.ROW_WIDTH), np.int64)
-        groups = np.empty((room, kernels.GROUP_WIDTH), np.int64)
-        runs = np.empty((room, kernels.RUN_WIDTH), np.int64)
-        table = np.zeros(1 << (2 * room).bit_length(), np.int32)
-        result = np.zeros(kernels.RESULT_WIDTH, np.int64)
-        delays = np.array(delay_levels, np.int64)
+        memory = np.empty(kernels.memory_size(room), np.int64)
         kernels.walk(
             address,
             begin,
@@ -151,14 +165,11 @@ class CompiledWalker:
             check_crc,
             force_crc_property,
             limit,
-            delays,
-            rows,
-            groups,
-            table,
-            runs,
-            result,
+            _delays(tuple(delay_levels)),
+            memory,
+            room,
         )
-        return CompiledWalk(buffer, result, rows, groups, runs)
+        return CompiledWalk(buffer, address, keep, memory, room)
 
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
         """See the protocol."""

@@ -1,0 +1,118 @@
+"""The admin service: `python -m tandemmq.admin [--config admin.conf] [--profile embedded|server]`."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from tandemmq.admin.access import RULES
+from tandemmq.admin.actions import Actions
+from tandemmq.admin.books import Books
+from tandemmq.admin.brokers import Brokers
+from tandemmq.admin.bundle import Bundle
+from tandemmq.admin.cluster import ClusterView
+from tandemmq.admin.collected import Collector
+from tandemmq.admin.dead_letters import DeadLetters
+from tandemmq.admin.groups import Groups
+from tandemmq.admin.jobs import Jobs
+from tandemmq.admin.messages import Messages
+from tandemmq.admin.metrics import AdminMetrics
+from tandemmq.admin.nodes import Nodes
+from tandemmq.admin.resets import Resets
+from tandemmq.admin.service import AdminServicer, Parts
+from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
+from tandemmq.admin.tail import Tails
+from tandemmq.admin.topics import Topics
+from tandemmq.admin.v1.admin_pb2_grpc import add_AdminServicer_to_server
+from tandemmq.common.command import run_command
+from tandemmq.common.log_output import configure_logging, get_log
+from tandemmq.common.node_access import RULES as NODE_RULES
+from tandemmq.common.node_service import NodeServicer
+from tandemmq.common.process import prepare_process
+from tandemmq.common.server import ServiceHost, run
+from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
+
+log = get_log("tandemmq.admin")
+
+Announce = Callable[[ServiceHost, str | None], None]
+"""Told once, when the service answers: with the URL of the console, if there is one."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; gives the exit code."""
+    return run_command("admin", "The TandemMQ admin service.", PROFILES, load_settings, run_admin, arguments)
+
+
+def run_admin(settings: AdminSettings, announce: Announce | None = None) -> None:
+    """Serve in the foreground until SIGTERM or SIGINT. Raises TandemError when the service cannot start."""
+    prepare_process()
+    configure_logging(settings.log_level, settings.log_format)
+    run(serve(settings, announce))
+
+
+async def serve(settings: AdminSettings, announce: Announce | None = None) -> None:
+    """The start-up, step by step, and the service's life."""
+    nodes = Nodes(settings)
+    metrics = AdminMetrics(settings.broker_cluster_name)
+    host = ServiceHost(settings, metrics.registry())
+    books = Books(Brokers(nodes))
+    parts = make_parts(settings, nodes, host, books)
+    collector = Collector(parts.cluster, books, parts.jobs, settings.admin_collect_interval / 1000)
+    metrics.watch_access(host.guard)
+    metrics.watch(lambda: collector.last, lambda: collector.failures, parts.actions.counts)
+    servicer = AdminServicer(parts)
+    host.add(add_AdminServicer_to_server, servicer, RULES)
+    host.add(add_NodeServicer_to_server, NodeServicer("admin", settings, settings.admin_directory), NODE_RULES)
+    host.on_close(nodes.close)
+    host.on_close(books.close)
+    host.on_drain(parts.tails.stop)
+    host.on_drain(parts.jobs.close)
+    try:
+        await host.start()
+        console = await start_console(settings, servicer, host, parts) if settings.console_enable else None
+    except BaseException:
+        await host.stop()
+        raise
+    collecting = asyncio.create_task(collector.run())
+    host.on_close(lambda: end_task(collecting))
+    await host.run_until_stopped(lambda: announce(host, console) if announce is not None else None)
+
+
+async def end_task(task: asyncio.Task[None]) -> None:
+    """Cancels a task and waits until it is over."""
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def start_console(settings: AdminSettings, servicer: AdminServicer, host: ServiceHost, parts: Parts) -> str:
+    """The same calls over HTTP, with pages; gives their URL. Raises ConsolePortTaken, UnreadableCertificate."""
+    from tandemmq.admin.console.server import Console  # here: aiohttp is loaded only where there is a console
+
+    console = Console(settings, servicer, host.guard, parts.actions)
+    host.on_drain(console.stop)
+    await console.start()
+    return console.url
+
+
+def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: Books) -> Parts:
+    """What knows the answers, put together."""
+    brokers = books.brokers
+    cluster, topics, groups = ClusterView(nodes, brokers), Topics(books), Groups(books)
+    messages, jobs = Messages(brokers), Jobs(nodes, settings)
+    actions = Actions(settings.admin_directory, host.guard)
+    return Parts(
+        nodes=nodes,
+        cluster=cluster,
+        topics=topics,
+        groups=groups,
+        resets=Resets(books),
+        messages=messages,
+        tails=Tails(brokers),
+        dead_letters=DeadLetters(brokers, messages),
+        jobs=jobs,
+        bundle=Bundle(nodes, cluster, topics, groups, jobs, actions),
+        actions=actions,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Who may call what of admin, when there is an `accessFile`.
+
+Admin calls the other services in its own name (`serviceUser`), so what its callers may do is decided here.
+"""
+
+from collections.abc import Iterator
+
+from tandemmq.admin.v1 import admin_pb2 as pb
+from tandemmq.common.access.needs import ALL, SOME, Action, Need, group, publish, subscribe
+from tandemmq.common.access.rules import SIGNED_IN, Rule, Rules, ability, about
+
+_MANAGE, _VIEW = Need(Action.MANAGE), Need(Action.VIEW)
+
+
+def _group(request: pb.GetGroupRequest) -> tuple[Need]:
+    return (group(request.group, Action.VIEW),)
+
+
+def _reset(request: pb.ResetOffsetsRequest) -> tuple[Need]:
+    """Who only asks what it would do changes nothing."""
+    return (_VIEW if request.dry_run else _MANAGE,)
+
+
+def _find(request: pb.FindMessagesRequest) -> tuple[Need]:
+    """An id says no topic, whatever the request says beside it: see the store's ViewMessage."""
+    return (subscribe(ALL if request.HasField("message_id") else request.topic),)
+
+
+def _tail(request: pb.TailRequest) -> tuple[Need]:
+    return (subscribe(request.topic),)
+
+
+def _send(request: pb.SendMessageRequest) -> tuple[Need]:
+    return (publish(request.topic),)
+
+
+def _resend(request: pb.ResendMessagesRequest) -> Iterator[Need]:
+    """The messages themselves say where they go: any topic."""
+    yield subscribe(f"%DLQ%{request.group}")
+    if not request.dry_run:
+        yield publish(ALL)
+
+
+RULES: Rules = {
+    "GetCluster": ability(Action.VIEW),
+    "GetConfiguration": ability(Action.VIEW),
+    "ListTopics": ability(Action.VIEW),
+    "GetTopic": ability(Action.VIEW),
+    "PutTopic": ability(Action.MANAGE),
+    "DeleteTopic": ability(Action.MANAGE),
+    "ListGroups": ability(Action.VIEW),
+    "GetGroup": Rule((Need(Action.GROUP, SOME, (Action.VIEW,)),), _group),
+    "PutGroup": ability(Action.MANAGE),
+    "DeleteGroup": ability(Action.MANAGE),
+    "ResetOffsets": Rule((Need(Action.VIEW, "", (Action.MANAGE,)),), _reset),
+    "FindMessages": about(Action.SUBSCRIBE, _find),
+    "Tail": about(Action.SUBSCRIBE, _tail),
+    "SendMessage": about(Action.PUBLISH, _send),
+    "ResendMessages": about(Action.SUBSCRIBE, _resend),
+    "StartJob": ability(Action.OPERATE),
+    "ListJobs": ability(Action.VIEW),
+    "GetJob": ability(Action.VIEW),
+    "WatchJob": ability(Action.VIEW),
+    "CancelJob": ability(Action.OPERATE),
+    "GetSupportBundle": ability(Action.OPERATE),
+    "ListActions": ability(Action.OPERATE),
+    "WhoAmI": SIGNED_IN,
+}
+"""`tandemmq.admin.v1.Admin`."""

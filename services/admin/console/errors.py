@@ -1,0 +1,128 @@
+"""What the console refuses by itself, and gRPC's codes as HTTP statuses.
+
+::
+
+    ConsoleError
+    ├── ConsolePortTaken     the console cannot listen where the settings say
+    ├── CallFailed           a handler ended its call with an error
+    └── Refusal              a request is refused before it is a call
+        ├── NotUnderstood    no JSON, or not the message that the method takes
+        ├── NoSuchPath       nothing is at that path
+        ├── WrongType        the body is no application/json
+        ├── TooLarge         the body is too large
+        ├── ForeignPage      a page of another site may have sent it
+        ├── WrongHost        the console has no such name
+        ├── TooManyStreams   so many streams are open already
+        └── Stopping         the console is about to end
+"""
+
+from typing import ClassVar
+
+from tandemmq.common.errors import TandemError
+
+HTTP_STATUSES = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "ABORTED": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+"""By the name of a `grpc.StatusCode`, as google.rpc.Code has them; 500 for the others."""
+
+
+class ConsoleError(TandemError):
+    """The console cannot start, or refuses a request."""
+
+
+class ConsolePortTaken(ConsoleError):
+    """The console cannot listen where the settings say."""
+
+    grpc_code = "UNAVAILABLE"
+    remedy = "does another server listen there? consolePort says where the console is, consoleEnable=false turns it off"
+
+
+class Refusal(ConsoleError):
+    """A request is refused before it is a call."""
+
+    grpc_code = "INVALID_ARGUMENT"
+    http_status: ClassVar[int] = 400
+
+
+class NotUnderstood(Refusal):
+    """No JSON, or not the message that the method takes."""
+
+
+class NoSuchPath(Refusal):
+    """Nothing is at that path, or not with that HTTP method."""
+
+    grpc_code = "NOT_FOUND"
+    http_status = 404
+
+
+class WrongType(Refusal):
+    """The body is no application/json."""
+
+    http_status = 415
+    remedy = "send the header `content-type: application/json`, and no content-encoding"
+
+
+class TooLarge(Refusal):
+    """The body is too large."""
+
+    grpc_code = "RESOURCE_EXHAUSTED"
+    http_status = 413
+
+
+class ForeignPage(Refusal):
+    """A page of another site may have sent it, in the name of somebody who is signed in here."""
+
+    grpc_code = "PERMISSION_DENIED"
+    http_status = 403
+    remedy = "behind a reverse proxy, consoleNames must have the name (and the port) that the browser shows"
+
+
+class WrongHost(Refusal):
+    """The request asks for a name that the console does not have."""
+
+    grpc_code = "PERMISSION_DENIED"
+    http_status = 421
+    remedy = "add the name to consoleNames, or use the address"
+
+
+class TooManyStreams(Refusal):
+    """So many streams are open already."""
+
+    grpc_code = "RESOURCE_EXHAUSTED"
+    http_status = 429
+    remedy = "close pages of the console that follow a topic"
+
+
+class Stopping(Refusal):
+    """The console is about to end."""
+
+    grpc_code = "UNAVAILABLE"
+    http_status = 503
+
+
+class CallFailed(ConsoleError):
+    """A handler ended its call with an error."""
+
+    def __init__(self, code: str, details: str) -> None:
+        """`code`: name of a `grpc.StatusCode`."""
+        super().__init__(details)
+        self.code = code
+
+
+def describe(error: TandemError) -> tuple[int, dict[str, str]]:
+    """An error as HTTP status and JSON object."""
+    code = error.code if isinstance(error, CallFailed) else error.grpc_code
+    status = getattr(error, "http_status", None) or HTTP_STATUSES.get(code, 500)
+    return status, {"code": code, "message": error.explain()}

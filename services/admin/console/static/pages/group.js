@@ -1,0 +1,104 @@
+/** One consumer group: its configuration, and how far it is in every queue. */
+
+import { call } from "../api.js";
+import { checkbox, confirmByName } from "../dialog.js";
+import { editGroup } from "../group-form.js";
+import { h } from "../dom.js";
+import { count, duration, num } from "../format.js";
+import { gaps, notice } from "../notices.js";
+import { resetOffsets } from "../reset-form.js";
+import { link } from "../router.js";
+import { badge, facts, table } from "../table.js";
+
+const TROUBLES = { behind: "messages have expired unread", ahead: "behind the queue's end" };
+
+export function page({ rest: [name] }, app) {
+  return {
+    title: name,
+    every: 3,
+    load: (signal, quiet) => call("GetGroup", { group: name }, { signal, quiet }),
+    view: ({ groups, progress, problems }) => [
+      h("p", { class: "crumbs" }, h("a", { href: "#/groups" }, "Groups")),
+      h("div", { class: "head" }, h("h1", {}, name), buttons(name, groups, progress, app)),
+      gaps(problems),
+      groups.map((group) => configuration(group, groups.length > 1, app)),
+      h("h2", {}, "Progress"),
+      byTopic(progress).map(([topic, queues]) => topicProgress(topic, queues)),
+      progress.length === 0 && h("div", { class: "empty" }, "It has not consumed anything yet."),
+    ],
+  };
+}
+
+function byTopic(progress) {
+  const topics = new Map();
+  for (const queue of progress) topics.set(queue.topic, [...(topics.get(queue.topic) ?? []), queue]);
+  return [...topics];
+}
+
+function buttons(name, groups, progress, app) {
+  const topics = byTopic(progress).map(([topic]) => topic);
+  return [
+    app.may("ResetOffsets") && h("button", { type: "button", disabled: topics.length === 0,
+      onclick: async () => { if (await resetOffsets(name, topics)) app.reload(); } }, "Reset offsets"),
+    groups.some((group) => num(group.deadLetters)) && h("a", { class: "button", href: link("dead-letters", [name]) }, "Dead letters"),
+    app.may("DeleteGroup") && h("button", { type: "button", class: "danger", onclick: () => remove(name, app) }, "Delete"),
+  ];
+}
+
+function configuration({ config, broker, lag, deadLetters, orphaned }, several, app) {
+  return h("section", { class: "card", key: broker, "aria-label": `Configuration on ${broker}` },
+    several && h("h3", {}, `On ${broker}`),
+    orphaned && h("p", {}, badge("no configuration", "warn"), " It has offsets, but nobody knows the group any more."),
+    facts([
+      !several && ["Broker", broker],
+      ["Not consumed", `${count(lag)} messages`],
+      ["Dead letters", count(deadLetters)],
+      !orphaned && ["May consume", config.consumeEnable ? "yes" : "no"],
+      !orphaned && ["Broadcasting", config.consumeBroadcastEnable ? "allowed" : "not allowed"],
+      !orphaned && ["In order", config.consumeMessageOrderly ? "yes" : "no"],
+      !orphaned && ["Attempts", config.retryMaxTimes === -1 ? "for ever" : `${config.retryMaxTimes}, then dead letters`],
+      !orphaned && ["Time for a message", `${config.consumeTimeoutMinutes} min`],
+    ]),
+    !orphaned && app.may("PutGroup")
+      && h("button", { type: "button", onclick: async () => { if (await editGroup(config, broker)) app.reload(); } }, "Change"));
+}
+
+function topicProgress(topic, queues) {
+  const lag = queues.reduce((sum, queue) => sum + num(queue.lag), 0);
+  return h("section", { key: topic, "aria-label": `Progress in ${topic}` },
+    h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`${count(lag)} not consumed`, lag ? "warn" : "good")),
+    table({
+      label: `Progress in ${topic}`,
+      rows: queues,
+      id: (queue) => `${queue.broker}/${queue.queueId}`,
+      columns: [
+        { title: "Broker", cell: (queue) => queue.broker },
+        { title: "Queue", number: true, cell: (queue) => queue.queueId },
+        { title: "Consumed up to", number: true, cell: (queue) => count(queue.offset) },
+        { title: "Queue's end", number: true, cell: (queue) => count(queue.maxOffset) },
+        { title: "Not consumed", number: true, cell: lagCell },
+        { title: "Oldest waits", number: true, cell: (queue) => (queue.lagMs === undefined ? "–" : num(queue.lagMs) ? duration(queue.lagMs) : "") },
+      ],
+    }));
+}
+
+function lagCell(queue) {
+  const text = queue.lag === undefined ? badge("being rebuilt", "warn") : count(queue.lag);
+  return queue.trouble ? [text, " ", badge(TROUBLES[queue.trouble] ?? queue.trouble, "bad")] : text;
+}
+
+async function remove(name, app) {
+  const done = await confirmByName({
+    title: `Delete group ${name}`,
+    name,
+    explanation: ["Its configuration goes. ", checkbox("keepOffsets", false, "Keep its offsets")],
+    action: "Delete",
+    submit: async ({ keepOffsets }) => {
+      await call("DeleteGroup", { group: name, keepOffsets });
+      return true;
+    },
+  });
+  if (!done) return;
+  notice(`Group ${name} was deleted.`);
+  app.go("#/groups");
+}

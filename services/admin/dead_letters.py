@@ -1,0 +1,131 @@
+"""Messages that came to nothing, sent again.
+
+A consumer group's dead letters are in the topic `%DLQ%group`. Each says where it comes from: DLQ_ORIGIN_TOPIC of
+RocketMQ 5, RETRY_TOPIC of those that were retried before. They stay where they are: a log is only ever added to.
+"""
+
+from contextlib import aclosing
+
+from tandemmq.admin.brokers import Brokers
+from tandemmq.admin.errors import AdminError, BadRequest, NotFound
+from tandemmq.admin.messages import Messages, has_topic, put_message
+from tandemmq.admin.nodes import Node
+from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.store.format import properties as names
+from tandemmq.store.v1 import message_pb2
+
+RESENT_FROM = "TANDEM_RESENT_FROM"
+"""Property of a message that was sent again: topic and id of the dead letter, `%DLQ%group/7F00…`."""
+
+_PREFIX = "%DLQ%"
+_DEFAULT_LIMIT, _MOST = 100, 1000
+
+_ORIGINS = (names.DLQ_ORIGIN_TOPIC, names.RETRY_TOPIC)
+"""Where a dead letter says which topic it was in, the surer first."""
+
+_NO_ORIGIN = ("%RETRY%", _PREFIX)
+"""Such topics are stations on the way to a dead letter, not where it was sent to."""
+
+_OF_THE_BROKER = frozenset(
+    {
+        names.WAIT, names.DELAY, names.RETRY_TOPIC, names.REAL_TOPIC, names.REAL_QID, names.ORIGIN_MESSAGE_ID,
+        names.RECONSUME_TIME, names.MAX_RECONSUME_TIMES, names.MIN_OFFSET, names.MAX_OFFSET, names.TRAN_MSG,
+        names.PGROUP, names.TRANSACTION_CHECK_TIMES, names.CHECK_IMMUNITY_TIME, names.TRAN_PREPARED_QUEUE_OFFSET,
+        names.TRANSACTION_ID, names.CLUSTER, names.CRC32, names.INNER_NUM, names.INNER_BASE,
+        names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET, names.TIMER_DELIVER_MS, names.TIMER_DELAY_MS,
+        names.TIMER_DELAY_SEC, names.TIMER_OUT_MS, names.DLQ_ORIGIN_TOPIC, names.DLQ_ORIGIN_MESSAGE_ID, names.DUP_INFO,
+        names.POP_CK, "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_ROLL_TIMES", "TIMER_DEL_UNIQKEY", "1ST_POP_TIME",
+        RESENT_FROM,
+    }
+)  # fmt: skip
+"""Properties that tell of the message's way through the broker: in a new message they would be wrong, or delay it."""
+
+_SYS_FLAGS = 0x703
+"""Of the system flags what a producer sets: compressed, several tags, kind of compression."""
+
+
+class DeadLetters:
+    """Copies messages of a dead-letter topic back."""
+
+    def __init__(self, brokers: Brokers, messages: Messages) -> None:
+        self._brokers, self._messages = brokers, messages
+
+    async def resend(self, request: admin_pb2.ResendMessagesRequest) -> admin_pb2.ResendMessagesResponse:
+        """See admin.proto. What becomes of one message does not stop the others. Raises AdminError."""
+        if not request.group:
+            raise BadRequest("group is missing")
+        limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
+        topic = _PREFIX + request.group
+        masters = dict(await self._brokers.masters(request.broker))
+        found, more = await self._find(request, topic, limit)
+        answer = admin_pb2.ResendMessagesResponse(more=more)
+        known: dict[tuple[str, str], bool] = {}
+        for one in found:
+            answer.messages.append(await _resend(one, masters[one.broker], known, dry_run=request.dry_run))
+        return answer
+
+    async def _find(
+        self, request: admin_pb2.ResendMessagesRequest, topic: str, limit: int
+    ) -> tuple[list[admin_pb2.FoundMessage], bool]:
+        """The dead letters that are meant, whole; and whether there are more."""
+        if request.message_ids:
+            if len(request.message_ids) > limit:
+                raise BadRequest(f"{len(request.message_ids)} messages are named, limit is {limit}")
+            asked = (
+                admin_pb2.FindMessagesRequest(topic=topic, broker=request.broker, message_id=one, with_bodies=True)
+                for one in dict.fromkeys(request.message_ids)
+            )
+            return [one for each in asked for one in (await self._messages.find(each)).messages], False
+        readers = await self._brokers.readers(request.broker)
+        spans = await spans_since(readers, topic, request.begin_ms)
+        found: list[admin_pb2.FoundMessage] = []
+        async with aclosing(merge_by_time(topic, spans, request.end_ms)) as messages:
+            async for broker, message in messages:
+                if len(found) == limit:
+                    return found, True
+                found.append(admin_pb2.FoundMessage(broker=broker, message=message))
+        return found, False
+
+
+async def _resend(
+    one: admin_pb2.FoundMessage, node: Node, known: dict[tuple[str, str], bool], *, dry_run: bool
+) -> admin_pb2.ResendMessagesResponse.Resent:
+    """Send one, unless it is a dry run. `known`: whether (broker, topic) exists, as far as it was asked."""
+    letter = one.message
+    topic = origin_of(letter)
+    resent = admin_pb2.ResendMessagesResponse.Resent(
+        message_id=letter.message_id, topic=topic, store_ms=letter.store_timestamp
+    )
+    try:
+        if not topic:
+            raise NotFound("it does not say which topic it comes from")
+        if (one.broker, topic) not in known:
+            known[one.broker, topic] = await has_topic(node, topic)
+        if not known[one.broker, topic]:  # sending would create it
+            raise NotFound(f"there is no topic {topic} any more")
+        if not dry_run:
+            resent.receipt.CopyFrom(await put_message(node, copy_of(letter, topic)))
+    except AdminError as error:
+        resent.problem = error.explain()
+    return resent
+
+
+def origin_of(letter: message_pb2.StoredMessage) -> str:
+    """The topic that a dead letter comes from; empty if it does not say."""
+    said = (letter.properties.get(name, "") for name in _ORIGINS)
+    return next((topic for topic in said if topic and not topic.startswith(_NO_ORIGIN)), "")
+
+
+def copy_of(letter: message_pb2.StoredMessage, topic: str) -> message_pb2.Message:
+    """What is sent: body and the producer's own properties, UNIQ_KEY too, so that all copies are found by it."""
+    kept = {name: value for name, value in letter.properties.items() if name not in _OF_THE_BROKER}
+    return message_pb2.Message(
+        topic=topic,
+        body=letter.body,
+        properties={**kept, RESENT_FROM: f"{letter.topic}/{letter.message_id}"},
+        flag=letter.flag,
+        sys_flag=letter.sys_flag & _SYS_FLAGS,
+        born_timestamp=letter.born_timestamp,
+        born_host=letter.born_host,
+    )

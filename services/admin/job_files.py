@@ -1,0 +1,62 @@
+"""Jobs as files, so that what they reported outlives admin: `jobs/<id>.json`, a `Job` of the contract each."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from google.protobuf.json_format import MessageToJson, Parse, ParseError
+
+from tandemmq.admin.errors import CannotRecord
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.log_output import get_log
+
+log = get_log(__name__)
+
+
+class JobFiles:
+    """The files of a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def write(self, job: admin_pb2.Job) -> None:
+        """Keep a job as it is now. Raises CannotRecord."""
+        path = self._path(job.id)
+        temporary = path.with_suffix(".tmp")
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(MessageToJson(job, preserving_proto_field_name=True, ensure_ascii=False))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            raise CannotRecord(
+                f"the job cannot be written down in {path}: {error.strerror}",
+                remedy="make room there, or give admin's user the right to write",
+            ) from error
+
+    def read(self, job_id: str) -> admin_pb2.Job | None:
+        """A job that was kept, None if it cannot be read."""
+        try:
+            return Parse(self._path(job_id).read_text(encoding="utf-8"), admin_pb2.Job(), ignore_unknown_fields=True)
+        except (OSError, ParseError, UnicodeDecodeError) as error:
+            log.failure("job not readable", error, job=job_id)
+            return None
+
+    def all(self) -> list[admin_pb2.Job]:
+        """All that can be read, oldest first."""
+        try:
+            names = sorted(path.stem for path in self._directory.iterdir() if path.suffix == ".json")
+        except OSError:  # there were no jobs yet
+            return []
+        return [job for name in names if (job := self.read(name)) is not None and job.id == name]
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        self._path(job_id).unlink(missing_ok=True)
+
+    def _path(self, job_id: str) -> Path:
+        return self._directory / f"{job_id}.json"

@@ -1,0 +1,76 @@
+"""Changing a part of a topic's or group's configuration: metasync knows only whole ones."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from tandemmq.admin.errors import AlreadyExists, BadRequest, NotFound
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.metadata.v1 import metadata_pb2
+
+Config = TypeVar("Config", metadata_pb2.TopicConfig, metadata_pb2.SubscriptionGroupConfig)
+
+_NAME, _ATTRIBUTES = "name", "attributes"
+
+
+def check_put(request: admin_pb2.PutTopicRequest | admin_pb2.PutGroupRequest) -> None:
+    """Whether its `fields` are names of fields that can be changed, and its options go together. Raises BadRequest."""
+    known = [field.name for field in request.config.DESCRIPTOR.fields if field.name != _NAME]
+    for name in request.fields:
+        if name not in known:
+            raise BadRequest(f"`fields` has {name!r}: known are {', '.join(known)}")
+    if request.create_only and request.update_only:
+        raise BadRequest("create_only and update_only exclude each other")
+
+
+def check_presence(
+    what: str, request: admin_pb2.PutTopicRequest | admin_pb2.PutGroupRequest, brokers: Iterable[tuple[str, bool]]
+) -> None:
+    """Whether `create_only` and `update_only` fit what is there: (broker, whether it has it) of every broker.
+
+    `what`: `topic orders`, for errors. Raises AlreadyExists, NotFound.
+    """
+    brokers = list(brokers)
+    having = [broker for broker, has in brokers if has]
+    lacking = [broker for broker, has in brokers if not has]
+    if request.create_only and having:
+        raise AlreadyExists(f"{what} exists on {', '.join(having)}")
+    if request.update_only and lacking:
+        raise NotFound(f"there is no {what} on {', '.join(lacking)}")
+
+
+def merged(before: Config | None, change: Config, fields: Iterable[str] = ()) -> Config:
+    """What is to be put: `before` with what `change` sets, and with `fields` of it even where they hold nothing.
+
+    Attributes are changed one by one, and one with an empty value goes; all of them are replaced if `fields` says
+    `attributes`. Without `before` the defaults stand, which is what metasync does with what is not set.
+    """
+    result = type(change)()
+    if before is not None:
+        result.CopyFrom(before)
+    result.name = change.name
+    fields = set(fields)
+    for field in change.DESCRIPTOR.fields:
+        if field.name not in (_NAME, _ATTRIBUTES) and (field.name in fields or _given(change, field)):
+            _take(result, change, field)
+    if _ATTRIBUTES in fields:
+        result.attributes.clear()
+    for key, value in change.attributes.items():
+        if value:
+            result.attributes[key] = value
+        else:
+            result.attributes.pop(key, None)
+    return result
+
+
+def _given(change: Any, field: FieldDescriptor) -> bool:
+    return bool(change.HasField(field.name) if field.has_presence else getattr(change, field.name))
+
+
+def _take(result: Any, change: Any, field: FieldDescriptor) -> None:
+    """A field that says its presence and is not set goes back to its default."""
+    if field.has_presence and not change.HasField(field.name):
+        result.ClearField(field.name)
+    else:
+        setattr(result, field.name, getattr(change, field.name))

@@ -1,0 +1,90 @@
+"""Begin and end of all queues of a store, asked for at most once a second."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tandemmq.admin.errors import Refused
+from tandemmq.admin.nodes import Node
+from tandemmq.store.v1 import store_pb2
+
+KEPT_SECONDS = 1.0
+
+MOST_SINGLE = 16
+"""For more topics than these, one call for all is cheaper than one for each."""
+
+_NO_QUEUES: Mapping[int, "QueueEnd"] = {}
+
+
+class QueueEnd(NamedTuple):
+    """One queue."""
+
+    low: int
+    """First offset that there is."""
+    high: int
+    """Next offset that will be assigned."""
+    rebuilding: bool
+
+
+class QueueEnds:
+    """Of all topics of a store, or of one, at a moment. What is not looked at costs next to nothing."""
+
+    def __init__(self, topics: Iterable[store_pb2.TopicQueues]) -> None:
+        self.topics = {one.topic: one for one in topics}
+        """As the store told them."""
+        self._queues: dict[str, Mapping[int, QueueEnd]] = {}
+
+    def queues(self, topic: str) -> Mapping[int, QueueEnd]:
+        """Queues that have been written to, by id; none of a topic that does not exist."""
+        known = self._queues.get(topic)
+        if known is None:
+            found = self.topics.get(topic)
+            if found is None:
+                return _NO_QUEUES
+            known = self._queues[topic] = {
+                one.queue_id: QueueEnd(one.min_offset, one.max_offset, one.rebuilding) for one in found.queues
+            }
+        return known
+
+    def messages(self, topic: str) -> int:
+        """Messages that a topic's queues hold."""
+        return sum(queue.high - queue.low for queue in self.queues(topic).values())
+
+
+class EndsKeeper:
+    """Asks one node's store, and remembers the answer for a moment."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._known: QueueEnds | None = None
+        self._asked = 0.0
+        self._asking = asyncio.Lock()
+
+    async def all(self) -> QueueEnds:
+        """Of all topics. Raises ServiceAway, Refused."""
+        async with self._asking:
+            if self._known is None or time.monotonic() - self._asked > KEPT_SECONDS:
+                self._known = None  # not two of them at a time
+                self._known = QueueEnds(await self._ask(""))
+                self._asked = time.monotonic()
+            return self._known
+
+    async def of_topics(self, topics: Sequence[str]) -> QueueEnds:
+        """Of some topics, as they are now; without those that the store does not know. Raises ServiceAway, Refused."""
+        if len(topics) > MOST_SINGLE:
+            return await self.all()
+        found = await asyncio.gather(*map(self._known_or_none, topics))
+        return QueueEnds(one for answer in found for one in answer)
+
+    async def _known_or_none(self, topic: str) -> Iterable[store_pb2.TopicQueues]:
+        try:
+            return await self._ask(topic)
+        except Refused as refusal:
+            if refusal.grpc_code != "NOT_FOUND":
+                raise
+            return ()
+
+    async def _ask(self, topic: str) -> Iterable[store_pb2.TopicQueues]:
+        request = store_pb2.ListQueuesRequest(topic=topic)
+        return (await self._node.ask("store", self._node.store.ListQueues(request))).topics

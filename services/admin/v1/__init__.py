@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/admin/v1; never edited."""

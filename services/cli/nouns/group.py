@@ -1,0 +1,321 @@
+"""`tandem group`: subscription groups, how far they are, and moving them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tandemmq.cli.moments import FORMS, parse_moment, show_seconds
+from tandemmq.cli.nouns import names
+from tandemmq.cli.nouns.calls import (
+    DEFAULT_ADMIN_ADDRESS,
+    AdminAddress,
+    Broker,
+    DryRun,
+    Limit,
+    Match,
+    Yes,
+    admin_at,
+    comma,
+    confirm,
+    document,
+    noun,
+    read_pages,
+)
+from tandemmq.cli.options import Json
+from tandemmq.cli.output import Output
+
+if TYPE_CHECKING:
+    from tandemmq.admin.v1.admin_pb2 import Group as AdminGroup
+    from tandemmq.admin.v1.admin_pb2 import GroupDetails, QueueProgress, ResetOffsetsRequest, ResetOffsetsResponse
+    from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
+
+app = noun("group", "Groups: how far they are; reset, create, change, delete.")
+
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=names.groups)]
+Consume = Annotated[
+    bool | None, typer.Option("--consume/--no-consume", help="Whether it may consume at all.", show_default=False)
+]
+RetryTimes = Annotated[
+    int | None,
+    typer.Option("--retry-times", metavar="N", help="Dead letter after so many retries; -1: the client's number."),
+]
+RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metavar="N", help="Queues of its retries.")]
+
+
+@app.command("list")
+def list_groups(
+    match: Match = "",
+    min_lag: Annotated[
+        int, typer.Option("--min-lag", min=0, metavar="N", help="Only those behind by at least so many messages.")
+    ] = 0,
+    limit: Limit = 0,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """List groups, what they consume, and how many messages they are behind.
+
+    With --json: one document, {"groups": [{"broker", "config": {...}, "lag", "topics", "dead_letters"}], "total"}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+
+        def ask(after: str, most: int) -> "admin_pb2.ListGroupsResponse":
+            return admin.ListGroups(
+                admin_pb2.ListGroupsRequest(match=match, min_lag=min_lag, broker=broker, after=after, limit=most)
+            )
+
+        found, total = read_pages(ask, "groups", limit)
+    if as_json:
+        output.document({"groups": [document(one) for one in found], "total": total})
+        return
+    rows = [
+        (one.config.name, one.broker, one.lag, one.dead_letters, comma(one.topics),
+         "no configuration" if one.orphaned else "" if one.config.consume_enable else "may not consume")
+        for one in found
+    ]  # fmt: skip
+    output.table(("group", "broker", "behind", "dead letters", "topics", ""), rows)
+    if not found:
+        output.say("There is no such group." if match or min_lag else "There are no groups yet.")
+    elif total > len(found):
+        output.remark(f"{total - len(found):,} more; see --limit")
+
+
+def _details(group: str, broker: str, address: str) -> "GroupDetails":
+    from tandemmq.admin.v1 import admin_pb2
+
+    with admin_at(address) as admin:
+        return admin.GetGroup(admin_pb2.GetGroupRequest(group=group, broker=broker))
+
+
+@app.command()
+def show(
+    group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
+) -> None:
+    """Show one group: configuration, and progress by topic.
+
+    With --json: one document, {"groups": [...], "progress": [...]}, the latter as `tandem group progress`.
+    """
+    output = Output(as_json=as_json)
+    found = _details(group, broker, address)
+    if as_json:
+        output.document(document(found))
+        return
+    for one in found.groups:
+        output.pairs(_in_words(one), title=f"{one.config.name} on {one.broker}")
+    topics: dict[tuple[str, str], tuple[int, int]] = {}
+    for queue in found.progress:
+        lag, queues = topics.get((queue.topic, queue.broker), (0, 0))
+        topics[queue.topic, queue.broker] = (lag + queue.lag, queues + 1)
+    output.table(
+        ("topic", "broker", "queues", "behind"),
+        [(topic, at, queues, lag) for (topic, at), (lag, queues) in sorted(topics.items())],
+    )
+    if not topics:
+        output.say("It has consumed nothing yet.")
+
+
+def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
+    config = group.config
+    return [
+        ("behind", f"{group.lag:,} messages"),
+        ("dead letters", f"{group.dead_letters:,}"),
+        ("consumes", "yes" if config.consume_enable else "no"),
+        ("broadcast", "allowed" if config.consume_broadcast_enable else "not allowed"),
+        ("orderly", "yes" if config.consume_message_orderly else "no"),
+        ("retries", f"{config.retry_max_times} times over {config.retry_queues} queues"),
+        ("timeout", f"{config.consume_timeout_minutes} minutes"),
+    ]
+
+
+@app.command()
+def progress(
+    group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
+) -> None:
+    """Show how far a group is in every queue.
+
+    `behind` is what waits in the queue; `by time` is the age of the oldest message that waits.
+
+    With --json: one document, {"progress": [{"broker", "topic", "queue_id", "min_offset", "max_offset", "offset",
+    "lag", "lag_ms", "trouble"}]}.
+    """
+    output = Output(as_json=as_json)
+    found = _details(group, broker, address)
+    if as_json:
+        output.document({"progress": [document(one) for one in found.progress]})
+        return
+    columns = ("topic", "broker", "queue", "offset", "max", "behind", "by time", "")
+    output.table(columns, [_progress_row(one) for one in found.progress])
+    if not found.progress:
+        output.say("It has consumed nothing yet.")
+
+
+def _progress_row(one: "QueueProgress") -> tuple[str | int, ...]:
+    behind = f"{one.lag:,}" if one.HasField("lag") else "being rebuilt"
+    by_time = show_seconds(one.lag_ms / 1000) if one.HasField("lag_ms") and one.lag_ms else "-"
+    return (one.topic, one.broker, one.queue_id, one.offset, one.max_offset, behind, by_time, one.trouble)
+
+
+@app.command()
+def reset(
+    group: Group,
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where its offsets are moved.", autocompletion=names.topics)
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="WHERE",
+            help=f"earliest; latest (what waits is skipped); a queue offset as =100; so many back or on as -100 or "
+            f"+100; or a time: {FORMS}.",
+        ),
+    ],
+    queues: Annotated[
+        list[int] | None, typer.Option("--queue", "-q", metavar="N", help="Only this queue. Repeatable.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Move a group's offsets in a topic. What is skipped is not consumed, what is moved back is consumed again.
+
+    Stop the group's consumers first: one that runs commits its own offset again.
+
+    With --json: one document, {"moves": [{"broker", "queue_id", "before", "after", "min_offset", "max_offset"}]}.
+    """
+    request = _reset_request(group, topic, to, queues or [], broker)
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        request.dry_run = True
+        plan = admin.ResetOffsets(request)
+        if dry_run:
+            _say_moves(output, plan)
+            return
+        if not (yes or as_json):
+            _say_moves(output, plan)
+        confirm(f"Moving group {group} in topic {topic}", yes=yes, as_json=as_json)
+        request.dry_run = False
+        done = admin.ResetOffsets(request)
+    _say_moves(output, done)
+
+
+def _reset_request(group: str, topic: str, to: str, queues: list[int], broker: str) -> "ResetOffsetsRequest":
+    from tandemmq.admin.v1 import admin_pb2
+
+    request = admin_pb2.ResetOffsetsRequest(group=group, topic=topic, broker=broker, queue_ids=queues)
+    if to == "earliest":
+        request.earliest = True
+    elif to == "latest":
+        request.latest = True
+    elif to[:1] == "=" and to[1:].isdecimal():
+        request.offset = int(to[1:])
+    elif to[:1] in ("+", "-") and to[1:].isdecimal():
+        request.shift = int(to)
+    else:
+        request.timestamp_ms = parse_moment(to)
+    return request
+
+
+def _say_moves(output: Output, answer: "ResetOffsetsResponse") -> None:
+    if output.as_json:
+        output.document(document(answer))
+        return
+    rows = [
+        (one.broker, one.queue_id, f"{one.before:,}" if one.HasField("before") else "-", one.after,
+         f"{one.after - one.before:+,}" if one.HasField("before") else "", one.min_offset, one.max_offset)
+        for one in answer.moves
+    ]  # fmt: skip
+    output.table(("broker", "queue", "before", "after", "moved", "min", "max"), rows)
+    if not rows:
+        output.say("There is nothing to move.")
+
+
+@app.command()
+def create(
+    group: Group,
+    consume: Consume = None,
+    retry_times: RetryTimes = None,
+    retry_queues: RetryQueues = None,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Create a group; on every broker, unless one is named.
+
+    With --json: one document, {"groups": [...]}, as `tandem group list`.
+    """
+    _put(_config(group, consume, retry_times, retry_queues), broker, address, as_json, create=True)
+
+
+@app.command()
+def update(
+    group: Group,
+    consume: Consume = None,
+    retry_times: RetryTimes = None,
+    retry_queues: RetryQueues = None,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Change a group: what is not given stays as it is.
+
+    With --json: one document, {"groups": [...]}, as `tandem group list`.
+    """
+    if all(one is None for one in (consume, retry_times, retry_queues)):
+        raise typer.BadParameter("nothing to change: see --consume, --retry-times, --retry-queues", param_hint="GROUP")
+    _put(_config(group, consume, retry_times, retry_queues), broker, address, as_json, create=False)
+
+
+def _config(
+    group: str, consume: bool | None, retry_times: int | None, retry_queues: int | None
+) -> "SubscriptionGroupConfig":
+    from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
+
+    return SubscriptionGroupConfig(
+        name=group, consume_enable=consume, retry_max_times=retry_times, retry_queues=retry_queues
+    )
+
+
+def _put(config: "SubscriptionGroupConfig", broker: str, address: str, as_json: bool, *, create: bool) -> None:
+    from tandemmq.admin.v1 import admin_pb2
+
+    output = Output(as_json=as_json)
+    request = admin_pb2.PutGroupRequest(config=config, create_only=create, update_only=not create, broker=broker)
+    with admin_at(address) as admin:
+        answer = admin.PutGroup(request)
+    if as_json:
+        output.document(document(answer))
+        return
+    for one in answer.groups:
+        output.pairs(_in_words(one), title=f"{one.config.name} on {one.broker}")
+
+
+@app.command()
+def delete(
+    group: Group,
+    keep_offsets: Annotated[bool, typer.Option("--keep-offsets", help="Leave its offsets.")] = False,
+    yes: Yes = False,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Delete a group and its offsets.
+
+    With --json: one document, {"brokers": [...]}: who had it.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    what = f"Deleting group {group}" + ("" if keep_offsets else " and its offsets")
+    confirm(what, yes=yes, as_json=as_json)
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        answer = admin.DeleteGroup(admin_pb2.DeleteGroupRequest(group=group, keep_offsets=keep_offsets, broker=broker))
+    if as_json:
+        output.document(document(answer))
+    else:
+        output.say(f"{group} is deleted on {', '.join(answer.brokers)}")

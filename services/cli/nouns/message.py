@@ -1,0 +1,228 @@
+"""`tandem message`: finding, following, sending and re-sending messages through the admin service."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tandemmq.cli.failures import NotFound
+from tandemmq.cli.messages import shown_body
+from tandemmq.cli.moments import parse_moment, show_bytes, show_moment
+from tandemmq.cli.nouns.calls import (
+    DEFAULT_ADMIN_ADDRESS,
+    AdminAddress,
+    Broker,
+    DryRun,
+    Yes,
+    admin_at,
+    confirm,
+    document,
+    noun,
+)
+from tandemmq.cli.options import Begin, End, Json, Topic, WithBody
+from tandemmq.cli.output import Output, printable
+
+if TYPE_CHECKING:
+    from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage
+
+app = noun("message", "Messages: find, follow, send one, send dead ones again.")
+
+
+@app.command()
+def find(
+    topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="Name of the topic; not needed with --id.")] = "",
+    message_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="By message id.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="KEY", help="By a key.")] = None,
+    unique_key: Annotated[str | None, typer.Option("--unique-key", "-u", metavar="KEY", help="By unique key.")] = None,
+    place: Annotated[
+        str | None, typer.Option("--at", metavar="QUEUE:OFFSET", help="By its place in a queue, as in 2:117.")
+    ] = None,
+    begin: Begin = None,
+    end: End = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")] = 32,
+    body: WithBody = False,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Find messages by id, key, unique key, place, or, with --begin or --end alone, by the time they were stored.
+
+    With --json: one document, {"messages": [{"broker", "message": {"topic", "queue_id", "queue_offset", "message_id",
+    ...}, "body_bytes", "consumed_by"}], "more"}. Exit code 1 if there is none.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    request = admin_pb2.FindMessagesRequest(topic=topic, broker=broker, limit=limit, with_bodies=body)
+    _say_by(request, message_id, key, unique_key, place, begin, end)
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        found = admin.FindMessages(request)
+    if as_json:
+        output.document(document(found))
+    else:
+        for one in found.messages:
+            say_found(output, one, with_body=body)
+        if found.more:
+            output.remark("There are more; see --limit.")
+    if not found.messages:
+        raise NotFound("there is no such message")
+
+
+def _say_by(
+    request: "FindMessagesRequest",
+    message_id: str | None,
+    key: str | None,
+    unique_key: str | None,
+    place: str | None,
+    begin: str | None,
+    end: str | None,
+) -> None:
+    """Put into the request how to look. Raises BadParameter."""
+    ways = [name for name, given in (("--id", message_id), ("--key", key), ("--unique-key", unique_key),
+                                     ("--at", place)) if given is not None]  # fmt: skip
+    if len(ways) > 1:
+        raise typer.BadParameter("give one of them", param_hint=" and ".join(ways))
+    if message_id is None and not request.topic:
+        raise typer.BadParameter("name the topic, or a message with --id", param_hint="TOPIC")
+    begin_ms = 0 if begin is None else parse_moment(begin)
+    end_ms = 0 if end is None else parse_moment(end)
+    if message_id is not None:
+        request.message_id = message_id
+    elif place is not None:
+        queue, colon, offset = place.partition(":")
+        if not colon or not queue.isdecimal() or not offset.isdecimal():
+            raise typer.BadParameter(f"{place!r} is not QUEUE:OFFSET", param_hint="--at")
+        request.place.queue_id, request.place.offset = int(queue), int(offset)
+    elif key is None and unique_key is None:
+        if begin is None and end is None:
+            raise typer.BadParameter("say how: --id, --key, --unique-key, --at, or --begin", param_hint="TOPIC")
+        request.time.begin_ms, request.time.end_ms = begin_ms, end_ms
+    else:
+        if key is not None:
+            request.key = key
+        else:
+            request.unique_key = unique_key or ""
+        request.begin_ms, request.end_ms = begin_ms, end_ms
+
+
+def say_found(output: Output, found: "FoundMessage", *, with_body: bool) -> None:
+    """A line that says where, when and which, and the body under it."""
+    one = found.message
+    head = [f"{one.topic} queue {one.queue_id} offset {one.queue_offset}", show_moment(one.store_timestamp)]
+    head += [f"tag {one.tag}"] if one.tag else []
+    head += [f"keys {' '.join(one.keys)}"] if one.keys else []
+    head += [show_bytes(found.body_bytes), one.message_id]
+    head += [f"consumed by {', '.join(found.consumed_by)}"] if found.consumed_by else []
+    output.say(printable("  ".join(head)))
+    if with_body:
+        output.say(shown_body(one.body, whole=False))
+        output.say()
+
+
+@app.command()
+def tail(
+    topic: Topic,
+    last: Annotated[
+        int, typer.Option("--last", "-n", min=0, max=1000, metavar="N", help="Begin with the last N of each queue.")
+    ] = 0,
+    tags: Annotated[str, typer.Option("--tag", "-t", metavar="TAGS", help="Only these, as in `A || B`.")] = "",
+    queues: Annotated[
+        list[int] | None, typer.Option("--queue", "-q", metavar="N", help="Only this queue. Repeatable.")
+    ] = None,
+    body: WithBody = True,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Show a topic's messages as they arrive, of all queues, until Ctrl-C.
+
+    With --json: one JSON line a message, as in `tandem message find`.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    request = admin_pb2.TailRequest(
+        topic=topic, last=last, tags=tags, queue_ids=queues or [], with_bodies=body, broker=broker
+    )
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        for one in admin.Tail(request):
+            if as_json:
+                output.line(document(one))
+            else:
+                say_found(output, one, with_body=body)
+
+
+@app.command()
+def send(
+    topic: Topic,
+    body: Annotated[str, typer.Argument(metavar="BODY", help="The message.")],
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="TAG", help="The tag that consumers filter by.")] = "",
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key to find it by. Repeatable.")
+    ] = None,
+    queue: Annotated[int | None, typer.Option("--queue", "-q", min=0, metavar="N", help="The queue.")] = None,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Send one message to try a topic; `tandem send` is for many, and goes to the store itself.
+
+    With --json: one document, {"broker", "receipt": {"status", "message_id", "queue_id", "queue_offset", ...}}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    request = admin_pb2.SendMessageRequest(
+        topic=topic, body=body.encode("utf-8", "surrogateescape"), tag=tag, keys=keys or [], queue_id=queue,
+        broker=broker,
+    )  # fmt: skip
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        sent = admin.SendMessage(request)
+    told = document(sent)
+    if as_json:
+        output.document(told)
+    else:
+        receipt = sent.receipt
+        output.say(
+            f"{told['receipt']['status']}  {topic} on {sent.broker}  queue {receipt.queue_id} offset "
+            f"{receipt.queue_offset}  id {receipt.message_id}"
+        )
+
+
+@app.command()
+def resend(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Whose dead letters.")],
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="Only this dead letter. Repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")] = 100,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Send a group's dead letters to the topics where they came from. The dead letters stay where they are.
+
+    With --json: one document, {"messages": [{"message_id", "topic", "receipt", "problem"}]}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    if not dry_run:
+        confirm(f"Sending dead letters of group {group} again", yes=yes, as_json=as_json)
+    request = admin_pb2.ResendMessagesRequest(
+        group=group, message_ids=ids or [], limit=limit, dry_run=dry_run, broker=broker
+    )
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        answer = admin.ResendMessages(request)
+    told: list[dict[str, Any]] = [document(one) for one in answer.messages]
+    if as_json:
+        output.document({"messages": told})
+        return
+    rows = [
+        (one["message_id"], one["topic"], one["problem"] or one.get("receipt", {}).get("status", "would be sent"))
+        for one in told
+    ]
+    output.table(("dead letter", "to", "outcome"), rows)
+    if not rows:
+        output.say("There are none.")

@@ -1,0 +1,241 @@
+"""`tandem topic`: what topics there are, one of them, and changing them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tandemmq.cli.moments import show_moment
+from tandemmq.cli.nouns import names
+from tandemmq.cli.nouns.calls import (
+    DEFAULT_ADMIN_ADDRESS,
+    AdminAddress,
+    Broker,
+    Limit,
+    Match,
+    Yes,
+    admin_at,
+    confirm,
+    document,
+    enum_name,
+    noun,
+    read_pages,
+)
+from tandemmq.cli.options import Json
+from tandemmq.cli.output import Output
+
+if TYPE_CHECKING:
+    from tandemmq.admin.v1.admin_pb2 import Topic as AdminTopic
+    from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
+    from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
+
+app = noun("topic", "Topics: list, look at, create, change, delete.")
+
+_KINDS = ("normal", "retry", "dead_letter", "system")
+_PERMISSIONS = {"r": 4, "w": 2}
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.", autocompletion=names.topics)]
+ReadQueues = Annotated[
+    int | None, typer.Option("--read-queues", "-r", min=1, metavar="N", help="Queues that consumers read.")
+]
+WriteQueues = Annotated[
+    int | None, typer.Option("--write-queues", "-w", min=1, metavar="N", help="Queues that producers fill.")
+]
+Permission = Annotated[
+    str | None,
+    typer.Option("--perm", "-p", metavar="rw|r|w|-", help="Whether it can be read and written; - for neither."),
+]
+
+
+@app.command("list")
+def list_topics(
+    match: Match = "",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--kind", "-k", metavar="KIND", help=f"Only of this kind: {', '.join(_KINDS)}. Repeatable."),
+    ] = None,
+    limit: Limit = 0,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """List topics with their queues and how many messages these hold.
+
+    With --json: one document, {"topics": [{"broker", "config": {"name", "read_queues", ...}, "kind", "messages",
+    "queues"}], "total"}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    wanted = [admin_pb2.TopicKind.Value(_kind(one)) for one in kinds or ()]
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+
+        def ask(after: str, most: int) -> "admin_pb2.ListTopicsResponse":
+            return admin.ListTopics(
+                admin_pb2.ListTopicsRequest(match=match, kinds=wanted, broker=broker, after=after, limit=most)
+            )
+
+        found, total = read_pages(ask, "topics", limit)
+    if as_json:
+        output.document({"topics": [document(one) for one in found], "total": total})
+        return
+    columns = ("topic", "broker", "kind", "perm", "read", "write", "queues", "messages")
+    output.table(columns, [_row(one) for one in found])
+    if not found:
+        output.say("There is no such topic." if match else "There are no topics yet.")
+    elif total > len(found):
+        output.remark(f"{total - len(found):,} more; see --limit")
+
+
+def _kind(text: str) -> str:
+    if text.lower().replace("-", "_") not in _KINDS:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(_KINDS)}", param_hint="--kind")
+    return text.upper().replace("-", "_")
+
+
+def _row(topic: "AdminTopic") -> tuple[str | int, ...]:
+    config = topic.config
+    kind = enum_name(topic, "kind") + (", deleted" if topic.orphaned else "")
+    permission = show_permission(config.perm)
+    return (
+        config.name, topic.broker, kind, permission, config.read_queues, config.write_queues, topic.queues,
+        topic.messages,
+    )  # fmt: skip
+
+
+def show_permission(perm: int) -> str:
+    """RocketMQ's number as letters: 6 is `rw`."""
+    return "".join(letter for letter, bit in _PERMISSIONS.items() if perm & bit) or "-"
+
+
+@app.command()
+def show(
+    topic: Topic, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
+) -> None:
+    """Show one topic: configuration, queues with offsets, and which groups consume it.
+
+    With --json: one document, {"topics": [...], "queues": [{"broker", "queue_id", "min_offset", "max_offset",
+    "last_store_ms"}], "groups": [{"group", "lag"}]}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        found = admin.GetTopic(admin_pb2.GetTopicRequest(topic=topic, broker=broker))
+    if as_json:
+        output.document(document(found))
+        return
+    for one in found.topics:
+        attributes = "".join(f", {name}={value}" for name, value in sorted(one.config.attributes.items()))
+        output.say(
+            f"{one.config.name} on {one.broker}: {enum_name(one, 'kind')}, {show_permission(one.config.perm)}, "
+            f"{one.config.read_queues} queues read, {one.config.write_queues} written{attributes}"
+        )
+    rows = [
+        (one.broker, one.queue_id, one.min_offset, one.max_offset, one.max_offset - one.min_offset,
+         "being rebuilt" if one.rebuilding else show_moment(one.last_store_ms).partition(".")[0])
+        for one in found.queues
+    ]  # fmt: skip
+    output.table(("broker", "queue", "min", "max", "messages", "last"), rows)
+    if found.groups:
+        output.say()
+        output.table(("group", "behind"), [(one.group, one.lag) for one in found.groups])
+    else:
+        output.say("No group has consumed it.")
+
+
+@app.command()
+def create(
+    topic: Topic,
+    read_queues: ReadQueues = None,
+    write_queues: WriteQueues = None,
+    perm: Permission = None,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Create a topic; on every broker, unless one is named.
+
+    With --json: one document, {"topics": [...]}, as `tandem topic list`.
+    """
+    config = _config(topic, read_queues, write_queues, perm)
+    with admin_at(address) as admin:
+        _put(admin, config, broker, Output(as_json=as_json), create=True)
+
+
+@app.command()
+def update(
+    topic: Topic,
+    read_queues: ReadQueues = None,
+    write_queues: WriteQueues = None,
+    perm: Permission = None,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Change a topic: what is not given stays as it is.
+
+    With --json: one document, {"topics": [...]}, as `tandem topic list`.
+    """
+    if all(one is None for one in (read_queues, write_queues, perm)):
+        raise typer.BadParameter("nothing to change: see --read-queues, --write-queues, --perm", param_hint="TOPIC")
+    config = _config(topic, read_queues, write_queues, perm)
+    with admin_at(address) as admin:
+        _put(admin, config, broker, Output(as_json=as_json), create=False)
+
+
+def _config(topic: str, read_queues: int | None, write_queues: int | None, perm: str | None) -> "TopicConfig":
+    from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
+
+    return TopicConfig(
+        name=topic,
+        read_queues=read_queues,
+        write_queues=write_queues,
+        perm=None if perm is None else _permission(perm),
+    )
+
+
+def _permission(text: str) -> int:
+    letters = text.lower().replace("-", "")
+    if len(set(letters)) != len(letters) or set(letters) - _PERMISSIONS.keys():
+        raise typer.BadParameter(f"{text!r} is none of rw, r, w, -", param_hint="--perm")
+    return sum(_PERMISSIONS[letter] for letter in letters)
+
+
+def _put(admin: "AdminStub", config: "TopicConfig", broker: str, output: Output, *, create: bool) -> None:
+    from tandemmq.admin.v1 import admin_pb2
+
+    answer = admin.PutTopic(
+        admin_pb2.PutTopicRequest(config=config, create_only=create, update_only=not create, broker=broker)
+    )
+    if output.as_json:
+        output.document(document(answer))
+        return
+    for one in answer.topics:
+        output.say(
+            f"{one.config.name} on {one.broker}: {show_permission(one.config.perm)}, {one.config.read_queues} queues "
+            f"read, {one.config.write_queues} written"
+        )
+
+
+@app.command()
+def delete(
+    topic: Topic,
+    yes: Yes = False,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Delete a topic and the offsets that groups have in it. Its messages stay in the log until they expire.
+
+    With --json: one document, {"brokers": [...]}: who had it.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    confirm(f"Deleting topic {topic} and all offsets in it", yes=yes, as_json=as_json)
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        answer = admin.DeleteTopic(admin_pb2.DeleteTopicRequest(topic=topic, broker=broker))
+    if as_json:
+        output.document(document(answer))
+    else:
+        output.say(f"{topic} is deleted on {', '.join(answer.brokers)}")

@@ -1,0 +1,66 @@
+"""The gRPC server that the settings choose: our own transport, or grpcio's. The same servicers run on either."""
+
+import grpc
+
+from tandemmq.common import grpc_transport
+from tandemmq.common.server_settings import GrpcTransport, ServerSettings
+from tandemmq.common.tls import server_credentials, tls_context
+
+_GRPCIO_PENDING = 100_000
+"""Calls that wait for grpcio to begin them: it cancels more, and by default that is a thousand."""
+_PENDING_MESSAGES = 8
+"""Messages of the largest size that a connection may hold in each direction."""
+
+
+def make_server(settings: ServerSettings) -> grpc.aio.Server:
+    """A server that listens nowhere yet. Make it inside a running event loop."""
+    if settings.grpc_transport is GrpcTransport.GRPCIO:
+        return grpc.aio.server(options=_grpcio_options(settings))
+    return grpc_transport.server(limits=_limits(settings))
+
+
+def bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
+    """Binds `settings.grpc_address`, with TLS if the settings say so; gives the port.
+
+    Raises RuntimeError when the address cannot be had, UnreadableCertificate.
+    """
+    address = settings.grpc_address
+    if isinstance(server, grpc_transport.Server):
+        context = tls_context(settings)
+        return server.add_insecure_port(address) if context is None else server.add_secure_port(address, context)
+    credentials = server_credentials(settings)
+    return server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
+
+
+def _limits(settings: ServerSettings) -> grpc_transport.Limits:
+    size = settings.grpc_max_message_size
+    budget = max(grpc_transport.Limits.max_buffered, _PENDING_MESSAGES * size)
+    return grpc_transport.Limits(
+        max_receive_message_length=size,
+        max_send_message_length=size,
+        max_buffered=budget,
+        max_pending=budget,
+        max_concurrent_streams=settings.grpc_max_concurrent_streams,
+        max_connections=settings.grpc_max_connections,
+        idle_seconds=settings.grpc_max_connection_idle_ms / 1000,
+        keepalive_seconds=settings.grpc_keepalive_time_ms / 1000,
+        keepalive_timeout_seconds=settings.grpc_keepalive_timeout_ms / 1000,
+    )
+
+
+def _grpcio_options(settings: ServerSettings) -> list[tuple[str, int]]:
+    """Channel arguments of the server (names from grpc's channel_arg_names)."""
+    options = [
+        ("grpc.max_receive_message_length", settings.grpc_max_message_size),
+        ("grpc.max_send_message_length", settings.grpc_max_message_size),
+        ("grpc.max_concurrent_streams", settings.grpc_max_concurrent_streams),
+        ("grpc.server.max_pending_requests", _GRPCIO_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", _GRPCIO_PENDING),
+        ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share it
+    ]
+    if settings.grpc_max_connection_idle_ms:
+        options.append(("grpc.max_connection_idle_ms", settings.grpc_max_connection_idle_ms))
+    if settings.grpc_keepalive_time_ms:
+        options.append(("grpc.keepalive_time_ms", settings.grpc_keepalive_time_ms))
+        options.append(("grpc.keepalive_timeout_ms", settings.grpc_keepalive_timeout_ms))
+    return options

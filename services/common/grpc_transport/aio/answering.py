@@ -1,0 +1,37 @@
+"""Answering: the server's side of a bidirectional call without tasks, for two sides that talk all the time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import grpc
+
+from tandemmq.common.grpc_transport.aio.stream_call import StreamRequestCall
+
+Q_co = TypeVar("Q_co", covariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+
+class Answering(Protocol[Q_co, R_contra]):
+    """What a handler has of its call beside the context: see StreamRequestCall for each."""
+
+    def listen(self, on_message: Callable[[Q_co], object]) -> "asyncio.Future[None]":
+        """Hand requests to a function."""
+        ...
+
+    def write_now(self, answer: R_contra, /) -> bool:
+        """Send without waiting."""
+        ...
+
+    def flush(self) -> None:
+        """Give to the socket what was written, now."""
+        ...
+
+
+def answering(context: "grpc.aio.ServicerContext[Q, R]") -> Answering[Q, R]:
+    """The call of a handler of our server, with what grpc.aio's contexts have not. Raises TypeError for grpcio's."""
+    if not isinstance(context, StreamRequestCall):
+        raise TypeError(f"a streaming call of tandemmq.common.grpc_transport is needed, not {type(context).__name__}")
+    return context

@@ -1,0 +1,220 @@
+"""Protocol: one socket of the server; between asyncio's calls and the connection's bytes."""
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING, cast
+
+from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
+from tandemmq.common.grpc_transport.aio.context import CallContext
+from tandemmq.common.grpc_transport.aio.flushing import WRITE_BUFFER, Flushing
+from tandemmq.common.grpc_transport.aio.handlers import UNDECIDED, Method
+from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, Identity, identity, peer_name
+from tandemmq.common.grpc_transport.aio.refused import RefusedCall
+from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
+from tandemmq.common.grpc_transport.http2.connection import Connection
+from tandemmq.common.grpc_transport.http2.errors import ErrorCode
+from tandemmq.common.grpc_transport.http2.request import RequestHead
+from tandemmq.common.grpc_transport.http2.stream import Stream
+from tandemmq.common.grpc_transport.rpc import answers
+from tandemmq.common.grpc_transport.rpc.call_head import OK, CallHead
+from tandemmq.common.grpc_transport.rpc.status import CallFailure, Refusal, Status
+
+if TYPE_CHECKING:
+    from tandemmq.common.grpc_transport.aio.server import Server
+
+log = logging.getLogger(__name__)
+
+_LINGER_SECONDS = 1.0
+"""How long a connection that failed is read (and ignored): closing at once could lose the GOAWAY on its way."""
+_UNIMPLEMENTED = Refusal(Status.UNIMPLEMENTED, "Method not found!")
+_TOO_BUSY = Refusal(Status.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
+
+
+class Protocol(Flushing):
+    """asyncio's side of a connection, and its Sink."""
+
+    connection: Connection
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__()
+        self.server = server
+        self.loop = server.loop
+        self.peer = ""
+        self.identity: Identity = ANONYMOUS
+        self.connection = Connection(server.limits, self, server.heads, self.loop.time(), answers.METADATA_TOO_LARGE)
+        self.parked: dict[int, UnaryRequestCall] = {}
+        """Requests whose answers could not leave: they run when the peer reads again."""
+        self.writers: dict[int, CallContext] = {}
+        """Calls that wait for room to write."""
+        self.closing_since: float | None = None
+
+    # -- asyncio's calls ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.server.protocols.add(self)
+        try:
+            self._begin(self._transport)
+        except (OSError, TypeError) as error:  # it has gone already: a socket without a peer says strange things
+            log.debug("a connection ended before it began: %s", error)
+            self.abort()
+
+    def _begin(self, transport: asyncio.Transport) -> None:
+        plain: socket.socket = transport.get_extra_info("socket")
+        self.peer = peer_name(transport.get_extra_info("peername"), plain.family)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() != "h2":
+            log.debug("%s does not speak HTTP/2 over TLS (ALPN)", self.peer)
+            self.abort()
+            return
+        if len(self.server.protocols) > self.server.limits.max_connections:
+            self.server.turned_away += 1
+            self.abort()
+            return
+        self.identity = identity(tls)
+        transport.set_write_buffer_limits(WRITE_BUFFER)
+        if plain.family != socket.AF_UNIX:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection.initiate()
+        if self.server.stopping:
+            self.drain()
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        connection = self.connection
+        connection.receive(data)
+        if self.parked and not connection.sender.stalled:
+            self._schedule()
+        if connection.sender.output:
+            self.flush()
+        if connection.done:
+            self._finish()
+        elif connection.sender.congested:
+            self.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The client has ended its side: HTTP/2 knows no half-open connections, so it is gone."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is closed: every call on it has been cancelled."""
+        self._transport = None
+        self.connection.lost()
+        self.parked.clear()
+        self.server.gone(self)
+
+    # -- the connection's calls ---------------------------------------------------------------------------------------
+
+    def request(self, connection: Connection, stream_id: int, head: RequestHead) -> Stream:
+        """See Sink."""
+        view: CallHead | None = head.view
+        if view is None:
+            view = head.view = CallHead(head)
+        if view.http_status != OK:
+            return RefusedCall(connection, stream_id, view, None)
+        try:
+            found = self._method(view)
+        except CallFailure as failure:
+            found = Refusal(failure.status, failure.details)
+        except Exception:
+            incident = self.server.incident()
+            log.exception("nobody could say who answers %s (incident %s)", view.path, incident)
+            details = f"the server failed; its log has the details under incident {incident}"
+            found = Refusal(Status.UNKNOWN, details)
+        if isinstance(found, Refusal):
+            return RefusedCall(connection, stream_id, view, found)
+        if found is UNDECIDED:
+            return InterceptedCall(self, connection, stream_id, view, found)
+        kind = StreamRequestCall if found.request_streaming else UnaryRequestCall
+        return kind(self, connection, stream_id, view, found)
+
+    def _method(self, head: CallHead) -> Method | Refusal:
+        """What answers a call, or why nothing does. Raises CallFailure, and what generic handlers raise."""
+        server = self.server
+        if head.refusal is not None:
+            return head.refusal
+        if server.maximum_concurrent_rpcs is not None and server.active >= server.maximum_concurrent_rpcs:
+            return _TOO_BUSY
+        if head.method is not None:
+            known: Method = head.method
+            return known
+        if server.methods.intercepted:
+            return UNDECIDED
+        return server.methods.find(head) or _UNIMPLEMENTED
+
+    def output_ready(self) -> None:
+        """See Sink."""
+        if not self._scheduled:
+            self._schedule()
+
+    # -- output -------------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Say goodbye; the connection closes when its last call has ended."""
+        self.connection.drain(self.loop.time())
+        self.flush()
+
+    def tick(self, now: float) -> None:
+        """See Connection; a connection that should be closed and is not, is broken off."""
+        self.connection.tick(now)
+        self.flush()
+        if self.connection.done:
+            self._finish()
+        if self.closing_since is not None and now - self.closing_since > self.server.limits.drain_seconds:
+            self.abort()
+
+    def cancel_calls(self) -> None:
+        """End every call now; what remains of them are their tasks."""
+        connection = self.connection
+        for stream in list(connection.streams.values()):
+            if isinstance(stream, CallContext):
+                stream.end(Status.UNAVAILABLE, "the server is stopping")
+            if not stream.closed:
+                connection.cancel(stream, ErrorCode.CANCEL)
+            stream.reset(ErrorCode.CANCEL)
+        self.flush()
+
+    def close(self) -> None:
+        """Close when everything is written."""
+        if self._transport is not None:
+            self.closing_since = self.closing_since or self.loop.time()
+            self._transport.close()
+
+    def go_on(self) -> None:
+        """What was put off to a turn of its own: waiting requests and writers, then a flush."""
+        sender = self.connection.sender
+        if not sender.congested:
+            sender.flush_all()
+            self._unpark()
+            for call in list(self.writers.values()):
+                call.writable()
+        self.flush()
+        if self.connection.done:
+            self._finish()
+
+    def _unpark(self) -> None:
+        while self.parked and not self.connection.sender.stalled:
+            self.parked.pop(next(iter(self.parked))).unpark()
+
+    def _finish(self) -> None:
+        """The connection is over: say so to the other side, and close when it has heard."""
+        transport = self._transport
+        if transport is None or self.closing_since is not None:
+            return
+        self.closing_since = self.loop.time()
+        if self.connection.failed is None:
+            transport.close()
+            return
+        log.debug("%s: %s (%s)", self.peer, self.connection.reason, self.connection.failed.name)
+        if transport.can_write_eof():
+            transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self._close_now)
+        else:
+            transport.close()
+
+    def _close_now(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,218 @@
+"""Server: what `grpc.aio.server` gives, on this package's transport."""
+
+import asyncio
+import logging
+import secrets
+import socket
+import ssl
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextvars import Context
+from typing import Any
+
+import grpc
+
+from tandemmq.common.grpc_transport.aio.handlers import Methods
+from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
+from tandemmq.common.grpc_transport.aio.protocol import Protocol
+from tandemmq.common.grpc_transport.http2.headers import HeadCache
+from tandemmq.common.grpc_transport.http2.limits import Limits
+
+log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 1.0
+
+
+class Server(grpc.aio.Server):
+    """A gRPC server on the running event loop. Make it with `server`."""
+
+    def __init__(
+        self,
+        interceptors: Sequence[grpc.aio.ServerInterceptor],
+        limits: Limits,
+        compression: grpc.Compression | None,
+        maximum_concurrent_rpcs: int | None,
+        reuse_port: bool,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.limits = limits
+        self.compression = None if compression is grpc.Compression.NoCompression else compression
+        self.maximum_concurrent_rpcs = maximum_concurrent_rpcs
+        self.methods = Methods(interceptors)
+        self.heads = HeadCache()
+        self.protocols: set[Protocol] = set()
+        """Open connections."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Those of calls whose handlers had to wait; a handler may outlive its call."""
+        self.active = 0
+        """Calls that have begun and not ended."""
+        self.turned_away = 0
+        """Connections over the limit since the last tick."""
+        self.stopping = False
+        self._reuse_port = reuse_port
+        self._bound: list[tuple[Bound, ssl.SSLContext | None]] = []
+        self._listeners: list[asyncio.Server] = []
+        self._ticking: asyncio.TimerHandle | None = None
+        self._started = False
+        self._empty = asyncio.Event()
+        """Set while the server stops and no connection is left."""
+        self._terminated = asyncio.Event()
+
+    # -- what is served, and where ------------------------------------------------------------------------------------
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        """See grpc.aio.Server. Plain functions as handlers run on the event loop: they must not block."""
+        self.methods.add_generic(tuple(generic_rpc_handlers))
+
+    def add_registered_method_handlers(
+        self, service_name: str, method_handlers: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]"
+    ) -> None:
+        """See grpc.aio.Server."""
+        self.methods.register(service_name, method_handlers)
+
+    def add_insecure_port(self, address: str) -> int:
+        """Binds `host:port`, `[v6]:port`, `unix:path` or `unix-abstract:name`; gives the port. Raises RuntimeError."""
+        return self._bind(address, None)
+
+    def add_secure_port(self, address: str, server_credentials: ssl.SSLContext) -> int:  # type: ignore[override]
+        """The same with TLS. It takes an `ssl.SSLContext`: grpc.ServerCredentials cannot be looked into.
+
+        Raises TypeError for such, and RuntimeError when the address cannot be bound.
+        """
+        if not isinstance(server_credentials, ssl.SSLContext):
+            raise TypeError(
+                f"add_secure_port takes an ssl.SSLContext here, not {type(server_credentials).__name__}: "
+                "make one with ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) and load_cert_chain"
+            )
+        server_credentials.set_alpn_protocols(["h2"])
+        return self._bind(address, server_credentials)
+
+    def _bind(self, address: str, tls: ssl.SSLContext | None) -> int:
+        if self._started:
+            raise ValueError("Cannot bind a port after the server has started")
+        found = listen(address, self._reuse_port)
+        self._bound += [(bound, tls) for bound in found]
+        return found[0].port
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Accept connections. Raises UsageError the second time."""
+        if self._started:
+            raise grpc.aio.UsageError("the server has been started before")
+        self._started = True
+        for bound, tls in self._bound:
+            plain = bound.socket
+            create = self.loop.create_unix_server if plain.family == socket.AF_UNIX else self.loop.create_server
+            handshake = self.limits.handshake_seconds if tls is not None else None
+            self._listeners.append(
+                await create(self._protocol, sock=plain, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake)
+            )
+        self._ticking = self.loop.call_later(_TICK_SECONDS, self._tick)
+
+    async def stop(self, grace: float | None) -> None:
+        """No new connections and calls; calls that run have `grace` seconds, then they are cancelled.
+
+        May be called again, also meanwhile: the shorter grace wins.
+        """
+        if not self.stopping:
+            self.stopping = True
+            for listener in self._listeners:
+                listener.close()
+            for bound, _ in self._bound:
+                bound.remove(also_close=not self._started)
+            for protocol in list(self.protocols):
+                protocol.drain()
+        self._check_empty()
+        if grace:
+            try:
+                await asyncio.wait_for(self._empty.wait(), grace)
+            except TimeoutError:
+                log.info("%d calls are cancelled: the grace of %g s is over", self.active, grace)
+        await self._break_off()
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        self._terminated.set()
+
+    async def wait_for_termination(self, timeout: float | None = None) -> bool:
+        """Until the server has stopped; True when `timeout` seconds are over before."""
+        try:
+            await asyncio.wait_for(self._terminated.wait(), timeout)
+        except TimeoutError:
+            return True
+        return False
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open."""
+        return len(self.protocols)
+
+    def begin(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> "asyncio.Task[None]":
+        """A task for a call; `stop` waits for it, whatever becomes of the call."""
+        task = self.loop.create_task(work, context=context)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)  # not by `work`: a task that is cancelled at once never runs it
+        return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self.tasks.discard(task)
+        self._check_empty()
+
+    def incident(self) -> str:
+        """An id under which a failure is logged, and which the caller is told."""
+        return secrets.token_hex(4)
+
+    def gone(self, protocol: Protocol) -> None:
+        """A connection has closed."""
+        self.protocols.discard(protocol)
+        self._check_empty()
+
+    async def _break_off(self) -> None:
+        """Cancel what still runs, wait for its tasks, close the connections."""
+        for protocol in list(self.protocols):
+            protocol.cancel_calls()
+            protocol.close()
+        if self.tasks:
+            await asyncio.wait(set(self.tasks))
+        if self.protocols:
+            try:
+                await asyncio.wait_for(self._empty.wait(), _TICK_SECONDS)
+            except TimeoutError:
+                for protocol in list(self.protocols):
+                    protocol.abort()
+
+    def _check_empty(self) -> None:
+        if self.stopping and not self.protocols and not self.tasks:
+            self._empty.set()
+
+    def _protocol(self) -> Protocol:
+        return Protocol(self)
+
+    def _tick(self) -> None:
+        self._ticking = self.loop.call_later(_TICK_SECONDS, self._tick)
+        if self.turned_away:
+            log.warning("%d connections were turned away: there are %d", self.turned_away, len(self.protocols))
+            self.turned_away = 0
+        now = self.loop.time()
+        for protocol in list(self.protocols):
+            try:
+                protocol.tick(now)
+            except Exception:
+                log.exception("the connection of %s is broken off", protocol.peer)
+                protocol.abort()
+
+
+def server(
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+    compression: grpc.Compression | None = None,
+    maximum_concurrent_rpcs: int | None = None,
+    reuse_port: bool = False,
+) -> Server:
+    """A server like `grpc.aio.server`'s, inside a running event loop (uvloop's is the fast one).
+
+    `compression`: of all answers, for callers that accept it. `maximum_concurrent_rpcs`: more are refused with
+    RESOURCE_EXHAUSTED. `reuse_port`: several processes may serve one port.
+    """
+    return Server(interceptors, limits, compression, maximum_concurrent_rpcs, reuse_port)

@@ -1,0 +1,92 @@
+"""The JSON of RocketMQ's config files and answers, which fastjson writes and strict parsers refuse.
+
+Integer keys stand without quotes, and an object that was written before is a reference: ``{"$ref":"$.table.name"}``.
+"""
+
+import json
+import re
+from typing import Any
+
+# A whole string, or a bare integer where a key stands. Strings come first, so that their content is never touched.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<before>[{,]\s*)(?P<key>-?\d+)(?=\s*:)', re.DOTALL)
+
+_STEP = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[(\d+)\]", re.DOTALL)
+"""One step of a reference's path: a name, in which special characters are escaped, or an index."""
+
+
+def loads(data: bytes) -> dict[str, Any]:
+    """The object that the bytes say; bare integer keys become texts, references what they refer to.
+
+    Raises:
+        ValueError: the bytes are no UTF-8, no JSON, or no object (an empty file is none either).
+    """
+    text = data.decode("utf-8-sig")
+    try:
+        document = _parse(text)
+    except ValueError:
+        document = _parse(_TOKEN.sub(_quoted, text))
+    if not isinstance(document, dict):
+        raise ValueError(f"a JSON object was expected, not {type(document).__name__}")
+    return _resolved(document, document) if '"$ref"' in text else document
+
+
+def dumps(document: dict[str, Any]) -> bytes:
+    """The object as RocketMQ lays it out (tabs, no blank behind the colon, keys sorted), in standard JSON."""
+    return json.dumps(document, ensure_ascii=False, indent="\t", separators=(",", ":"), sort_keys=True).encode()
+
+
+def dumps_table(document: dict[str, Any]) -> bytes:
+    """The object with one line for each entry of its tables: quick to write when they are large, easy to compare."""
+    return ("{\n" + ",\n".join(f"\t{_line(key)}:{_shown(document[key])}" for key in sorted(document)) + "\n}").encode()
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, dict) or not any(isinstance(entry, dict) for entry in value.values()):
+        return _line(value)
+    return "{\n" + ",\n".join(f"\t\t{_line(key)}:{_line(value[key])}" for key in sorted(value)) + "\n\t}"
+
+
+_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _quoted(match: re.Match[str]) -> str:
+    key = match["key"]
+    return match[0] if key is None else f'{match["before"]}"{key}"'
+
+
+def _resolved(value: Any, root: dict[str, Any]) -> Any:
+    """The value with its references replaced. Raises ValueError."""
+    if isinstance(value, list):
+        return [_resolved(item, root) for item in value]
+    if not isinstance(value, dict):
+        return value
+    path = value.get("$ref")
+    if len(value) == 1 and isinstance(path, str):
+        return _referred(path, root)
+    return {key: _resolved(item, root) for key, item in value.items()}
+
+
+def _referred(path: str, root: dict[str, Any]) -> Any:
+    """What a reference from the root refers to; itself without references. Raises ValueError."""
+    found: Any = root
+    at = 1
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            break
+        name, index = step[1], step[2]
+        try:
+            found = found[re.sub(r"\\(.)", r"\1", name)] if index is None else found[int(index)]
+        except (KeyError, IndexError, TypeError):
+            break
+        at = step.end()
+    if not path.startswith("$") or at != len(path) or '"$ref"' in json.dumps(found):
+        raise ValueError(f"the reference {path} leads nowhere")
+    return found

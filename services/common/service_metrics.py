@@ -1,0 +1,97 @@
+"""What the collectors of all services share: labels, families with these labels, a registry."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tandemmq.common.guard import REASONS, CallGuard
+
+
+class ServiceMetrics(Collector):
+    """Numbers of one service, under RocketMQ's common labels.
+
+    Hot paths only add to plain Python numbers; the text is made when somebody scrapes. A scrape runs on a thread of its
+    own and may see a number that is one event younger than its neighbour.
+    """
+
+    def __init__(self, cluster: str, node_type: str, node: str) -> None:
+        self._common = {"cluster": cluster, "node_type": node_type, "node_id": node}
+        self._guards: tuple[CallGuard, ...] = ()
+
+    def registry(self) -> CollectorRegistry:
+        """A registry with these numbers, the build's version, and the numbers of the process."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        registry.register(_Build(self))
+        registry.register(_Access(self))
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def watch_access(self, *guards: CallGuard) -> None:
+        """Count what these refuse from now on: the guards of the service's servers."""
+        self._guards = guards
+
+    def access(self) -> Iterator[Metric]:
+        """Calls refused, and whether the access file can be used; all there without one, too."""
+        text = "Calls refused: nobody known, too many wrong secrets, or no permission."
+        refused = self._counter("tandem_access_refused", text, "reason")
+        for reason in REASONS:
+            refused.add_metric(self._values(reason), sum(guard.refused[reason] for guard in self._guards))
+        yield refused
+        gates = [guard.gate for guard in self._guards if guard.gate is not None]
+        good = not any(gate.keeper.problem for gate in gates)
+        text = "0 while the accessFile cannot be used and an older state of it is in force; else 1."
+        yield self._one_gauge("tandem_access_file_good", text, good)
+
+    def build_info(self) -> Metric:
+        """Which version of TandemMQ this is: a gauge that is 1 and has it as a label."""
+        info = self._gauge("tandem_build_info", "1; the label has the version of TandemMQ.", "version")
+        info.add_metric(self._values(version("tandemmq")), 1)
+        return info
+
+    def _values(self, *values: str) -> list[str]:
+        return [*self._common.values(), *values]
+
+    def _counter(self, name: str, text: str, *labels: str) -> CounterMetricFamily:
+        return CounterMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _gauge(self, name: str, text: str, *labels: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _histogram(self, name: str, text: str, *labels: str) -> HistogramMetricFamily:
+        return HistogramMetricFamily(name, text, labels=[*self._common, *labels])
+
+    def _one_counter(self, name: str, text: str, value: float) -> CounterMetricFamily:
+        counter = self._counter(name, text)
+        counter.add_metric(self._values(), value)
+        return counter
+
+    def _one_gauge(self, name: str, text: str, value: float) -> GaugeMetricFamily:
+        gauge = self._gauge(name, text)
+        gauge.add_metric(self._values(), value)
+        return gauge
+
+
+class _Access(Collector):
+    """Refusals beside the service's own numbers."""
+
+    def __init__(self, service: ServiceMetrics) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._service.access()
+
+
+class _Build(Collector):
+    """The version beside the service's own numbers: it never changes, so it is made once."""
+
+    def __init__(self, service: ServiceMetrics) -> None:
+        self._info = service.build_info()
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._info

@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/metadata/v1; never edited."""

@@ -1,0 +1,228 @@
+"""The slave's side: copies the master's tables, and hands over the offsets that were committed here.
+
+A cycle asks the master for the versions of its tables and copies those that differ. A table is taken over only when
+all of it has come; each one for itself, so that one that fails stops no other. What a slave has is therefore always a
+whole table that its master had once, plus commits that the master does not know yet.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import grpc
+
+from tandemmq.common.client_channel import Dialer
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.metadata.v1 import metadata_pb2 as pb
+from tandemmq.metadata.v1 import metadata_pb2_grpc
+from tandemmq.metasync.data_version import DataVersion
+from tandemmq.metasync.errors import HalfTable, MasterAway, StaleMaster
+from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.offset_tables import Pending, topic_and_group
+from tandemmq.metasync.tables import Change, ConfigTable, Content, TableKind, stale
+from tandemmq.metasync.translate import Assembler, version_of
+
+log = get_log(__name__)
+
+CONFIG_TABLES = (TableKind.TOPICS, TableKind.SUBSCRIPTION_GROUPS)
+
+MOST_COMMITS = 1_000
+"""Offsets handed over in one call."""
+
+
+class Puller:
+    """Copies tables from one master. Numbers it counts are for the metrics."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        master_address: str | None,
+        local: frozenset[str],
+        timeout: float,
+        dialer: Dialer,
+    ) -> None:
+        """`local`: topics that stay when the master has none. `timeout`: seconds the master has for an answer."""
+        self._dialer = dialer
+        self._keeper = keeper
+        self.master_address = master_address
+        self._local = local
+        self._timeout = timeout
+        self.problems: dict[TableKind, str] = {}
+        """Why a table could not be copied in the last cycle."""
+        self.synced_at: dict[TableKind, float] = {}
+        """Monotonic time of the last cycle that left a table equal to the master's."""
+        self.taken_over: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
+        self.failures: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
+        self.handed_over = 0
+        self.cycles = 0
+
+    async def run(self, delay: float, interval: float) -> None:
+        """Cycles for ever, in seconds; ends when it is cancelled."""
+        await asyncio.sleep(delay)
+        while True:
+            try:
+                await self.cycle()
+            except Exception as error:  # noqa: BLE001 - copying goes on, whatever it was
+                log.failure("cycle failed", error, master=self.master_address)
+                self._failed_all(error)
+            await asyncio.sleep(interval)
+
+    def stopped(self) -> None:
+        """This node is no slave any more: what went wrong before is past."""
+        self.problems.clear()
+        self.synced_at.clear()
+
+    async def cycle(self) -> None:
+        """Hand over commits and copy every table that differs. Problems are told and counted, never raised."""
+        self.cycles += 1
+        if self.master_address is None:
+            self._failed_all(MasterAway("metasyncMasterAddress is not set: nothing can be copied."))
+            return
+        async with self._dialer.channel(self.master_address) as channel:
+            stub: Any = metadata_pb2_grpc.MetadataStub(channel)
+            try:
+                versions = await self._versions(stub)
+            except (grpc.aio.AioRpcError, TandemError) as error:
+                self._failed_all(error)
+                return
+            stale_ones = self._stale(versions)
+            try:
+                if not stale_ones:
+                    await self._hand_over(stub, versions)
+            except (grpc.aio.AioRpcError, TandemError) as error:
+                log.warning("offsets not handed over", master=self.master_address, reason=_reason(error))
+            for kind in TableKind:
+                await self._step(kind, lambda kind=kind: self._copy(stub, kind, versions, stale_ones))  # type: ignore[misc]
+
+    async def _step(self, kind: TableKind, step: Callable[[], Awaitable[None]]) -> None:
+        """One table; its failure is its own."""
+        try:
+            await step()
+        except (grpc.aio.AioRpcError, TandemError) as error:
+            self._failed(kind, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one table must not stop the others
+            log.failure("table not copied", error, table=kind.file_name)
+            self._failed(kind, error)
+        else:
+            if self.problems.pop(kind, None) is not None:
+                log.info("table copied again", table=kind.file_name)
+            self.synced_at[kind] = time.monotonic()
+
+    async def _versions(self, stub: Any) -> Mapping[TableKind, DataVersion]:
+        """The versions of the master's tables. Raises MasterAway: it is no master."""
+        status = await stub.Status(pb.StatusRequest(), timeout=self._timeout)
+        if status.role == pb.SLAVE:
+            raise MasterAway(f"{self.master_address} is a slave itself.", remedy="Set metasyncMasterAddress.")
+        versions = {TableKind(one.table): version_of(one.version) for one in status.tables if one.table in _KINDS}
+        if len(versions) != len(TableKind):
+            raise MasterAway(f"{self.master_address} does not name all of its tables.")
+        return versions
+
+    def _stale(self, versions: Mapping[TableKind, DataVersion]) -> dict[TableKind, StaleMaster]:
+        """Tables of topics or groups that are older than ours.
+
+        They are durable before a change is answered, so a master that has one has lost its files or is not the right
+        one: its offsets are not to be trusted either.
+        """
+        own = {kind: self._keeper.content(kind).version for kind in CONFIG_TABLES}
+        return {kind: stale(kind, versions[kind], own[kind]) for kind in own if versions[kind].older_than(own[kind])}
+
+    async def _copy(
+        self,
+        stub: Any,
+        kind: TableKind,
+        versions: Mapping[TableKind, DataVersion],
+        stale_ones: Mapping[TableKind, StaleMaster],
+    ) -> None:
+        """Take a table over if its version differs. Raises what went wrong."""
+        if kind in stale_ones or (stale_ones and kind not in CONFIG_TABLES):
+            raise stale_ones.get(kind) or next(iter(stale_ones.values()))
+        keeper = self._keeper
+        own = keeper.content(kind).version
+        followed = kind is not TableKind.CONSUMER_OFFSETS or keeper.offsets.followed
+        if versions[kind] == own and followed:
+            return
+        masters = await self._fetch(stub, kind)
+        if await self._take_over(kind, masters):
+            self.taken_over[kind] += 1
+            log.info("table copied", table=kind.file_name, entries=len(masters.entries), version=str(masters.version))
+
+    async def _fetch(self, stub: Any, kind: TableKind) -> Content:
+        """The whole table. Raises HalfTable, MasterAway, AioRpcError."""
+        call = stub.GetTable(pb.GetTableRequest(table=int(kind)))  # type: ignore[arg-type]
+        assembler = Assembler(kind)
+        try:
+            while True:
+                page = await asyncio.wait_for(call.read(), self._timeout)
+                if page is grpc.aio.EOF:
+                    raise HalfTable(f"The master's {kind.file_name} ended before it was complete.")
+                content = assembler.add(page)
+                if content is not None:
+                    return content
+        except TimeoutError:
+            raise MasterAway(f"The master sent no page of {kind.file_name} for {self._timeout:g} s.") from None
+        finally:
+            call.cancel()
+
+    async def _take_over(self, kind: TableKind, masters: Content) -> bool:
+        """Make it ours; False if it is already. Raises StaleMaster, TableNotSaved."""
+        keeper = self._keeper
+        if kind is TableKind.CONSUMER_OFFSETS:
+            change: Change | None = keeper.offsets.take_over(masters)
+            if change is not None:
+                keeper.offsets.accept(change, masters)
+        elif kind is TableKind.DELAY_OFFSETS:
+            change = keeper.delays.take_over(masters)
+            if change is not None:
+                keeper.delays.accept(change)
+        else:
+            table: ConfigTable = keeper.topics if kind is TableKind.TOPICS else keeper.groups
+            keep = self._local if kind is TableKind.TOPICS else ()
+            return await keeper.change(table, lambda: table.take_over(masters, keep)) is not None
+        if change is not None:
+            keeper.changed(kind, None)
+        await keeper.flush(kind)
+        return change is not None
+
+    async def _hand_over(self, stub: Any, versions: Mapping[TableKind, DataVersion]) -> None:
+        """Tell the master what was committed here, unless its mastership began later. Raises AioRpcError."""
+        offsets = self._keeper.offsets
+        theirs = versions.get(TableKind.CONSUMER_OFFSETS)
+        if theirs is None or not offsets.followed or theirs.state_version != offsets.version.state_version:
+            return
+        waiting = list(offsets.waiting())
+        for at in range(0, len(waiting), MOST_COMMITS):
+            some = waiting[at : at + MOST_COMMITS]
+            request = pb.CommitOffsetsRequest(commits=[_commit(one) for one in some])
+            answer = await stub.CommitOffsets(request, timeout=self._timeout)
+            for one in some[: len(answer.results)]:
+                offsets.handed_over(one)
+            self.handed_over += len(some)
+            self._keeper.changed(TableKind.CONSUMER_OFFSETS, ())
+
+    def _failed_all(self, error: Exception) -> None:
+        for kind in TableKind:
+            self._failed(kind, error)
+
+    def _failed(self, kind: TableKind, error: Exception) -> None:
+        reason = _reason(error)
+        self.failures[kind] += 1
+        if self.problems.get(kind) != reason:
+            log.warning("table not copied", table=kind.file_name, master=self.master_address, reason=reason)
+        self.problems[kind] = reason
+
+
+_KINDS = frozenset(int(kind) for kind in TableKind)
+
+
+def _commit(one: Pending) -> pb.OffsetCommit:
+    topic, group = topic_and_group(one.key)
+    return pb.OffsetCommit(topic=topic, group=group, queue_id=one.queue, offset=one.offset, resets=one.resets)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"the master answers {error.code().name}: {error.details()}"
+    return error.explain() if isinstance(error, TandemError) else f"{type(error).__name__}: {error}"

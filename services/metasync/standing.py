@@ -1,0 +1,159 @@
+"""What this node is: the master, a slave, or a master that was replaced. The store knows; metasync asks it.
+
+As long as the store does not answer, what it said last counts, across restarts too; and if it never said anything,
+brokerRole of the settings. A promotion or demotion of the store is therefore one of its tables too, within
+rolePollInterval.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+
+from tandemmq.common.client_channel import Dialer
+from tandemmq.common.log_output import get_log
+from tandemmq.metasync.documents import Document
+from tandemmq.metasync.errors import NotMaster, TableNotSaved
+from tandemmq.metasync.settings import BrokerRole
+from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
+
+log = get_log(__name__)
+
+ASK_SECONDS = 1.0
+"""How long the store may take to say its role."""
+LONGEST_PAUSE = 4.0
+"""Seconds between questions while it does not answer."""
+
+
+class Role(StrEnum):
+    """What a node is; the two kinds of master are the same here."""
+
+    MASTER = "MASTER"
+    SLAVE = "SLAVE"
+    FENCED = "FENCED"
+
+
+class Standing(NamedTuple):
+    """A role, in which mastership, and who says so."""
+
+    role: Role
+    epoch: int = 0
+    source: str = "settings"
+
+    def check_master(self, master_address: str | None) -> None:
+        """Whether changes may be made here. Raises NotMaster."""
+        if self.role is Role.SLAVE:
+            where = f"of {master_address}" if master_address else "(its metasyncMasterAddress is not set)"
+            raise NotMaster(f"This node is a slave {where}.", remedy="Make the change on the master.")
+        if self.role is Role.FENCED:
+            raise NotMaster("A newer master has replaced this node.", remedy="Make the change on the newer master.")
+
+
+def configured(role: BrokerRole) -> Standing:
+    """What the settings say."""
+    return Standing(Role.SLAVE if role is BrokerRole.SLAVE else Role.MASTER)
+
+
+class StandingKeeper:
+    """The node's standing: as the store says, as it said last, or as the settings say."""
+
+    def __init__(self, root: Path, role: BrokerRole, store_address: str | None, dialer: Dialer) -> None:
+        """Raises UnreadableTable: the note of the last standing cannot be read."""
+        self._dialer = dialer
+        self._note = Document(root / "config" / "tandem.role.json")
+        self._configured = role
+        self._address = store_address
+        self._channel: grpc.aio.Channel | None = None
+        self._reached = True
+        """Whether the store answered last time."""
+        self.now = configured(role)
+        found = self._note.load(_check) or {}
+        if found.get("configured") == role.value and store_address is not None:
+            self.now = Standing(Role(found["role"]), found["epoch"], "store, before")
+
+    async def ask(self) -> Standing:
+        """Ask the store once; gives what counts now."""
+        if self._address is None:
+            return self.now
+        if self._channel is None:
+            self._channel = self._dialer.channel(self._address)
+        stub: Any = replica_log_pb2_grpc.ReplicaLogStub(self._channel)
+        try:
+            state = await stub.GetRole(replica_log_pb2.GetRoleRequest(), timeout=ASK_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            self._not_reached(error)
+            return self.now
+        self._reached = True
+        fresh = _standing(state.identity)
+        if fresh is None:
+            return self.now
+        if fresh != self.now:
+            log.info("role", role=fresh.role.value, epoch=fresh.epoch, before=self.now.role.value)
+            await self._remember(fresh)
+            self.now = fresh
+        return self.now
+
+    async def follow(self, seconds: float, changed: Callable[[Standing], Awaitable[None]]) -> None:
+        """Ask again and again, less often while the store is away.
+
+        `changed` hears every new standing, and hears it again while it raises TableNotSaved.
+        """
+        told = self.now
+        pause = seconds
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                fresh = await self.ask()
+                pause = seconds if self._reached else min(2 * pause, max(seconds, LONGEST_PAUSE))
+                if fresh != told:
+                    await changed(fresh)
+                    told = fresh
+            except TableNotSaved as error:
+                log.error("tables not ready for the new role", reason=error.message)
+            except Exception as error:  # noqa: BLE001 - it is tried again
+                log.failure("the role could not be followed", error)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        if self._channel is not None:
+            await self._channel.close()
+
+    def _not_reached(self, error: grpc.aio.AioRpcError) -> None:
+        if self.now.source == "store":
+            self.now = self.now._replace(source="store, before")
+        if self._reached:
+            log.info(
+                "store cannot be asked for its role",
+                address=self._address,
+                reason=error.code().name,
+                role=self.now.role.value,
+                source=self.now.source,
+            )
+        self._reached = False
+
+    async def _remember(self, standing: Standing) -> None:
+        note = {"configured": self._configured.value, "role": standing.role.value, "epoch": standing.epoch}
+        try:
+            await asyncio.to_thread(self._note.save, note)
+        except TableNotSaved as error:
+            log.error("role not saved", reason=error.message)
+
+
+def _standing(identity: replica_log_pb2.LogIdentity) -> Standing | None:
+    """What the store's identity means; None if it says no role."""
+    if identity.fenced_by_epoch:
+        return Standing(Role.FENCED, identity.epoch, "store")
+    if identity.role == replica_log_pb2.SLAVE:
+        return Standing(Role.SLAVE, identity.epoch, "store")
+    if identity.role in (replica_log_pb2.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER):
+        return Standing(Role.MASTER, identity.epoch, "store")
+    return None
+
+
+def _check(note: dict[str, Any]) -> None:
+    Role(note.get("role", ""))
+    if type(note.get("epoch")) is not int:
+        raise ValueError("the epoch is no integer")

@@ -1,0 +1,142 @@
+"""What clients may ask for. Every function raises BadRequest (or SystemTopic) and says what would be right.
+
+What stands in files, or comes from a master, is not held to these rules: it is kept as it is.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tandemmq.metasync.errors import BadRequest, SystemTopic
+
+LONGEST_TOPIC = 127
+LONGEST_NAME = 255
+"""Of groups, and of topics that belong to a group."""
+GROUP_TOPICS = ("%RETRY%", "%DLQ%")
+MOST_QUEUES = 1024
+MOST_NAMES = 10_000
+"""Entries of one request."""
+LONGEST_ATTRIBUTES = 32_768
+"""Characters of all names and values together."""
+LONGEST_OTHER = 65_536
+
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+_SYSTEM_TOPICS = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+_SYSTEM_PREFIX = "rmq_sys_"
+
+_ATTRIBUTES = {
+    "queue.type": frozenset({"SimpleCQ", "BatchCQ"}),
+    "cleanup.policy": frozenset({"DELETE", "COMPACTION"}),
+    "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}),
+}
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether only brokers change this topic (RocketMQ: ``TopicValidator.isSystemTopic``)."""
+    return name in _SYSTEM_TOPICS or name.startswith(_SYSTEM_PREFIX)
+
+
+def local_topics(broker: str, cluster: str) -> frozenset[str]:
+    """Topics that every broker makes for itself: a slave keeps its own even if the master has none."""
+    own = {broker, cluster, f"{cluster}_REPLY_TOPIC", f"rmq_sys_REVIVE_LOG_{cluster}"}
+    return _SYSTEM_TOPICS | own | {f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", "rmq_sys_wheel_timer"}
+
+
+def check_topic_name(name: str) -> None:
+    """Length and characters of a topic's name."""
+    _check_name("topic", name, LONGEST_NAME if name.startswith(GROUP_TOPICS) else LONGEST_TOPIC)
+
+
+def check_group_name(name: str) -> None:
+    """Length and characters of a group's name."""
+    _check_name("group", name, LONGEST_NAME)
+
+
+def check_not_system(name: str, what: str) -> None:
+    """Whether clients may do that with the topic."""
+    if is_system_topic(name):
+        raise SystemTopic(f"{name} is a system topic: clients cannot {what} it.")
+
+
+def check_names(what: str, names: Iterable[str]) -> None:
+    """Names of one request: some, not too many, none of them twice."""
+    names = list(names)
+    if not names:
+        raise BadRequest(f"The request names no {what}.")
+    if len(names) > MOST_NAMES:
+        raise BadRequest(f"The request names {len(names):,} {what}s: at most {MOST_NAMES:,} are allowed.")
+    if len(set(names)) != len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise BadRequest(f"The {what} {twice[:40]!r} is there twice.")
+
+
+def check_number(what: str, number: int, low: int, high: int) -> None:
+    """A number within its bounds, both included."""
+    if not low <= number <= high:
+        raise BadRequest(f"{what} is {number}: {low} to {high} are allowed.")
+
+
+def check_offset(what: str, offset: int) -> None:
+    """An offset of a queue."""
+    if offset < 0:
+        raise BadRequest(f"{what} is {offset}: an offset is 0 or more.")
+
+
+def check_attributes(name: str, attributes: Mapping[str, str]) -> None:
+    """Attributes of a topic or group: plain names, and for those that RocketMQ knows, values that it knows."""
+    if sum(len(key) + len(value) for key, value in attributes.items()) > LONGEST_ATTRIBUTES:
+        raise BadRequest(f"The attributes of {name} have more than {LONGEST_ATTRIBUTES:,} characters.")
+    for key, value in attributes.items():
+        if not key or key[0] in "+-" or not key.isprintable():
+            raise BadRequest(
+                f"{name} has an attribute {key[:40]!r}.",
+                remedy="Give all attributes by their plain names: the set replaces the one before.",
+            )
+        known = _ATTRIBUTES.get(key)
+        if known is not None and value not in known:
+            raise BadRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is {', '.join(sorted(known))}.")
+        if key == "reserve.time" and not (re.fullmatch(r"-?\d{1,18}", value) and int(value) >= -1):
+            raise BadRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is a number, -1 or more.")
+
+
+def other_fields(name: str, text: str, known: Iterable[str]) -> dict[str, Any]:
+    """The fields that `other_json` says."""
+    if len(text) > LONGEST_OTHER:
+        raise BadRequest(f"other_json of {name} has {len(text):,} characters: at most {LONGEST_OTHER:,} are allowed.")
+    try:
+        fields = json.loads(text, parse_constant=_no_constant) if text else {}
+        json.dumps(fields, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise BadRequest(f"other_json of {name} is no JSON.") from None
+    if not isinstance(fields, dict):
+        raise BadRequest(f"other_json of {name} is no JSON object.")
+    clash = sorted(set(fields) & set(known))
+    if clash:
+        raise BadRequest(f"other_json of {name} holds {clash[0]}, which has a field of its own.")
+    return fields
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(text)
+
+
+def _check_name(what: str, name: str, longest: int) -> None:
+    if not name:
+        raise BadRequest(f"The {what} has no name.")
+    if len(name) > longest:
+        raise BadRequest(f"The {what} {name[:40]}... has {len(name)} characters: at most {longest} are allowed.")
+    if not _NAME.fullmatch(name):
+        raise BadRequest(f"The {what} {name!r} has other characters than a-z, A-Z, 0-9, %, |, - and _.")

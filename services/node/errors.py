@@ -1,0 +1,38 @@
+"""What keeps a node from running.
+
+::
+
+    NodeError
+    ├── BadPlan       options that do not go together
+    ├── PortTaken     somebody listens on a port that the node wants
+    ├── NotStarted    a service ended before it ever served
+    └── GivenUp       a service died again and again
+"""
+
+from tandemmq.common.errors import TandemError
+
+
+class NodeError(TandemError):
+    """A node cannot run, or no longer."""
+
+    grpc_code = "UNAVAILABLE"
+
+
+class PortTaken(NodeError):
+    """Somebody listens on a port that the node wants."""
+
+
+class BadPlan(NodeError):
+    """The node cannot be run with these options."""
+
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class NotStarted(NodeError):
+    """A service ended before it ever served; the message has its last words."""
+
+
+class GivenUp(NodeError):
+    """A service died again and again."""
+
+    remedy = "its last lines in the log say why"

@@ -1,0 +1,196 @@
+"""Which services a node runs, each with which settings."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.service_settings import SERVICE_SETTINGS
+from tandemmq.common.settings import unknown_setting
+from tandemmq.node.errors import BadPlan
+from tandemmq.node.ports import HOST, AdminPorts, Ports
+
+NODE_SERVICES = ("metasync", "store", "replicator")
+"""What every node has."""
+
+START_ORDER = (*NODE_SERVICES, "admin")
+"""The store takes its topics from metasync, the replicator its role from the store: each finds whom it needs.
+
+Any other order works too, with a line in the log that somebody is not there yet.
+"""
+
+STOP_ORDER = START_ORDER[::-1]
+
+_CHOSEN = frozenset(
+    {
+        "storePathRootDir", "storePathCommitLog", "brokerId", "grpcPort", "metricsPort", "internalHost", "internalPort",
+        "storeAddress", "metasyncAddress", "metasyncMasterAddress", "haListenPort", "haMasterAddress",
+        "haMasterReplicatorAddress", "adminNodes", "adminDirectory", "consolePort",
+    }
+)  # fmt: skip
+"""Settings that a plan makes; nobody else may."""
+
+_KNOWN = frozenset(one.name for one in ServerSettings().describe()).union(*SERVICE_SETTINGS.values())
+"""Settings that some service has."""
+
+
+@dataclass(frozen=True)
+class ServicePlan:
+    """One service of one node."""
+
+    node: str
+    service: str
+    settings: Mapping[str, str]
+    """By RocketMQ's names; they win over file and environment."""
+    config: Path | None = None
+    """A broker.conf beneath them."""
+
+    @property
+    def name(self) -> str:
+        """For people: `master store`."""
+        return f"{self.node} {self.service}"
+
+    def command(self) -> list[str]:
+        """What runs it: `tandem store --json ...`, which tells its events as JSON lines on stdout."""
+        config = ["--config", str(self.config)] if self.config is not None else []
+        options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
+        return [sys.executable, "-m", "tandemmq.cli.main", self.service, "--json", *config, *options]
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One node: a directory, ports, services."""
+
+    name: str
+    directory: Path
+    ports: Ports
+    services: Mapping[str, ServicePlan] = field(default_factory=dict)
+    admin: AdminPorts | None = None
+    """Those of the admin that runs with this node."""
+
+    def addresses(self) -> dict[str, str]:
+        """Where it can be reached, by what is there."""
+        ports = self.ports
+        of_interest = {"store": ports.store, "metasync": ports.metasync, "replicator": ports.replicator, "ha": ports.ha}
+        if self.admin is not None:
+            of_interest["admin"] = self.admin.grpc
+        return {what: f"{HOST}:{port}" for what, port in of_interest.items()}
+
+
+def plan_node(
+    name: str,
+    directory: Path,
+    ports: Ports,
+    *,
+    given: Mapping[str, str],
+    config: Path | None = None,
+    peer: Ports | None = None,
+    is_slave: bool = False,
+) -> NodePlan:
+    """The plan of a master, or of a slave.
+
+    `given`: settings by name, for all services that know them; `brokerRole` is the master's. `peer`: the other node. A
+    slave follows it; a master is told where it is too, since a promotion changes the roles.
+
+    Raises:
+        BadPlan: a setting that is chosen here. UnknownSetting: one that no service has.
+    """
+    for setting in given:
+        if setting in _CHOSEN:
+            raise BadPlan(f"{setting} is chosen by the node itself", remedy="see --data and --port")
+        if setting not in _KNOWN:
+            raise unknown_setting(setting, f"option {setting}", _KNOWN)
+    of_node = _node_settings(directory, ports, peer, is_slave)
+    own = {
+        "store": {"grpcPort": ports.store, "metricsPort": ports.store_metrics},
+        "metasync": {"grpcPort": ports.metasync, "metricsPort": ports.metasync_metrics},
+        "replicator": {"grpcPort": ports.replicator, "metricsPort": ports.replicator_metrics},
+    }
+    services = {
+        service: ServicePlan(name, service, _settings_of(service, given, of_node) | _texts(own[service]), config)
+        for service in NODE_SERVICES
+    }
+    return NodePlan(name, directory, ports, services)
+
+
+def with_admin(
+    nodes: Sequence[NodePlan],
+    ports: AdminPorts,
+    directory: Path,
+    *,
+    given: Mapping[str, str],
+    config: Path | None = None,
+) -> list[NodePlan]:
+    """The same nodes, the first with an admin that looks after all of them; it starts last and stops first.
+
+    `directory`: the admin's own; `given`: as for `plan_node`.
+    """
+    first, *others = nodes
+    own = {
+        "grpcPort": ports.grpc,
+        "metricsPort": ports.metrics,
+        "consolePort": ports.console,
+        "adminDirectory": directory,
+        "adminNodes": ",".join(map(_admin_entry, nodes)),
+    }
+    plan = ServicePlan(first.name, "admin", _settings_of("admin", given, {}) | _texts(own), config)
+    return [replace(first, services={**first.services, "admin": plan}, admin=ports), *others]
+
+
+def _admin_entry(node: NodePlan) -> str:
+    """A node as `adminNodes` has it."""
+    addresses, files = node.addresses(), str(node.directory)
+    parts = [f"{node.name}={addresses['store']}", f"metasync={addresses['metasync']}"]
+    parts.append(f"replicator={addresses['replicator']}")
+    if not {",", ";"} & set(files):  # which end an entry: then admin runs no jobs, and says so
+        parts.append(f"files={files}")
+    return ";".join(parts)
+
+
+def _node_settings(directory: Path, ports: Ports, peer: Ports | None, is_slave: bool) -> dict[str, str]:
+    settings: dict[str, object] = {
+        "storePathRootDir": directory,
+        "brokerId": int(is_slave),
+        "internalHost": HOST,
+        "internalPort": ports.internal,
+        "storeAddress": f"{HOST}:{ports.internal}",
+        "metasyncAddress": f"{HOST}:{ports.metasync}",
+        "haListenPort": ports.ha,
+    }
+    if is_slave:
+        settings["brokerRole"] = "SLAVE"
+    if peer is not None:
+        settings |= {
+            "haMasterAddress": f"{HOST}:{peer.ha}",
+            "haMasterReplicatorAddress": f"{HOST}:{peer.replicator}",
+            "metasyncMasterAddress": f"{HOST}:{peer.metasync}",
+        }
+    return _texts(settings)
+
+
+def _settings_of(service: str, given: Mapping[str, str], of_node: Mapping[str, str]) -> dict[str, str]:
+    """What a service is told: its own settings, and of those that were given what no other service has alone."""
+    own = SERVICE_SETTINGS[service]
+    of_others = frozenset().union(*SERVICE_SETTINGS.values()) - own
+    told = {name: value for name, value in given.items() if name not in of_others}
+    return told | {name: value for name, value in of_node.items() if name in own}
+
+
+def _texts(settings: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in settings.items()}
+
+
+def check_directory(directory: Path) -> None:
+    """Nodes have directories of their own in `directory`; it must not be a store itself. Raises BadPlan."""
+    if (directory / "commitlog").exists():
+        raise BadPlan(
+            f"{directory} is the directory of a single store",
+            remedy=f"run it with `tandem store --data {directory}`, or name another directory with --data; nodes lie "
+            f"in DIR/master and DIR/slave",
+        )
+
+
+def services_in(order: Sequence[str], node: NodePlan) -> list[ServicePlan]:
+    """The services of a node in an order."""
+    return [node.services[service] for service in order if service in node.services]

@@ -1,0 +1,107 @@
+"""The ports of a node: all of them follow from one, or any that are free."""
+
+import random
+import socket
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tandemmq.node.errors import BadPlan, PortTaken
+
+HOST = "127.0.0.1"
+"""What a node's services listen on."""
+
+DEFAULT_BASE = 8081
+NODE_STEP = 100
+"""Between the bases of two nodes on one machine."""
+
+_HIGHEST_BASE = 65_535 - (10_912 - DEFAULT_BASE)
+_FREE_RANGE = range(20_000, 32_000)
+"""Below the ports that Linux gives to outgoing connections: what is free here stays free while a service restarts."""
+_TRIES = 1_000
+
+
+class Ports(NamedTuple):
+    """Where the services of one node listen. With base 8081 these are the services' own defaults."""
+
+    store: int
+    metasync: int
+    replicator: int
+    internal: int
+    """The store's, for the replicator."""
+    ha: int
+    """RocketMQ's HA protocol: where slaves dial."""
+    store_metrics: int
+    replicator_metrics: int
+    metasync_metrics: int
+
+    @classmethod
+    def from_base(cls, base: int) -> "Ports":
+        """The ports of a node whose store listens on `base`. Raises BadPlan."""
+        if not 0 < base <= _HIGHEST_BASE:
+            raise BadPlan(f"{base} is no base of a node's ports: allowed is 1 to {_HIGHEST_BASE}, or 0 for any")
+        return cls(base, base + 1, base + 3, base + 1000, base + 2831, base + 1020, base + 1021, base + 1022)
+
+    @classmethod
+    def free(cls, other_than: Iterable[int] = ()) -> "Ports":
+        """Ports that nobody listens on now. Raises PortTaken where there are too few."""
+        return cls(*_free(len(cls._fields), other_than))
+
+
+class AdminPorts(NamedTuple):
+    """Where the admin beside the nodes listens. With base 8081 these are its own defaults."""
+
+    grpc: int
+    console: int
+    metrics: int
+
+    @classmethod
+    def from_base(cls, base: int) -> "AdminPorts":
+        """The ports of an admin beside a node of that base. Raises BadPlan."""
+        if not 1 < base <= _HIGHEST_BASE:
+            raise BadPlan(f"{base} is no base of a node's ports with an admin: allowed is 2 to {_HIGHEST_BASE}")
+        return cls(base + 2, base - 1, base + 1023)
+
+    @classmethod
+    def free(cls, other_than: Iterable[int] = ()) -> "AdminPorts":
+        """Ports that nobody listens on now. Raises PortTaken where there are too few."""
+        return cls(*_free(len(cls._fields), other_than))
+
+
+def _free(count: int, other_than: Iterable[int]) -> list[int]:
+    avoided = set(other_than)
+    found: list[int] = []
+    for _ in range(_TRIES):
+        port = random.choice(_FREE_RANGE)
+        if port not in avoided and not is_taken(port):
+            avoided.add(port)
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise PortTaken(f"this machine has no free ports between {_FREE_RANGE.start} and {_FREE_RANGE.stop}")
+
+
+def is_taken(port: int) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return True
+    return False
+
+
+def check_free(nodes: Mapping[str, Ports | AdminPorts]) -> None:
+    """Raise PortTaken if a port of a node, or of its admin, is taken; it names each of them."""
+    taken = [f"{port} ({name} {what})" for name, one in nodes.items() for what, port in _named(one) if is_taken(port)]
+    if taken:
+        without = " or leave the admin away with --no-admin," if all("(admin " in one for one in taken) else ""
+        raise PortTaken(
+            f"port {', '.join(taken)} of {HOST} is taken" if len(taken) == 1 else f"taken ports: {', '.join(taken)}",
+            remedy=f"stop who listens there,{without} or choose other ports with --port",
+        )
+
+
+def _named(ports: Ports | AdminPorts) -> list[tuple[str, int]]:
+    return [(name.replace("_", " "), port) for name, port in ports._asdict().items()]

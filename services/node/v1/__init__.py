@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/node/v1; never edited."""

@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/replication/v1; never edited."""

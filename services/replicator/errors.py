@@ -1,0 +1,113 @@
+"""Errors of the Replication service."""
+
+from typing import NoReturn
+
+import grpc
+
+from tandemmq.common.errors import TandemError
+
+
+class WrongRole(TandemError):
+    """The call is for a master, or for a slave, and this node is none."""
+
+    grpc_code = "FAILED_PRECONDITION"
+    rocketmq_status = "SERVICE_NOT_AVAILABLE"
+
+
+class StillServing(TandemError):
+    """A master that takes messages cannot become a slave: it would have what its new master has not."""
+
+    grpc_code = "FAILED_PRECONDITION"
+    remedy = "promote the other node first (tandem promote there): that fences this one"
+
+
+class WrongMaster(TandemError):
+    """A slave of another broker wants to follow us."""
+
+    grpc_code = "FAILED_PRECONDITION"
+    remedy = "a master and its slaves have the same brokerClusterName and brokerName"
+
+
+class NotAllowedToCall(TandemError):
+    """The caller's address is not one of haAllowedPeers."""
+
+    grpc_code = "PERMISSION_DENIED"
+
+
+class BadRequest(TandemError):
+    """A field of the request has no meaning."""
+
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class StoreUnreachable(TandemError):
+    """Our store does not answer."""
+
+    grpc_code = "UNAVAILABLE"
+    remedy = "is the store running, and storeAddress its internal address?"
+
+
+class StoreRefuses(TandemError):
+    """Our store says no."""
+
+    grpc_code = "FAILED_PRECONDITION"
+
+
+class StoreFailed(TandemError):
+    """Our store failed in a way that nobody expects."""
+
+
+_REFUSALS = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.ALREADY_EXISTS)
+_ABSENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def raise_for_store(error: grpc.aio.AioRpcError) -> NoReturn:
+    """The error that a failed call to our own store means to our caller. Raises it."""
+    details = error.details() or error.code().name
+    if error.code() in _REFUSALS:
+        raise StoreRefuses(details) from error
+    if error.code() in _ABSENT:
+        raise StoreUnreachable(f"the store does not answer: {details}") from error
+    raise StoreFailed(f"the store failed: {details}") from error
+
+
+class PromotionStopped(TandemError):
+    """A check before the promotion failed; this node is still a slave."""
+
+    grpc_code = "FAILED_PRECONDITION"
+
+
+class OldMasterSilent(PromotionStopped):
+    """It cannot be known what the old master has."""
+
+    remedy = (
+        "make sure that it is dead or that no producer can reach it, and say so with old_master_is_gone "
+        "(--old-master-is-gone)"
+    )
+
+
+class NotFollowing(PromotionStopped):
+    """The old master lives and takes messages, and this node does not get them; nothing has changed."""
+
+    remedy = "let this node catch up first (tandem replicas says how it is), or accept a loss (--accept-loss)"
+
+
+class NewerMaster(PromotionStopped):
+    """This is a master that was replaced."""
+
+    remedy = (
+        "make it a slave of the newer master (tandem follow); or, when that one never came to be, say so with "
+        "old_master_is_gone (--old-master-is-gone)"
+    )
+
+
+class MissingHere(PromotionStopped):
+    """Somebody has messages that this node does not have."""
+
+    remedy = "wait until this node has caught up, or accept the loss with accept_loss (--accept-loss)"
+
+
+class OtherSlaveSilent(PromotionStopped):
+    """It cannot be known what another slave has."""
+
+    remedy = "start it, leave it out of other_slaves, or accept a loss with accept_loss (--accept-loss)"

@@ -1,0 +1,253 @@
+"""The master side: accepts slaves, sends them the log, counts who has what."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.common.tls import tls_context
+from tandemmq.replicator.connection import Events, Shared, SlaveConnection
+from tandemmq.replicator.listener import Listener, Peer, Peers
+from tandemmq.replicator.log_files import LogFiles
+from tandemmq.replicator.log_view import LogView
+from tandemmq.replicator.metrics import MasterNow, ReplicaNow, ReplicatorMetrics
+from tandemmq.replicator.replicas import ReplicaRules, Replicas
+from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.replicator.transfer import LogCut, Refused, TransferRules
+
+log = get_log(__name__)
+
+_DISK_THREADS = 4
+_COMPLAINT_SECONDS = 10.0
+"""The same complaint about the same peer is not logged more often."""
+_INTRODUCTION_SECONDS = 60.0
+"""How long an introduction waits for its connection."""
+_MOST_WAITING = 10_000
+"""Introductions and complaints that are remembered."""
+
+
+class Master:
+    """Everything between the log and the slaves. `progressed` is called when the store should be told something."""
+
+    def __init__(
+        self, settings: ReplicatorSettings, view: LogView, metrics: ReplicatorMetrics, progressed: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._view = view
+        self._metrics = metrics
+        self._progressed = progressed
+        self._loop = asyncio.get_running_loop()
+        self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted)
+        self._peers = Peers(settings.ha_allowed_peers)
+        self._files = LogFiles(settings.store_path_root_dir)
+        self._executor = ThreadPoolExecutor(_DISK_THREADS, "ha-disk")
+        self._shared: Shared | None = None
+        self._events = Events(self._begun, self._acked, self._closed)
+        self._connections: dict[int, SlaveConnection] = {}
+        self._last_number = 0
+        self._introduced: dict[Peer, tuple[str, float]] = {}
+        self._complaints: dict[tuple[str, str], tuple[float, int]] = {}
+        self._was_linked = True
+        self._log_then: tuple[object, ...] = ()
+        self.replicas = Replicas(replica_rules(settings))
+
+    @property
+    def port(self) -> int:
+        """Where slaves are accepted, once started."""
+        return self._listener.port
+
+    @property
+    def connections(self) -> int:
+        """Connections of slaves, those included that have not reported yet."""
+        return len(self._connections)
+
+    def start(self) -> None:
+        """Accept slaves. Raises CannotListen, UnreadableCertificate."""
+        self.replicas.log_grew(self._view.max_offset, self._loop.time())
+        self._log_then = self._log_identity()
+        self._shared = Shared(
+            self._view, self._files, transfer_rules(self._settings), self._metrics, self._executor, self._tls()
+        )
+        self._listener.open()
+        log.info("accepting slaves", address=f"{self._settings.ha_listen_host}:{self.port}")
+
+    def stop(self) -> None:
+        """Accept nobody any more and let go of everybody."""
+        self._listener.close()
+        for connection in list(self._connections.values()):
+            connection.close()
+        self._executor.shutdown(wait=False)
+        self._files.forget_all()
+
+    def log_changed(self) -> None:
+        """The store has spoken, or the link to it has ended. Whoever can get more bytes gets them before this ends."""
+        if not self._view.linked:
+            self._was_linked = False
+            return
+        if not self._was_linked:
+            self._was_linked = True
+            self._relinked()
+        for connection in list(self._connections.values()):
+            connection.log_changed()
+        self._files.forget_below(self._view.min_offset)
+        if self.replicas.log_grew(self._view.max_offset, self._loop.time()):
+            self._progressed()
+
+    def _relinked(self) -> None:
+        """The store may have been started on another log meanwhile: seeded anew, or promoted."""
+        self._files.forget_all()
+        log_now = self._log_identity()
+        if log_now != self._log_then:
+            self._log_then = log_now
+            for connection in list(self._connections.values()):
+                connection.close(LogCut("the store came back with another log"))
+
+    def _log_identity(self) -> tuple[object, ...]:
+        """What stays the same as long as the log only grows at its end and loses old files."""
+        identity = self._view.identity
+        return (self._files.identity(), identity.file_size, identity.epoch)
+
+    def introduce(self, peer: Peer, broker_id: int) -> None:
+        """The slave with a connection from `peer` is the broker of that id (0: it has none)."""
+        now, identity = self._loop.time(), str(broker_id) if broker_id > 0 else peer[0]
+        self._metrics.joins += 1
+        for connection in self._connections.values():
+            if connection.peer == peer:
+                connection.identity, connection.introduced = identity, True
+                if connection.transfer.begun:
+                    self._begun(connection)
+                return
+        if len(self._introduced) >= _MOST_WAITING:
+            self._introduced.clear()
+        self._introduced[peer] = (identity, now)
+
+    def now(self) -> MasterNow:
+        """What the metrics show; called on the metrics thread, reads only."""
+        now = self._loop.time()
+        replicas = [
+            ReplicaNow(
+                one.identity,
+                one.connected,
+                one.in_sync,
+                self.replicas.lag_bytes(one),
+                self.replicas.lag_seconds(one, now),
+                max(now - one.acked_at, 0.0),
+            )
+            for one in self.replicas
+        ]
+        progress = self.replicas.progress
+        return MasterNow(replicas, self.connections, progress.in_sync, progress.enough)
+
+    # -- connections --------------------------------------------------------------------------------------------------
+
+    def _accepted(self, connection: socket.socket, peer: Peer) -> None:
+        assert self._shared is not None
+        refused: Refused | None = None
+        if not self._peers.allow(peer[0]):
+            refused = NotAllowed(f"{peer[0]} is not one of haAllowedPeers")
+        elif not self._has_room():
+            refused = TooMany(f"there are {len(self._connections)} connections already, see haMaxConnections")
+        if refused is not None:
+            connection.close()
+            self._metrics.closed(refused.reason)
+            self._complain(peer[0], refused)
+            return
+        self._metrics.connections_accepted += 1
+        self._last_number += 1
+        slave = SlaveConnection(self._last_number, connection, peer, self._shared, self._events)
+        identity, at = self._introduced.pop(peer, ("", 0.0))
+        if identity and self._loop.time() - at < _INTRODUCTION_SECONDS:
+            slave.identity, slave.introduced = identity, True
+        self._connections[slave.number] = slave
+        slave.start()
+
+    def _has_room(self) -> bool:
+        """Whether one more connection is allowed; one that has never reported makes room for it."""
+        if len(self._connections) < self._settings.ha_max_connections:
+            return True
+        silent = next((one for one in self._connections.values() if not one.transfer.begun), None)
+        if silent is not None:
+            silent.close(TooMany("a connection that had not reported yet made room for another, see haMaxConnections"))
+        return silent is not None
+
+    def _begun(self, slave: SlaveConnection) -> None:
+        log.info("a slave follows", replica=slave.identity, address=slave.address, offset=slave.transfer.next_offset)
+        self.replicas.joined(slave.number, slave.transfer, slave.identity, slave.address, self._loop.time())
+        self._progressed()
+
+    def _acked(self, slave: SlaveConnection) -> None:
+        if self.replicas.acked(slave.number, self._loop.time()):
+            self._progressed()
+
+    def _closed(self, slave: SlaveConnection, refused: Refused | None) -> None:
+        del self._connections[slave.number]
+        if refused is not None:
+            self._complain(slave.peer[0], refused)
+        elif slave.transfer.begun:
+            log.info("a slave has gone", replica=slave.identity, address=slave.address)
+        self.replicas.left(slave.number, self._loop.time())
+        self._progressed()
+
+    def _complain(self, host: str, refused: Refused) -> None:
+        """Slaves of RocketMQ come back at once and for ever; the log shall not tell of each time."""
+        now, key = self._loop.time(), (host, refused.reason)
+        at, times = self._complaints.get(key, (-_COMPLAINT_SECONDS, 0))
+        if now - at < _COMPLAINT_SECONDS:
+            self._complaints[key] = (at, times + 1)
+            return
+        if len(self._complaints) >= _MOST_WAITING:
+            self._complaints.clear()
+        self._complaints[key] = (now, 0)
+        log.warning("slave refused", peer=host, reason=refused.reason, why=refused.explain(), more_since=times)
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self._settings.ha_tls_enable:
+            return None
+        context = tls_context(self._settings)
+        if context is None:
+            raise NoCertificate("haTlsEnable needs tlsServerCertPath and tlsServerKeyPath on a master")
+        return context
+
+
+class NotAllowed(Refused):
+    """The peer's address is not allowed."""
+
+    reason = "not_allowed"
+
+
+class TooMany(Refused):
+    """haMaxConnections is reached."""
+
+    reason = "too_many"
+
+
+class NoCertificate(TandemError):
+    """A master with haTlsEnable has nothing to show."""
+
+    grpc_code = "INVALID_ARGUMENT"
+
+
+def transfer_rules(settings: ReplicatorSettings) -> TransferRules:
+    """What the settings say of sending."""
+    limit = settings.max_ha_transfer_byte_in_second if settings.ha_flow_control_enable else None
+    return TransferRules(
+        batch_size=settings.ha_transfer_batch_size,
+        heartbeat=settings.ha_send_heartbeat_interval / 1000,
+        housekeeping=settings.ha_housekeeping_interval / 1000,
+        bytes_per_second=limit,
+        from_last_file=settings.sync_from_last_file,
+    )
+
+
+def replica_rules(settings: ReplicatorSettings) -> ReplicaRules:
+    """What the settings say of acknowledging."""
+    return ReplicaRules(
+        in_sync_replicas=settings.in_sync_replicas,
+        min_in_sync_replicas=settings.min_in_sync_replicas,
+        all_ack=settings.all_ack_in_sync_state_set,
+        auto=settings.enable_auto_in_sync_replicas,
+        max_gap=settings.ha_max_gap_not_in_sync,
+    )

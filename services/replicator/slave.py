@@ -1,0 +1,345 @@
+"""The slave side of the replicator: follows a master, again and again, until it is stopped."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus, JoinRequest
+from tandemmq.replicator.backoff import Backoff
+from tandemmq.replicator.channels import store_channel
+from tandemmq.replicator.following import WHOLE_HISTORY, Following, FollowRules, MasterLog, check_identity
+from tandemmq.replicator.join import join_master
+from tandemmq.replicator.log_view import LogView
+from tandemmq.replicator.overlap import LocalLog, read_log
+from tandemmq.replicator.settings import ReplicatorSettings, SlaveAck
+from tandemmq.replicator.slave_connection import FollowerCounters, HaConnection
+from tandemmq.replicator.slave_dial import dial, local_port
+from tandemmq.replicator.slave_errors import (
+    FollowError,
+    MasterClosed,
+    MasterHasNothing,
+    Refusal,
+    StoreGone,
+)
+from tandemmq.replicator.slave_search import asking, search_begin
+from tandemmq.replicator.slave_store import StoreStream
+from tandemmq.replicator.staging import StagingFile, remove_leftovers
+from tandemmq.store.v1 import replica_log_pb2
+from tandemmq.store.v1.replica_log_pb2 import BrokerRole, GetRoleRequest, RoleState
+from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
+
+if TYPE_CHECKING:  # the generated code knows this class by its types only
+    from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogAsyncStub
+
+log = get_log(__name__)
+
+_STORE_SECONDS = 5.0
+"""How long the store may take for a question."""
+_FLUSH_POLL_SECONDS = 0.05
+_TICK_SECONDS = 1.0
+
+
+class Follower:
+    """Follows one master at a time. Belongs to the event loop."""
+
+    def __init__(self, settings: ReplicatorSettings, view: LogView) -> None:
+        """Nothing happens before `start`. `view` says whether there is a link to the store."""
+        self.counters = FollowerCounters()
+        self.state = FollowerState.FOLLOWER_STATE_UNSPECIFIED
+        """What it does; unspecified while it is stopped."""
+        self.problem = ""
+        """Why it does not follow, in words; empty while it does."""
+        self.master_address = ""
+        self._settings = settings
+        self._view = view
+        self._rules = FollowRules(
+            from_last_file=settings.sync_from_last_file,
+            ack_flushed=settings.ha_slave_ack is SlaveAck.FLUSHED,
+            report_seconds=settings.ha_send_heartbeat_interval / 1000,
+            silence_seconds=settings.ha_housekeeping_interval / 1000,
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._connection: HaConnection | None = None
+        self._backoff = Backoff(settings.ha_reconnect_min / 1000, settings.ha_reconnect_max / 1000)
+        self._one_file = False
+        """Compare within the last file only: the master seems not to have what comes before it."""
+        self._begin = WHOLE_HISTORY
+        """What an empty log asks for."""
+        self._search = True
+        """Whether to look for the begin of a master's log that sends nothing to an empty one."""
+        self._master_max = 0
+        self._received = self._acked = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._task is not None
+
+    @property
+    def refused(self) -> bool:
+        """Whether somebody must act before it can follow; health says so."""
+        return self.state == FollowerState.REFUSED
+
+    def start(self, ha_master_address: str | None = None) -> None:
+        """Follows the master at `host:port`; without one the master that the settings name. Once until `stop`."""
+        if self._task is not None:
+            return
+        self.master_address = ha_master_address or self._settings.ha_master_address or ""
+        self.state = FollowerState.CONNECTING
+        self.problem = ""
+        self._master_max = self._received = self._acked = 0
+        self._one_file = False
+        self._begin, self._search = WHOLE_HISTORY, True
+        self._backoff.reset()
+        self._task = asyncio.create_task(self._run(), name="follower")
+
+    async def stop(self) -> None:
+        """Ends following. What had arrived has been handed to the store; afterwards not a byte more reaches it."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        self.state = FollowerState.FOLLOWER_STATE_UNSPECIFIED
+        self.problem = ""
+
+    def status(self) -> FollowerStatus:
+        """What the replicator's Status tells."""
+        following = self._connection.following if self._connection is not None else None
+        now = asyncio.get_running_loop().time()
+        return FollowerStatus(
+            master_address=self.master_address,
+            state=self.state,
+            problem=self.problem,
+            received_offset=following.received_offset if following is not None else self._received,
+            acked_offset=following.reported_offset if following is not None else self._acked,
+            master_max_offset=self._master_max,
+            silent_seconds=following.silent_seconds(now) if following is not None else 0.0,
+            reconnects=self.counters.reconnects,
+        )
+
+    async def _run(self) -> None:
+        channel: grpc.aio.Channel | None = None
+        try:
+            while True:
+                pause = 0.0
+                try:
+                    channel = channel or store_channel(self._settings)
+                    await self._follow(ReplicaLogStub(channel))
+                except (TandemError, OSError) as error:
+                    pause = self._ended(error)
+                except Exception as error:  # noqa: BLE001 - a slave that stops trying is worse than one that fails again
+                    log.failure("following failed", error)
+                    self.problem = f"internal error: {error!r}"
+                    pause = self._backoff.pause()
+                await asyncio.sleep(pause)
+                self.counters.reconnects += 1
+        finally:
+            if channel is not None:
+                await channel.close()
+
+    def _ended(self, error: TandemError | OSError) -> float:
+        """Notes why an attempt ended; gives the pause before the next, in seconds."""
+        reason = error.reason if isinstance(error, FollowError) else "error"
+        self.counters.ends[reason] = self.counters.ends.get(reason, 0) + 1
+        problem = error.explain() if isinstance(error, TandemError) else str(error)
+        known = problem == self.problem
+        if isinstance(error, Refusal):
+            self.problem = problem
+            self.state = FollowerState.REFUSED
+            self._backoff.reset()
+            if not known:
+                log.error("refused to follow", master=self.master_address, reason=reason, problem=problem)
+            return self._settings.ha_refused_pause / 1000
+        if not self.refused:
+            self.problem = problem
+            self.state = FollowerState.CONNECTING
+        if not known:
+            log.warning("not following", master=self.master_address, reason=reason, problem=problem)
+        return self._backoff.pause()
+
+    async def _follow(self, stub: "ReplicaLogAsyncStub") -> None:
+        """One attempt: one HA connection from the dialling to its end. Raises what ended it."""
+        await self._linked()
+        local = await self._local_log(stub)
+        root = self._settings.store_path_root_dir
+        connection = HaConnection(self.counters, self._progress)
+        staging: StagingFile | None = None
+        stream: StoreStream | None = None
+        try:
+            transport = await dial(self._settings, self.master_address, connection)
+            master = await self._join(local_port(transport), local)
+            if master is not None:
+                check_identity(local, master)
+                if master.epoch > local.epoch and not local.empty:
+                    local = await self._enter_epoch(stub, master.epoch)
+            if connection.ended.done():
+                connection.ended.result()
+            begin, end = local.overlap_begin(one_file=self._one_file), local.max_offset
+            overlap = read_log(root / "commitlog", local.file_size, begin, end)
+            following = Following(local, overlap, master, self._rules, self._begin)
+            remove_leftovers(root)
+            staging = StagingFile(root)
+            stream = StoreStream(
+                stub,
+                replica_log_pb2.StagingFile(name=staging.name, size=staging.size),
+                epoch=master.epoch if master is not None else 0,
+                flush=self._rules.ack_flushed,
+                on_ack=connection.taken,
+            )
+            self._connection = connection
+            asked = connection.begin(following, stream, staging)
+            log.info("asked the master for its log", master=self.master_address, offset=asked, end=end)
+            await self._watch(connection, stream)
+        finally:
+            await self._let_go(connection, stream, staging)
+        found = await search_begin(asking(self._settings, self.master_address), local.file_size)
+        self._search = found is not None  # an empty master's log will begin at 0
+        self._begin = found or WHOLE_HISTORY
+
+    async def _watch(self, connection: HaConnection, stream: StoreStream) -> None:
+        """Until one side ends. Raises FollowError; returns when the begin of the master's log must be searched."""
+        self._progress()
+        tick = min(_TICK_SECONDS, self._rules.report_seconds / 2, self._rules.silence_seconds / 4)
+        forget = self._view.observe(lambda: connection.flushed(self._view.flushed_offset if self._view.linked else 0))
+        try:
+            while True:
+                ended, _ = await asyncio.wait(
+                    (connection.ended, stream.ended), timeout=tick, return_when=asyncio.FIRST_COMPLETED
+                )
+                for end in ended:
+                    self._doubt_overlap(connection, end.exception())
+                    await end
+                connection.tick()
+                if self._search and connection.following is not None and connection.following.in_vain:
+                    return
+        finally:
+            forget()
+
+    def _doubt_overlap(self, connection: HaConnection, error: BaseException | None) -> None:
+        """A master that has nothing from the overlap's begin on may have thrown that file away."""
+        following = connection.following
+        silent = following is not None and following.comparing and not following.heard_log
+        if silent and isinstance(error, MasterHasNothing | MasterClosed):
+            if isinstance(error, MasterHasNothing) and not self._one_file:
+                self._one_file = True
+                raise MasterClosed(f"{error.message}; asking again from the beginning of our last file") from error
+            self._one_file = not self._one_file
+
+    async def _let_go(self, connection: HaConnection, stream: StoreStream | None, staging: StagingFile | None) -> None:
+        """Closes everything, whatever happened; what had arrived still goes to the store."""
+        connection.close()
+        following = connection.following
+        stopped = await _to_the_end(stream.close()) if stream is not None else None
+        if following is not None:
+            self._received, self._acked = following.received_offset, following.reported_offset
+        self._connection = None
+        if staging is not None:
+            staging.close()
+        if stopped is not None:
+            raise stopped
+
+    def _progress(self) -> None:
+        """Something arrived, or was acknowledged."""
+        following = self._connection.following if self._connection is not None else None
+        if following is None:
+            return
+        self._master_max = max(self._master_max, following.received_offset)
+        if self.state == FollowerState.FOLLOWING:
+            return
+        if following.comparing or not following.frames:
+            if not self.refused:
+                self.state = FollowerState.COMPARING
+            return
+        self.state = FollowerState.FOLLOWING
+        self.problem = ""
+        self._one_file = False
+        self._backoff.reset()
+        log.info("following", master=self.master_address, offset=following.received_offset)
+
+    async def _linked(self) -> None:
+        """Waits until the store talks to us."""
+        if self._view.linked:
+            return
+        if not self.refused:
+            self.problem = "there is no link to the store"
+        changed = asyncio.Event()
+        forget = self._view.observe(changed.set)
+        try:
+            while not self._view.linked:
+                changed.clear()
+                await changed.wait()
+        finally:
+            forget()
+
+    async def _local_log(self, stub: "ReplicaLogAsyncStub") -> LocalLog:
+        """What our store has now. Raises StoreGone."""
+        deadline = time.monotonic() + _STORE_SECONDS + 2 * self._rules.silence_seconds
+        while True:
+            try:
+                state: RoleState = await stub.GetRole(GetRoleRequest(), timeout=_STORE_SECONDS)
+            except grpc.RpcError as error:
+                raise StoreGone(f"the store does not answer: {error.details()}") from error
+            if state.identity.role != BrokerRole.SLAVE:
+                raise StoreGone("the store is no slave")
+            local = LocalLog(
+                state.min_offset, state.max_offset, state.flushed_offset, state.identity.file_size, state.identity.epoch
+            )
+            # The first report is an ack too: with haSlaveAck=FLUSHED it must not name what is not on disk.
+            if not self._rules.ack_flushed or local.flushed_offset >= local.overlap_begin() or local.empty:
+                return local
+            if time.monotonic() > deadline:
+                raise StoreGone(f"the store has flushed its log up to {local.flushed_offset} only, and does not go on")
+            await asyncio.sleep(_FLUSH_POLL_SECONDS)
+
+    async def _enter_epoch(self, stub: "ReplicaLogAsyncStub", epoch: int) -> LocalLog:
+        """Tells the store that there is a newer master, and what it has then: half a record of the old one's goes.
+
+        Raises StoreGone.
+        """
+        told = asyncio.Event()
+        stream = StoreStream(stub, None, epoch=epoch, flush=False, on_ack=lambda *_offsets: told.set())
+        telling = asyncio.ensure_future(told.wait())
+        try:
+            await asyncio.wait((telling, stream.ended), timeout=_STORE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if stream.ended.done():
+                stream.ended.result()
+        finally:
+            telling.cancel()
+            cancelled = await _to_the_end(stream.close())
+            if cancelled is not None:
+                raise cancelled
+        return await self._local_log(stub)
+
+    async def _join(self, port: int, local: LocalLog) -> MasterLog | None:
+        """Raises NotAMaster, UnreadableCertificate, UnreadableSecret."""
+        settings, identity = self._settings, self._view.identity
+        request = JoinRequest(
+            connection_port=port,
+            broker_id=settings.broker_id or identity.broker_id,
+            broker_name=identity.broker_name or settings.broker_name,
+            cluster_name=identity.cluster_name or settings.broker_cluster_name,
+            epoch=local.epoch,
+            file_size=local.file_size,
+        )
+        address = settings.master_replicator_address(self.master_address)
+        master = await join_master(settings, address, request)
+        if master is not None:
+            self._master_max = max(self._master_max, master.max_offset)
+        return master
+
+
+async def _to_the_end(closing: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
+    """Awaits something that must not be cut short. Gives the cancellation that came meanwhile."""
+    task = asyncio.ensure_future(closing)
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled

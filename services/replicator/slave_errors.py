@@ -1,0 +1,143 @@
+"""Why a slave does not follow its master.
+
+Two kinds: a `Refusal` lasts until somebody acts, so the slave tries again seldom and says that it is not well; any
+other `FollowError` is an interruption, which passes.
+"""
+
+from typing import ClassVar
+
+from tandemmq.common.errors import TandemError
+
+_RESEED = 're-seed this slave (tandem reseed), or follow another master: docs/replication.md, "Re-seeding a slave"'
+
+
+class FollowError(TandemError):
+    """Following ended; the slave dials again after a short pause."""
+
+    grpc_code = "UNAVAILABLE"
+    reason: ClassVar[str] = "interrupted"
+    """A word for metrics."""
+
+
+class MasterUnreachable(FollowError):
+    """The master cannot be dialled."""
+
+    reason = "unreachable"
+
+
+class MasterClosed(FollowError):
+    """The master closed the connection, or the network broke it."""
+
+    reason = "closed"
+
+
+class MasterSilent(FollowError):
+    """Nothing arrived for haHousekeepingInterval; a master that lives sends heartbeats."""
+
+    reason = "silent"
+
+
+class StoreGone(FollowError):
+    """Our own store ended, or takes no replica bytes."""
+
+    reason = "store"
+
+
+class StagingFailed(FollowError):
+    """The staging file cannot be made."""
+
+    grpc_code = "RESOURCE_EXHAUSTED"
+    reason = "staging"
+
+
+class LocalLogUnreadable(FollowError):
+    """The end of our own log cannot be read, so it cannot be compared."""
+
+    grpc_code = "DATA_LOSS"
+    reason = "local_log"
+    remedy = "is storePathRootDir the directory of the store at storeAddress?"
+
+
+class Refusal(FollowError):
+    """Following this master would damage the log. Lasts until somebody acts."""
+
+    grpc_code = "FAILED_PRECONDITION"
+    reason = "refused"
+    remedy = _RESEED
+
+
+class LogsDiffer(Refusal):
+    """A fork: both logs have a byte at an offset, and not the same."""
+
+    reason = "fork"
+
+
+class WrongOffset(Refusal):
+    """A frame does not continue the log: bytes are missing before it, or it goes back."""
+
+    reason = "offset"
+
+
+class MasterBeginsLater(Refusal):
+    """The master no longer has what comes behind our end."""
+
+    reason = "expired"
+
+
+class MasterEndsEarlier(Refusal):
+    """We have more than the master: it lost its end, or was replaced by one that never had it."""
+
+    reason = "ahead"
+    remedy = (
+        "make this node the master if its messages count, else re-seed it (tandem reseed): "
+        'docs/replication.md, "Promotion" and "Re-seeding a slave"'
+    )
+
+
+class MasterHasNothing(Refusal):
+    """The master sends nothing from the offset on that we asked for."""
+
+    reason = "nothing"
+
+
+class OtherFileSize(Refusal):
+    """The master's log files have another size."""
+
+    reason = "file_size"
+    remedy = "give master and slave the same mappedFileSizeCommitLog; a store keeps the one it was made with"
+
+
+class OlderMaster(Refusal):
+    """The master's epoch is lower than ours: it was replaced, and does not know."""
+
+    reason = "epoch"
+    remedy = "fence it (tandem promote does), and set haMasterAddress to the newest master"
+
+
+class NotAMaster(Refusal):
+    """The node at haMasterAddress is a slave, or was replaced by a newer master."""
+
+    reason = "role"
+    remedy = "set haMasterAddress to the newest master"
+
+
+class BadStream(Refusal):
+    """What arrives is not the HA protocol, or a frame is larger than the protocol can carry."""
+
+    grpc_code = "DATA_LOSS"
+    reason = "frame"
+    remedy = (
+        "is haMasterAddress the HA port of a RocketMQ or TandemMQ master (enableControllerMode=false, "
+        "haTransferBatchSize at most 4 MiB - 12)?"
+    )
+
+
+def follow_end_reasons() -> list[str]:
+    """The reasons for which following can end, as words for metrics, sorted."""
+    kinds, reasons = [FollowError], set()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if "reason" in vars(kind) and kind not in (FollowError, Refusal):
+            reasons.add(kind.reason)
+    return sorted(reasons)

@@ -1,0 +1,125 @@
+"""The link to the store: one stream for the life of the service, made anew whenever it ends."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import grpc
+
+from tandemmq.common.grpc_transport import Duplex, duplex
+from tandemmq.common.log_output import get_log
+from tandemmq.replicator.log_view import LogView
+from tandemmq.replicator.metrics import ReplicatorMetrics
+from tandemmq.store.v1.replica_log_pb2 import LogProgress, ReplicationProgress
+from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
+
+log = get_log(__name__)
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 0.25
+_LIST_SECONDS = 1.0
+"""How often there may be something to tell although nobody said so."""
+
+
+class StoreLink:
+    """Hears the store's word into a `LogView`, and tells it what `source` gives.
+
+    Nothing waits: what the store says reaches the view's observers in the turn of the loop that brought it, and what
+    there is to tell when `wake` is called leaves before `wake` returns. `begun` is called before the first question of
+    a new stream.
+    """
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        view: LogView,
+        metrics: ReplicatorMetrics,
+        source: Callable[[], ReplicationProgress | None],
+        begun: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stub = ReplicaLogStub(channel)
+        self._view = view
+        self._metrics = metrics
+        self._source = source
+        self._begun = begun
+        self._task: asyncio.Task[None] | None = None
+        self._link: Duplex[ReplicationProgress, LogProgress] | None = None
+        """The stream, once the store has spoken on it: what was known before may be of a log that was longer."""
+        self._unsent: ReplicationProgress | None = None
+        self._complained = ""
+
+    def start(self) -> None:
+        """Begin to dial."""
+        self._task = asyncio.create_task(self._run(), name="store link")
+
+    async def stop(self) -> None:
+        """End the link."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def wake(self) -> None:
+        """There is something to tell."""
+        link = self._link
+        if link is None or link.done():
+            return
+        sent = False
+        while (message := self._unsent or self._source()) is not None:
+            if not link.write_now(message):
+                self._unsent = message
+                break
+            self._unsent, sent = None, True
+        if sent:
+            link.flush()
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                heard = await self._one_link()
+            except Exception as error:  # noqa: BLE001 - a replicator without its link would look alive and do nothing
+                log.failure("the link to the store failed", error)
+                heard = False
+            pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
+            await asyncio.sleep(pause)
+
+    async def _one_link(self) -> bool:
+        """From dialling to the end. Tells whether the store said anything."""
+        ended: asyncio.Future[str] = self._loop.create_future()
+        link = duplex(self._stub.Link())
+
+        def on_message(progress: LogProgress) -> None:
+            if link is not self._link:
+                self._metrics.links += 1
+                self._complained = ""
+                log.info("linked with the store", log_begin=progress.min_offset, log_end=progress.max_offset)
+                self._view.update(progress)
+                self._link, self._unsent = link, None
+                self._begun()
+                self.wake()
+            else:
+                self._view.update(progress)
+
+        def on_end(code: grpc.StatusCode, details: str) -> None:
+            if not ended.done():
+                ended.set_result(f"{code.name}: {details}" if details else code.name)
+
+        link.listen(on_message, on_end=on_end, on_writable=self.wake)
+        try:
+            while not ended.done():
+                await asyncio.wait((ended,), timeout=_LIST_SECONDS)
+                self.wake()
+            self._complain(ended.result())
+            return self._link is not None
+        finally:
+            self._link = None
+            link.cancel()
+            self._view.lost()
+
+    def _complain(self, reason: str) -> None:
+        if reason != self._complained:
+            self._complained = reason
+            log.warning("no link to the store", reason=reason)

@@ -1,0 +1,151 @@
+"""Waiting for replicas (RocketMQ: ``GroupTransferService``).
+
+The replicator says below which offset enough replicas have everything; one comparison completes every send behind that
+offset. Whether it is enough is decided there, from what the slaves acknowledge; here are the waiters, their deadlines,
+and what a send is told. All methods run on the event loop.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, NamedTuple
+
+from tandemmq.store.broker.errors import BrokerError
+
+_TIMER_ROUNDING = 0.001
+"""Seconds: a loop's clock and timers are as fine as a millisecond."""
+
+
+class PutStatus(IntEnum):
+    """RocketMQ's ``PutMessageStatus`` of a message that is stored; the numbers are those of the contract."""
+
+    PUT_OK = 1
+    FLUSH_DISK_TIMEOUT = 2
+    FLUSH_SLAVE_TIMEOUT = 3
+    SLAVE_NOT_AVAILABLE = 4
+
+
+class InSyncReplicasNotEnough(BrokerError):
+    """Fewer replicas are in sync than minInSyncReplicas asks for; the message was not stored."""
+
+    grpc_code: ClassVar[str] = "UNAVAILABLE"
+    rocketmq_status: ClassVar[str] = "IN_SYNC_REPLICAS_NOT_ENOUGH"
+    remedy = "Bring slaves back, or lower minInSyncReplicas; sends with WAIT=false are taken."
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRules:
+    """What a synchronous master asks of its replicas.
+
+    ``slave_timeout_ms``: patience of a send. ``fall_behind_max``: bytes by which replicas may lag for a send to wait
+    for them. ``min_in_sync``: replicas, the master included, without which nothing is stored.
+    """
+
+    slave_timeout_ms: int = 3_000
+    fall_behind_max: int = 256 << 20
+    min_in_sync: int = 1
+
+
+class ReplicaState(NamedTuple):
+    """One replica as the replicator told it."""
+
+    identity: str
+    address: str
+    acked_offset: int
+    in_sync: bool
+
+
+class _Waiter(NamedTuple):
+    offset: int
+    future: "asyncio.Future[PutStatus]"
+    deadline: float
+
+
+class GroupTransfer:
+    """The sends that wait for replicas, and what is known of the replicas."""
+
+    def __init__(self, rules: ReplicationRules) -> None:
+        """Begin without a replicator."""
+        self._rules = rules
+        self._waiters: deque[_Waiter] = deque()
+        self._watching = False
+        self.linked = False
+        self.enough = False
+        self.replicated_offset = 0
+        self.in_sync = 0
+        self.replicas: Sequence[ReplicaState] = ()
+
+    def __len__(self) -> int:
+        """Sends that wait."""
+        return len(self._waiters)
+
+    # -- told by the replicator -------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A replicator has come; it says soon what it knows."""
+        self.linked = True
+
+    def progress(self, enough: bool, replicated_offset: int, in_sync: int) -> None:
+        """Take what the replicator says, and complete every send that enough replicas have."""
+        self.enough, self.in_sync, self.replicated_offset = enough, in_sync, replicated_offset
+        if not enough:
+            return
+        waiters = self._waiters
+        while waiters and waiters[0].offset <= replicated_offset:
+            future = waiters.popleft().future
+            if not future.done():
+                future.set_result(PutStatus.PUT_OK)
+
+    def end(self) -> None:
+        """The replicator is gone: nothing is known any more. Sends that wait do so until their deadline."""
+        self.linked = self.enough = False
+        self.in_sync = self.replicated_offset = 0
+        self.replicas = ()
+
+    # -- asked by sends ---------------------------------------------------------------------------------------------
+
+    @property
+    def too_few(self) -> bool:
+        """Whether messages that wait for replicas are to be refused."""
+        return 1 + self.in_sync < self._rules.min_in_sync
+
+    def check(self) -> None:
+        """Refuse a message before it is stored. Raises InSyncReplicasNotEnough."""
+        if self.too_few:
+            raise InSyncReplicasNotEnough(
+                f"{1 + self.in_sync} replicas are in sync, this one included; "
+                f"minInSyncReplicas is {self._rules.min_in_sync}. Nothing was stored."
+            )
+
+    def wait(self, end_offset: int) -> "PutStatus | asyncio.Future[PutStatus]":
+        """What a send up to ``end_offset`` is told: at once where that is certain, else when it is."""
+        if not self.enough:
+            return PutStatus.SLAVE_NOT_AVAILABLE
+        behind = end_offset - self.replicated_offset
+        if behind <= 0:
+            return PutStatus.PUT_OK
+        if behind >= self._rules.fall_behind_max:
+            return PutStatus.SLAVE_NOT_AVAILABLE
+        loop = asyncio.get_running_loop()
+        seconds = self._rules.slave_timeout_ms / 1000
+        future: asyncio.Future[PutStatus] = loop.create_future()
+        self._waiters.append(_Waiter(end_offset, future, loop.time() + seconds))
+        if not self._watching:
+            self._watching = True
+            loop.call_later(seconds, self._give_up)
+        return future
+
+    def _give_up(self) -> None:
+        """Tell those who have waited long enough; all have the same patience, so the oldest is always the next."""
+        loop = asyncio.get_running_loop()
+        now = loop.time() + _TIMER_ROUNDING
+        waiters = self._waiters
+        while waiters and (waiters[0].deadline <= now or waiters[0].future.done()):
+            future = waiters.popleft().future
+            if not future.done():
+                future.set_result(PutStatus.FLUSH_SLAVE_TIMEOUT)
+        self._watching = bool(waiters)
+        if waiters:
+            loop.call_at(waiters[0].deadline, self._give_up)

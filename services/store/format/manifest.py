@@ -1,0 +1,129 @@
+"""The file ``tandem.manifest``: what the derived files held at the last checkpoint (ours; RocketMQ ignores it).
+
+RocketMQ's checkpoint is three times; it cannot say that a queue is missing, or where exactly the synced part of the
+log ends. The manifest can: with it recovery starts at one exact log offset, and a lost or cut consume queue is
+noticed. It is only believed while the checkpoint beside it is the one it was written with, so that a directory that
+a Java broker used in between is looked at afresh. JSON::
+
+    {"version": 1, "checkpoint": [physic, logics, index], "previous": [physic, logics, index], "position": 123456,
+     "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]], "crc32": 42}
+
+``checkpoint``: the times that are written next; ``previous``: those that stood before, so that a crash between the
+two files costs nothing. ``position``: every record below it is synced to log, queues and index. ``queues``: first
+and next offset. ``index``: name and next entry number of each file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tandemmq.store.format.checkpoint import Checkpoint
+from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.store.format.staged import StagedManifest
+
+NAME = "tandem.manifest"
+VERSION = 1
+
+_UNKNOWN_INDEX = [("?", 0)]
+"""No index has such a file: the next start looks at the entries themselves for where to go on."""
+
+_Queues = Mapping[tuple[str, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """State of the derived files at a checkpoint."""
+
+    checkpoint: tuple[int, int, int]
+    position: int
+    queues: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    index: list[tuple[str, int]] = field(default_factory=list)
+    rebuilding: bool = False
+    """Queues are being repaired: their bounds are right, but there may be holes between them."""
+    previous: tuple[int, int, int] = (0, 0, 0)
+
+    def belongs_to(self, checkpoint: tuple[int, int, int]) -> bool:
+        """Whether nobody else has written a checkpoint since this manifest."""
+        return checkpoint in (self.checkpoint, self.previous)
+
+    def for_either(self, queues: _Queues, *, index: bool) -> "Manifest":
+        """One that is true of the present files and of rebuilt ones, whichever a crash leaves in place.
+
+        ``queues``: bounds of the rebuilt ones; ``index``: whether the index is rebuilt too. Both sides must be complete
+        and synced up to ``position``. A queue that the rebuilt files begin elsewhere is left out: its ends are found by
+        looking. The end of one that the rebuilt files have too short is kept, since its numbers were given away.
+        """
+        kept = {
+            key: bounds
+            for key, bounds in self.queues.items()
+            if key not in queues or queues[key][0] == bounds[0] or queues[key][1] < bounds[1]
+        }
+        return replace(self, queues=kept, index=list(_UNKNOWN_INDEX) if index else self.index)
+
+    @classmethod
+    def of_rebuilt(cls, staged: StagedManifest, checkpoint: Checkpoint, before: "Manifest | None") -> "Manifest | None":
+        """The one to write once rebuilt files were put in place while no store had the directory.
+
+        Before that the log must have been synced up to ``staged.end``. ``checkpoint``: what the file of that name says;
+        ``before``: the manifest that was there if it belonged to that checkpoint. None where nothing is certain, and
+        the next start has to look for itself: some topics only were rebuilt, and there was no manifest of the others.
+        """
+        if not staged.all_topics:
+            if before is None or before.position > staged.end:
+                return None
+            return before.for_either(staged.queues, index=staged.index is not None)
+        times = (checkpoint.physic, checkpoint.logics, checkpoint.index)
+        queues = dict(staged.queues)
+        for key, (_, end) in before.queues.items() if before is not None else ():
+            first, rebuilt_end = queues.get(
+                key, (end, end)
+            )  # without messages that are left, it counts on all the same
+            queues[key] = first, max(rebuilt_end, end)
+        index = list(_UNKNOWN_INDEX) if staged.index is None else staged.index
+        return cls(times, staged.end, queues, index, previous=times)
+
+    def encode(self) -> bytes:
+        """Give the JSON text."""
+        queues: dict[str, dict[str, list[int]]] = {}
+        for (topic, queue_id), bounds in sorted(self.queues.items()):
+            queues.setdefault(topic, {})[str(queue_id)] = list(bounds)
+        document = {
+            "version": VERSION,
+            "checkpoint": list(self.checkpoint),
+            "previous": list(self.previous),
+            "position": self.position,
+            "rebuilding": self.rebuilding,
+            "queues": queues,
+            "index": [list(entry) for entry in self.index],
+        }
+        return seal(document)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Manifest":
+        """Read the JSON text.
+
+        Raises:
+            ValueError: it is no manifest of this version.
+        """
+        try:
+            document = unseal(data)
+            if document["version"] != VERSION:
+                raise ValueError(f"version {document['version']}")
+            return cls(
+                _times(document["checkpoint"]),
+                document["position"],
+                {
+                    (topic, int(queue_id)): (first, end)
+                    for topic, queues in document["queues"].items()
+                    for queue_id, (first, end) in queues.items()
+                },
+                [(name, count) for name, count in document["index"]],
+                document["rebuilding"],
+                _times(document["previous"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no manifest: {error!r}") from error
+
+
+def _times(entry: list[int]) -> tuple[int, int, int]:
+    physic, logics, index = entry
+    return physic, logics, index

@@ -1,0 +1,180 @@
+"""What a store does as a slave, and how it changes its role.
+
+A slave's log is its master's, byte for byte: it takes stretches of any length, which may end inside a record, and what
+is whole gets its queue units and index entries as on a master. Messages of clients are refused. All methods run on the
+event loop.
+"""
+
+import logging
+
+from tandemmq.store.log.commit_log import CommitLog
+from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.errors import DiskFull, ForkedLog, NotWritable, disk_error
+from tandemmq.store.log.flush import GroupCommit
+from tandemmq.store.log.mastership import Mastership, Role
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.replica_mark import ReplicaMark
+from tandemmq.store.log.running_flags import Reason, RunningFlags
+from tandemmq.store.log.scan import LogScan
+
+log = logging.getLogger(__name__)
+
+_FATAL = (Reason.CLOSED, Reason.FLUSH_FAILED)
+
+
+class Replica:
+    """The slave's side of a store: it follows, and it is promoted."""
+
+    def __init__(
+        self, parts: Parts, commit_log: CommitLog, flush: GroupCommit, dispatcher: Dispatcher, flags: RunningFlags
+    ) -> None:
+        """Refuse or take messages according to the role that the directory has."""
+        self._parts = parts
+        self._log = commit_log
+        self._flush = flush
+        self._dispatcher = dispatcher
+        self._flags = flags
+        self._mark: ReplicaMark | None = None
+        self.mastership: Mastership = parts.mastership
+        self._apply_role()
+
+    # -- following --------------------------------------------------------------------------------------------------
+
+    def follow(self, epoch: int) -> None:
+        """Bytes of a master of ``epoch`` are about to come; 0 is one without epochs (RocketMQ).
+
+        Half a record at the end is cut off where the master is a new one: it has cut off its own, and what it sends
+        from there on is something else.
+
+        Raises:
+            WrongRole: this is a master, or one that has seen a newer master. OSError: the disk refused.
+        """
+        if epoch > self.mastership.epoch and self.mastership.is_slave:
+            self.trim()
+        self.mastership.follow(epoch, self._log.max_offset)
+
+    def append(self, offset: int, data: memoryview) -> None:
+        """Take bytes of the master's log that begin at ``offset``, which must be where this one ends.
+
+        An empty log takes the start of any file for its own beginning.
+
+        Raises:
+            WrongRole: this is no slave. ForkedLog: the bytes do not continue the log; none was taken.
+            DiskFull, NotWritable: the store cannot take them at present, or as its disk failed, never again.
+        """
+        self.mastership.follow(0, 0)
+        for reason in _FATAL:
+            if self._flags.holds(reason):
+                raise NotWritable(f"No replica bytes are taken: {self._flags.why}.")
+        if offset != self._log.max_offset:
+            self._begin_at(offset)
+        if self._mark is None:
+            self._mark = ReplicaMark(self._parts.config.store_path_root_dir, self._parts.disk)
+        try:
+            self._log.append_bytes(data, self._mark)
+        except DiskFull as error:
+            if self._flags.set(Reason.LOG_DISK_FULL, error.message.rstrip(".")):
+                log.error("No more replica bytes are taken: %s", error)
+            raise
+        except OSError as error:  # the mark stands: the next start zeroes what is half written
+            self._flags.set(Reason.FLUSH_FAILED, f"the disk failed to take replica bytes: {error}")
+            log.critical("No more replica bytes are taken, the disk failed: %s", error)
+            raise disk_error(error, "Replica bytes cannot be written") from error
+        self._flags.clear(Reason.LOG_DISK_FULL)
+
+    def _begin_at(self, offset: int) -> None:
+        """Begin an empty log at the start of a file; refuse everything else."""
+        begin, end = self._log.min_offset, self._log.max_offset
+        size = self._parts.config.mapped_file_size_commit_log
+        if begin != end or any(queue.max_offset for queue in self._parts.queues):
+            raise ForkedLog(
+                f"This log ends at offset {end:,}, but the bytes that came begin at {offset:,}.",
+                remedy="The replicator asks its master again from the right place.",
+            )
+        if offset % size:
+            raise ForkedLog(
+                f"This log is empty and can begin at a multiple of {size:,} only, not at {offset:,}.",
+                remedy="mappedFileSizeCommitLog must be the master's.",
+            )
+        self._log.start_at(offset)
+        self._flush.begin_at(offset)
+        self._dispatcher.position = offset
+        if self._parts.index is not None:
+            self._parts.index.position = offset
+
+    def trim(self) -> int:
+        """Cut off half a record at the end of the log. Gives the bytes cut."""
+        whole = self._end_of_whole_records()
+        cut = self._log.max_offset - whole
+        if cut > 0:
+            self._log.cut_back(whole)
+            self._flush.cut_back(whole)
+        return cut
+
+    def _end_of_whole_records(self) -> int:
+        parts, end = self._parts, self._dispatcher.position
+        scan = LogScan(
+            parts.files, parts.walkers.best, parts.damage, check_crc=False, delay_levels=(), half_at_end=True
+        )
+        for step in scan.steps(end, self._log.max_offset):
+            end = step.position
+        return end
+
+    # -- roles ------------------------------------------------------------------------------------------------------
+
+    async def promote(self, role: Role, epoch: int) -> None:
+        """Become a master: half a record is cut off, queues and index are finished, then messages are taken.
+
+        Raises:
+            WrongRole: see `Mastership.promote`; or this is a master already and not fenced.
+            NotWritable: queues or index cannot be written; the store stays a slave.
+        """
+        await self._flush.flush_all()
+        self._dispatcher.catch_up_all()
+        if self._flags.holds(Reason.QUEUE_ERROR) or self._flags.holds(Reason.FLUSH_FAILED):
+            raise NotWritable(f"This store cannot become a master: {self._flags.why}.")
+        if self.mastership.is_slave:
+            self.trim()
+        self.mastership.promote(role, epoch, self._log.max_offset)
+        self._log.last_store_timestamp = max(self._log.last_store_timestamp, self._dispatcher.last_store_timestamp)
+        self._apply_role()
+        log.warning("This store is %s from log offset %d on, epoch %d", role, self._log.max_offset, self.epoch)
+
+    def demote(self, epoch: int) -> None:
+        """Become a slave. Raises WrongRole, OSError."""
+        self.mastership.demote(epoch)
+        self._apply_role()
+        log.warning("This store is a slave from here on")
+
+    def fence(self, epoch: int) -> None:
+        """A master of ``epoch`` was promoted elsewhere: if it is newer, take no more messages. Raises OSError."""
+        if self.mastership.fence(epoch):
+            self._apply_role()
+            log.error("No more messages are taken: a newer master was promoted, with epoch %d", epoch)
+
+    @property
+    def epoch(self) -> int:
+        """The present epoch."""
+        return self.mastership.epoch
+
+    def _apply_role(self) -> None:
+        """Let flags and dispatch be those of the role."""
+        mastership, flags = self.mastership, self._flags
+        if mastership.is_slave:
+            flags.set(Reason.SLAVE, "this store is a slave; send to its master")
+        else:
+            flags.clear(Reason.SLAVE)
+        if mastership.fenced_by and not mastership.is_slave:
+            flags.set(
+                Reason.FENCED,
+                f"a newer master was promoted (epoch {mastership.fenced_by}; this one has {mastership.epoch}); "
+                "make this store its slave (tandem follow)",
+            )
+        else:
+            flags.clear(Reason.FENCED)
+        self._dispatcher.follow(mastership.is_slave)
+
+    def close(self) -> None:
+        """Let go of the mark."""
+        if self._mark is not None:
+            self._mark.close()

@@ -1,0 +1,160 @@
+"""The store's side of the link to its replicator: `tandemmq.store.v1.ReplicaLog`, on the internal port."""
+
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+import grpc
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import answering
+from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.errors import StoreStarting
+from tandemmq.store.broker.group_transfer import GroupTransfer
+from tandemmq.store.log.mastership import Role
+from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.service.replica_link import ReplicaLink, ReplicaReceiver
+from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
+
+log = get_log(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class LinkTaken(TandemError):
+    """A second replicator wants the link, or a second stream brings replica bytes."""
+
+    grpc_code: ClassVar[str] = "ALREADY_EXISTS"
+    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    remedy = "Only one replicator may serve a store; stop the other one."
+
+
+class NodeName:
+    """What a store is called, for its replicator and its peers."""
+
+    def __init__(self, cluster: str, broker: str, broker_id: int) -> None:
+        self.cluster = cluster
+        self.broker = broker
+        self.broker_id = broker_id
+
+
+class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
+    """What each call means is written in the contract, replica_log.proto."""
+
+    def __init__(self, name: NodeName) -> None:
+        """Every call is refused with StoreStarting until `attach`."""
+        self._name = name
+        self._store: MessageStore | None = None
+        self._transfer: GroupTransfer | None = None
+        self._link: ReplicaLink | None = None
+        self._receiving = False
+        self._known: tuple[object, replica_log_pb2.LogIdentity] = (None, replica_log_pb2.LogIdentity())
+
+    def attach(self, store: MessageStore, transfer: GroupTransfer) -> None:
+        """Answer from a recovered store from now on."""
+        self._store, self._transfer = store, transfer
+
+    def drain(self) -> None:
+        """End the link; a replicator comes back when the store does."""
+        if self._link is not None:
+            self._link.stop()
+
+    @property
+    def store(self) -> MessageStore:
+        """The store. Raises StoreStarting."""
+        if self._store is None:
+            raise StoreStarting("The store is still recovering.", remedy="Try again when its health says SERVING.")
+        return self._store
+
+    # -- the streams ------------------------------------------------------------------------------------------------
+
+    async def Link(  # type: ignore[override]  # it writes through the context, as handlers may, and yields nothing
+        self, request_iterator: AsyncIterator[Any], context: Context
+    ) -> None:
+        """Progress both ways; one message tells all that changed in one turn of the loop."""
+        store, transfer = self.store, self._transfer
+        assert transfer is not None
+        if transfer.linked:
+            raise LinkTaken("Another replicator has the link to this store.")
+        peer = context.peer()
+        link = ReplicaLink(store, transfer, self._identity, answering(context))
+        transfer.begin()
+        self._link, store.on_grown = link, link.grown
+        log.info("replicator linked", peer=peer)
+        try:
+            await link.run()
+        finally:
+            self._link = store.on_grown = None
+            transfer.end()
+            log.info("replicator unlinked", peer=peer)
+
+    async def Receive(  # type: ignore[override]  # as Link
+        self, request_iterator: AsyncIterator[Any], context: Context
+    ) -> None:
+        """Bytes of the master's log, copied once out of the staging file."""
+        store = self.store
+        if self._receiving:
+            raise LinkTaken("Another stream brings replica bytes to this store.")
+        self._receiving = True
+        try:
+            await ReplicaReceiver(store, answering(context)).run()
+        finally:
+            self._receiving = False
+
+    # -- roles ------------------------------------------------------------------------------------------------------
+
+    async def GetRole(self, request: replica_log_pb2.GetRoleRequest, context: Context) -> replica_log_pb2.RoleState:
+        """What the store is."""
+        return self._role(self.store)
+
+    async def Promote(self, request: replica_log_pb2.PromoteRequest, context: Context) -> replica_log_pb2.RoleState:
+        """Slave to master."""
+        store = self.store
+        await store.replica.promote(_role_of(request.role), request.epoch)
+        return self._role(store)
+
+    async def Fence(self, request: replica_log_pb2.FenceRequest, context: Context) -> replica_log_pb2.RoleState:
+        """There is a newer master."""
+        self.store.replica.fence(request.epoch)
+        return self._role(self.store)
+
+    async def Demote(self, request: replica_log_pb2.DemoteRequest, context: Context) -> replica_log_pb2.RoleState:
+        """Master to slave."""
+        self.store.replica.demote(request.epoch)
+        return self._role(self.store)
+
+    def _role(self, store: MessageStore) -> replica_log_pb2.RoleState:
+        if self._link is not None:
+            self._link.changed()
+        mastership = store.replica.mastership
+        return replica_log_pb2.RoleState(
+            identity=self._identity(),
+            min_offset=store.commit_log.min_offset,
+            max_offset=store.commit_log.max_offset,
+            flushed_offset=store.flushed_offset,
+            configured_role=replica_log_pb2.BrokerRole.Value(mastership.configured.value),
+            epochs=[
+                replica_log_pb2.EpochStart(epoch=one.epoch, start_offset=one.start_offset) for one in mastership.epochs
+            ],
+        )
+
+    def _identity(self) -> replica_log_pb2.LogIdentity:
+        """Whose log it is; the same object as long as nothing has changed."""
+        mastership = self.store.replica.mastership
+        key = mastership.role, mastership.epoch, mastership.fenced_by
+        if key != self._known[0]:
+            identity = replica_log_pb2.LogIdentity(
+                role=replica_log_pb2.BrokerRole.Value(mastership.role.value),
+                file_size=self.store.config.mapped_file_size_commit_log,
+                epoch=mastership.epoch,
+                broker_id=self._name.broker_id if mastership.is_slave else 0,
+                broker_name=self._name.broker,
+                cluster_name=self._name.cluster,
+                fenced_by_epoch=mastership.fenced_by,
+            )
+            self._known = key, identity
+        return self._known[1]
+
+
+def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> Role:
+    names = {replica_log_pb2.ASYNC_MASTER: Role.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER: Role.SYNC_MASTER}
+    return names.get(role, Role.SLAVE)

@@ -1,0 +1,200 @@
+"""docker-compose.yml as a new user has it: up, send and pull from the host, crashes, down and up again."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tandemmq.client import StoreClient
+from tandemmq.store.v1 import store_pb2
+from tests.compose import engine
+from tests.compose.cluster import SERVICES, Cluster, Producer
+from tests.compose.engine import docker
+from tests.compose.waiting import eventually
+
+pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_MEGABYTE = 1_000_000
+_LARGEST_IMAGE = 300 * _MEGABYTE
+_PROMETHEUS = "prom/prometheus:v3.5.0"
+"""As in docker-compose.yml."""
+
+_PROMETHEUS_FROM_DEBIAN = f"""
+FROM {engine.BASE_IMAGE}
+RUN apt-get update && apt-get install -y --no-install-recommends prometheus && install -d -o nobody /prometheus
+USER nobody
+ENTRYPOINT ["prometheus"]
+"""
+
+
+@pytest.fixture(scope="module")
+def image(measured: dict[str, str]) -> Iterator[str]:
+    """The image of docker-compose.yml, built now."""
+    with engine.running_engine():
+        begin = time.monotonic()
+        buildkit = engine.docker_with_buildkit()
+        engine.build(buildkit, "tandemmq", "deploy/Dockerfile", context=engine.REPOSITORY)
+        measured["image built in"] = f"{time.monotonic() - begin:.0f} s"
+        if not engine.has_image(_PROMETHEUS) and engine.is_stand_in():
+            engine.build(buildkit, _PROMETHEUS, "-", context=engine.REPOSITORY / "tests", text=_PROMETHEUS_FROM_DEBIAN)
+        yield "tandemmq"
+
+
+@pytest.fixture(scope="module")
+def cluster(image: str, measured: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The project, up and healthy; nothing of it is left behind."""
+    output = tmp_path_factory.mktemp("compose") / "output.txt"
+    volumes = set(docker("volume", "ls", "--quiet").split())
+    found = Cluster(engine.compose_command(), (*SERVICES, "prometheus"), output)
+    try:
+        measured["`up` until all are healthy"] = f"{found.up():.1f} s"
+        yield found
+    finally:
+        found.compose("down", "--volumes", "--remove-orphans", "--timeout", "20")
+        assert set(docker("volume", "ls", "--quiet").split()) == volumes, "something is left behind"
+
+
+def test_image_is_small_and_holds_no_tools(image: str, measured: dict[str, str]) -> None:
+    size, user = docker("image", "inspect", image, "--format", "{{.Size}} {{.Config.User}}").split()
+    measured["image size"] = f"{int(size) / _MEGABYTE:.1f} MB"
+    assert int(size) < _LARGEST_IMAGE
+    assert user == "10001:10001"
+    files = docker("run", "--rm", image, "find", "/", "-xdev", "-type", "f", "-o", "-type", "l").splitlines()
+    names = {path.rpartition("/")[2] for path in files}
+    assert names.isdisjoint({"pip", "pip3", "apt", "apt-get", "dpkg", "gcc", "cc", "ld", "make", "llvmlite", "numba"})
+    assert not [path for path in files if "/site-packages/pip/" in path or "/apt/" in path or "libLLVM" in path]
+    assert docker("run", "--rm", image, "tandem", "--version").startswith("tandem ")
+
+
+def test_kernels_are_compiled_in_the_image(image: str, measured: dict[str, str]) -> None:
+    program = (
+        "import sys, time; begin = time.monotonic(); from tandemmq.store.log.walkers import Walkers; "
+        "print(Walkers('always').loaded, 'numba' in sys.modules, time.monotonic() - begin)"
+    )
+    loaded, numba, seconds = docker("run", "--rm", image, "python", "-c", program).split()
+    measured["compiled walker loaded in"] = f"{float(seconds):.2f} s"
+    assert (loaded, numba) == ("True", "False")
+
+
+def test_send_and_pull_from_the_host(cluster: Cluster) -> None:
+    with StoreClient(cluster.master) as client:
+        receipt = client.send("greetings", b"from the client", queue_id=0)
+    assert receipt.status == store_pb2.PUT_OK, "both nodes have it"
+    address = bytes(map(int, cluster.host.split("."))).hex().upper()
+    assert receipt.message_id.startswith(address), "ids hold the address that is advertised"
+    tandem(cluster.master, "send", "greetings", "from the command line", "--queue", "0")
+    for store in (cluster.master, cluster.slave):
+        wait_for(lambda: len(pulled(store)) == 2)  # noqa: B023 - waits here
+        assert pulled(store) == ["from the client", "from the command line"]
+
+
+def test_only_what_is_meant_is_published(cluster: Cluster) -> None:
+    published = {
+        (binding["HostIp"], port)
+        for service in cluster.services
+        for (container,) in (cluster.containers(service),)
+        for port, bindings in container["NetworkSettings"]["Ports"].items()
+        for binding in bindings or ()
+    }
+    assert {address for address, _ in published} == {cluster.host}
+    assert {port for _, port in published}.isdisjoint({"9081/tcp", "10912/tcp"})
+
+
+def test_prometheus_scrapes_every_service(cluster: Cluster) -> None:
+    def down() -> list[str]:
+        with urllib.request.urlopen(f"http://{cluster.host}:9090/api/v1/targets", timeout=10) as answer:
+            targets = json.load(answer)["data"]["activeTargets"]
+        return [one["scrapeUrl"] for one in targets if one["health"] != "up"] if targets else ["none at all"]
+
+    wait_for(lambda: not down(), seconds=60, otherwise=lambda: f"not scraped: {down()}")
+
+
+def test_console_answers(cluster: Cluster) -> None:
+    def page(path: str) -> str:
+        with urllib.request.urlopen(f"http://{cluster.host}:8080{path}", timeout=10) as answer:
+            assert answer.status == 200, path
+            return str(answer.read().decode())
+
+    parts = re.findall(r'(?:src|href)="(/static/[^"]+)"', page("/"))
+    assert {Path(part).suffix for part in parts} == {".js", ".css", ".svg"}
+    assert all(page(part) for part in parts)
+
+
+def test_a_rebuild_beside_the_running_store(cluster: Cluster) -> None:
+    """As admin's jobs do it: in admin's container, which sees the files of both nodes."""
+    name = cluster.state("admin")["Name"]
+    words = ["--running", "a-store:8081", "--master", "processes", "--json"]
+    docker("exec", name, "tandem", "rebuild", "/nodes/a", *words, "--yes")
+    docker("exec", name, "tandem", "audit", "/nodes/a", *words)
+
+
+def test_nothing_is_lost_while_containers_crash(cluster: Cluster, measured: dict[str, str]) -> None:
+    with Producer(cluster.master) as producer:
+        for service in SERVICES:
+            measured[f"{service} healthy after kill -9"] = f"{crash(cluster, service):.1f} s"
+            before = len(producer.acknowledged)
+            wait_for(lambda: len(producer.acknowledged) > before, otherwise="nothing is stored any more")  # noqa: B023
+    measured["messages sent meanwhile"] = f"{len(producer.acknowledged):,} ({producer.failures} failed and sent again)"
+    assert_has_all(cluster, producer.acknowledged)
+
+
+def test_down_and_up_again(cluster: Cluster, measured: dict[str, str]) -> None:
+    with Producer(cluster.master) as producer:
+        wait_for(lambda: len(producer.acknowledged) >= 100)
+    before = cluster.stored(cluster.master)
+    assert set(producer.acknowledged) <= set(before)
+    begin = time.monotonic()
+    cluster.compose("stop")
+    measured["stopped in"] = f"{time.monotonic() - begin:.1f} s"
+    assert {service: cluster.state(service)["ExitCode"] for service in SERVICES} == dict.fromkeys(SERVICES, 0)
+    cluster.compose("down")
+    assert not any(map(cluster.containers, SERVICES))
+    measured["`up` again until all are healthy"] = f"{cluster.up():.1f} s"
+    assert "after a clean stop" in cluster.log("a-store")
+    assert_has_all(cluster, before)
+
+
+def crash(cluster: Cluster, service: str) -> float:
+    """Kills a container; seconds from its restart until it is healthy."""
+    before = cluster.state(service)["RestartCount"]
+    cluster.kill(service)
+    wait_for(lambda: cluster.state(service)["RestartCount"] > before)
+    return wait_for(lambda: cluster.is_healthy(service), otherwise=cluster.complaints)
+
+
+def assert_has_all(cluster: Cluster, bodies: list[bytes]) -> None:
+    """Master and slave hold the same, and every acknowledged message among it."""
+    stored = cluster.stored(cluster.master)
+    assert set(bodies) <= set(stored)
+    wait_for(lambda: cluster.stored(cluster.slave) == stored, otherwise="the slave does not get what its master has")
+
+
+def pulled(address: str) -> list[str]:
+    """What the topic of the first test holds, as the command line has it."""
+    return [json.loads(line)["body"] for line in tandem(address, "pull", "greetings", "--json").splitlines()]
+
+
+def tandem(address: str, *arguments: str) -> str:
+    """What the command line prints, run on the host."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
+    return subprocess.run(
+        [sys.executable, "-m", "tandemmq.cli.main", *arguments, "--address", address],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def wait_for(
+    condition: Callable[[], object], *, seconds: float = 60, otherwise: str | Callable[[], str] = "in time"
+) -> float:
+    """See eventually; a busy machine takes long to start seven containers."""
+    return eventually(condition, seconds, otherwise)

@@ -1,0 +1,1 @@
+"""The contract of tandemmq.metadata.v1, call by call, on both transports."""

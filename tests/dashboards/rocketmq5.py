@@ -1,0 +1,81 @@
+"""Metric names that dashboards for RocketMQ 5 ask for, as its broker exposes them, and what TandemMQ does about each.
+
+The list is that of RocketMQ 5's own instruments (broker, store, remoting, pop, timer, tiered store, clients), with the
+units that its Prometheus exporter appends. Histograms are named without `_bucket`, `_sum`, `_count`.
+"""
+
+SERVED: dict[str, tuple[str, str]] = {
+    "rocketmq_broker_permission": ("store", ""),
+    "rocketmq_topic_number": ("store", ""),
+    "rocketmq_messages_in_total": ("store", "`message_type` is always `normal`"),
+    "rocketmq_throughput_in_total": ("store", "`message_type` is always `normal`"),
+    "rocketmq_message_size": ("store", "histogram"),
+    "rocketmq_messages_out_total": ("store", ""),
+    "rocketmq_throughput_out_total": ("store", ""),
+    "rocketmq_rpc_latency_milliseconds": (
+        "store",
+        "histogram; `protocol_type` is `grpc`, `request_code` the method in lower case (`send`, `pull`, …)",
+    ),
+    "rocketmq_storage_size_bytes": ("store", "used space of the whole disk, as in RocketMQ"),
+    "rocketmq_storage_flush_behind_bytes": ("store", ""),
+    "rocketmq_storage_dispatch_behind_bytes": ("store", ""),
+    "rocketmq_storage_message_reserve_time_milliseconds": ("store", ""),
+    "rocketmq_consumer_group_number": ("admin", ""),
+    "rocketmq_consumer_lag_messages": ("admin", ""),
+    "rocketmq_consumer_lag_latency_milliseconds": ("admin", ""),
+    "rocketmq_consumer_ready_messages": ("admin", ""),
+}
+"""Name -> which service serves it, and a remark."""
+
+_NO_POP = "there is no pop consumption: consumers pull and commit offsets, nothing is handed out and taken back"
+_NO_TIMER = "delayed messages are not delivered yet"
+_NO_TRANSACTIONS = "there are no transactions"
+_NO_CLIENTS = "gRPC clients do not register; nobody knows them between two calls"
+_OF_CLIENTS = "RocketMQ's client libraries expose it, not the broker"
+
+ABSENT: dict[str, str] = {
+    "rocketmq_processor_watermark": "there are no thread pools with queues: one event loop does it all",
+    "rocketmq_producer_connections": _NO_CLIENTS,
+    "rocketmq_consumer_connections": _NO_CLIENTS,
+    "rocketmq_consumer_inflight_messages": _NO_POP,
+    "rocketmq_consumer_queueing_latency_milliseconds": _NO_POP,
+    "rocketmq_pop_*": _NO_POP,
+    "rocketmq_send_to_dlq_messages_total": "consumers send to dead-letter topics themselves; the console lists those "
+    "topics",
+    "rocketmq_topic_create_execution_time_milliseconds": "metasync creates topics; it counts no times",
+    "rocketmq_consumer_group_create_execution_time_milliseconds": "metasync creates groups; it counts no times",
+    "rocketmq_commit_messages_total": _NO_TRANSACTIONS,
+    "rocketmq_rollback_messages_total": _NO_TRANSACTIONS,
+    "rocketmq_finish_message_latency_milliseconds": _NO_TRANSACTIONS,
+    "rocketmq_half_messages": _NO_TRANSACTIONS,
+    "rocketmq_timer_*": _NO_TIMER,
+    "rocketmq_timing_messages": _NO_TIMER,
+    "rocketmq_delay_message_latency_milliseconds": _NO_TIMER,
+    "rocketmq_rocksdb_*": "queues and offsets are not kept in RocksDB",
+    "rocketmq_tiered_store_*": "there is no tiered store",
+    "rocketmq_proxy_up": "there is no proxy: clients talk to the store",
+    "rocketmq_send_cost_time_milliseconds": _OF_CLIENTS,
+    "rocketmq_process_time_milliseconds": _OF_CLIENTS,
+    "rocketmq_await_time_milliseconds": _OF_CLIENTS,
+    "rocketmq_consumer_cached_messages": _OF_CLIENTS,
+    "rocketmq_consumer_cached_bytes": _OF_CLIENTS,
+}
+"""Name, or the beginning of names -> why there is no such thing here."""
+
+LABELS: dict[str, set[str]] = {
+    "rocketmq_messages_in_total": {"topic", "message_type", "is_system"},
+    "rocketmq_throughput_in_total": {"topic", "message_type", "is_system"},
+    "rocketmq_messages_out_total": {"topic", "consumer_group", "is_system"},
+    "rocketmq_throughput_out_total": {"topic", "consumer_group", "is_system"},
+    "rocketmq_storage_size_bytes": {"storage_type", "storage_medium"},
+    "rocketmq_storage_flush_behind_bytes": {"storage_type", "storage_medium"},
+    "rocketmq_storage_dispatch_behind_bytes": {"storage_type", "storage_medium"},
+    "rocketmq_storage_message_reserve_time_milliseconds": {"storage_type", "storage_medium"},
+    "rocketmq_consumer_lag_messages": {"consumer_group", "topic", "is_retry", "is_system"},
+    "rocketmq_consumer_lag_latency_milliseconds": {"consumer_group", "topic", "is_retry", "is_system"},
+    "rocketmq_consumer_ready_messages": {"consumer_group", "topic", "is_retry", "is_system"},
+}
+"""Labels of its own that RocketMQ 5 gives a metric."""
+
+COMMON_LABELS = {"cluster", "node_type", "node_id"}
+HISTOGRAMS = {"rocketmq_message_size", "rocketmq_rpc_latency_milliseconds"}

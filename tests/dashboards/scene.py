@@ -1,0 +1,141 @@
+"""What the dashboards are looked at with: a pair of nodes and an admin under a Prometheus, with traffic and mishaps."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+import grpc
+
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
+from tandemmq.client import RequestFailed
+from tandemmq.metadata.v1 import metadata_pb2
+from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
+from tests.dashboards.prometheus import SCRAPE_SECONDS, Prometheus
+from tests.faults.pair import Node, Pair
+from tests.faults.pair_process import ServiceProcess, free_port, until
+
+NODES = ("a", "b")
+TOPIC, GROUP = "orders", "billing"
+_PORTS = {"store": 9101, "replicator": 9102, "metasync": 9103}
+
+
+class Scene:
+    """The pair, the admin, the Prometheus that scrapes them."""
+
+    def __init__(self, directory: Path) -> None:
+        """Nothing runs before `running`."""
+        self.pair = Pair(directory / "pair", "SYNC_MASTER")
+        self.addresses: dict[str, str] = {}
+        """By target of prometheus.yml."""
+        for name, node in zip(NODES, self.pair.nodes, strict=True):
+            for service, process in node.processes.items():
+                process.settings["metricsPort"] = free_port()
+                self.addresses[f"{name}-{service}:{_PORTS[service]}"] = f"127.0.0.1:{process.settings['metricsPort']}"
+        metrics_port = free_port()
+        self.addresses["admin:9104"] = f"127.0.0.1:{metrics_port}"
+        self.admin = ServiceProcess("admin", directory / "admin", self._admin_settings(directory, metrics_port))
+        self.prometheus = Prometheus(directory / "prometheus", self.addresses)
+        self.alerts_in_health: dict[str, str] = {}
+        """State of each alert rule after the quiet part of `live`."""
+
+    def _admin_settings(self, directory: Path, metrics_port: int) -> dict[str, object]:
+        nodes = (
+            f"{name}={node.address('store')};metasync={node.address('metasync')};replicator={node.address('replicator')}"
+            for name, node in zip(NODES, self.pair.nodes, strict=True)
+        )
+        return {
+            "adminNodes": ",".join(nodes),
+            "adminDirectory": directory / "admin",
+            "adminCollectInterval": 300,
+            "brokerClusterName": "faults",
+            "consolePort": free_port(),
+            "grpcPort": free_port(),
+            "metricsPort": metrics_port,
+            "shutdownGraceMs": 500,
+        }
+
+    @contextmanager
+    def running(self) -> Iterator["Scene"]:
+        """Everything runs within this."""
+        with self.prometheus, self.pair:
+            try:
+                self.admin.start()
+                yield self
+            finally:
+                self.admin.kill()
+
+    def live(self) -> None:
+        """Traffic in health, whose alerts are remembered; then mishaps, so that no panel is empty by nature."""
+        self.exchange()
+        until(self._level, 30, "the slave has everything, and Prometheus has seen it")
+        self.wait_scraped()
+        self.alerts_in_health = {rule["name"]: rule["state"] for rule in self.prometheus.rules()}
+        self.fail()
+        self.act()
+        self.lose_the_slaves_replicator()
+        self.exchange()
+        self.wait_scraped()
+
+    def _level(self) -> bool:
+        slave = "on (instance) tandem_metadata_master == 0"
+        copied = self.prometheus.query(f"tandem_metadata_sync_age_seconds >= 0 and {slave}")
+        lagging = self.prometheus.query("rocketmq_consumer_lag_messages")
+        return len(copied) == 4 and bool(lagging) and not self.prometheus.query("up == 0")
+
+    def exchange(self) -> None:
+        """Messages are sent and pulled, offsets committed on both nodes."""
+        for _ in range(3):
+            with self.pair.master.client() as client:
+                for at in range(20):
+                    client.send(TOPIC, b"x" * 100, queue_id=0, keys=(f"k{at}",))
+                pulled = client.pull(TOPIC, 0, 0, group=GROUP, max_messages=10)
+                assert pulled.records
+                client.pull(TOPIC, 0, 1_000_000, group=GROUP, wait_seconds=0.2)
+            commit(self.pair.master, 10)
+            time.sleep(SCRAPE_SECONDS)
+
+    def fail(self) -> None:
+        """Calls that are refused."""
+        with self.pair.master.client() as client:
+            for _ in range(3):
+                with suppress(RequestFailed):
+                    client.send(TOPIC, b"x", queue_id=99)
+
+    def act(self) -> None:
+        """Somebody makes a topic through admin."""
+        config = metadata_pb2.TopicConfig(name="payments", read_queues=2, write_queues=2)
+        with grpc.insecure_channel(f"127.0.0.1:{self.admin.settings['grpcPort']}") as channel:
+            AdminStub(channel).PutTopic(admin_pb2.PutTopicRequest(config=config), timeout=10)
+
+    def lose_the_slaves_replicator(self) -> None:
+        """It is killed and comes back; offsets are committed on its node meanwhile."""
+        replicator = self.pair.slave.replicator
+        replicator.kill()
+        commit(self.pair.slave, 11)
+        down = 'up{node="b",service="replicator"} == 0'
+        until(lambda: self.prometheus.query(down), 20, "Prometheus has seen the kill")
+        self.pair.heal()
+
+    def wait_scraped(self) -> None:
+        """Waits until each target was scraped twice from now on, and the rules evaluated on that."""
+        begun = time.time() + SCRAPE_SECONDS
+        until(lambda: self._scraped_since(begun), 30, "everything is scraped")
+        scraped = time.time()
+        until(lambda: self._evaluated_since(scraped), 30, "the rules are evaluated")
+
+    def _scraped_since(self, begun: float) -> bool:
+        return all(float(series["value"][1]) > begun for series in self.prometheus.query("timestamp(up)"))
+
+    def _evaluated_since(self, begun: float) -> bool:
+        groups = self.prometheus.get("rules")["groups"]
+        return all(datetime.fromisoformat(group["lastEvaluation"]).timestamp() > begun for group in groups)
+
+
+def commit(node: Node, offset: int) -> None:
+    """The group commits an offset on a node."""
+    one = metadata_pb2.OffsetCommit(topic=TOPIC, group=GROUP, queue_id=0, offset=offset)
+    with grpc.insecure_channel(node.address("metasync")) as channel:
+        MetadataStub(channel).CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[one]), timeout=10)

@@ -1,0 +1,62 @@
+"""Which metric names of RocketMQ 5 are served by real services, and that the documentation says exactly that."""
+
+import re
+
+import pytest
+
+from tests.dashboards.prometheus import DIRECTORY, promtool
+from tests.dashboards.rocketmq5 import ABSENT, COMMON_LABELS, HISTOGRAMS, LABELS, SERVED
+from tests.dashboards.scene import Scene
+
+pytestmark = pytest.mark.xdist_group("prometheus")
+
+SHORT_NAMES = DIRECTORY / "prometheus" / "rocketmq-names.yml"
+RENAMED = {
+    "rocketmq_consumer_lag_latency",
+    "rocketmq_rpc_latency",
+    "rocketmq_storage_message_reserve_time",
+    "rocketmq_storage_size",
+}
+"""Instruments whose names RocketMQ's exporter makes longer by their unit."""
+
+_PAGE = (DIRECTORY.parent / "docs" / "monitoring.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SERVED)
+def test_a_name_of_rocketmq_5_is_served_with_its_labels(scene: Scene, name: str) -> None:
+    series = scene.prometheus.query(f"{name}_bucket" if name in HISTOGRAMS else name)
+    assert series
+    wanted = COMMON_LABELS | LABELS.get(name, set())
+    assert all(wanted <= one["metric"].keys() for one in series)
+
+
+@pytest.mark.slow
+def test_no_other_name_of_rocketmq_is_served(scene: Scene) -> None:
+    names = scene.prometheus.get("label/__name__/values", **{"match[]": '{__name__=~"rocketmq_.+"}'})
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
+    assert families == SERVED.keys()
+
+
+def test_the_documentation_lists_what_is_served_and_what_is_not() -> None:
+    served = [f"| `{name}` | {service} | {remark} |" for name, (service, remark) in SERVED.items()]
+    assert rows("| served | by | remark |") == [row.replace("|  |", "| |") for row in served]
+    assert rows("| not served | why |") == [f"| `{name}` | {why} |" for name, why in ABSENT.items()]
+
+
+def rows(head: str) -> list[str]:
+    """Rows of the page's table with this head."""
+    table = _PAGE[_PAGE.index(head) :].split("\n\n", 1)[0]
+    return table.rstrip("\n").split("\n")[2:]
+
+
+def test_the_short_names_are_made_of_names_that_are_served() -> None:
+    promtool("check", "rules", SHORT_NAMES)
+    rules = re.findall(r"record: (\w+)\n +expr: (\w+)\n", SHORT_NAMES.read_text())
+    assert len(rules) == SHORT_NAMES.read_text().count("record:")
+    suffix = re.compile(r"_(bucket|sum|count)$")
+    for short, name in rules:
+        assert suffix.sub("", name) in SERVED
+        assert suffix.sub("", short) in RENAMED
+        assert suffix.sub("", name) in {f"{suffix.sub('', short)}_{unit}" for unit in ("milliseconds", "bytes")}
+    assert {suffix.sub("", short) for short, _ in rules} == RENAMED

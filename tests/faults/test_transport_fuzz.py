@@ -1,0 +1,111 @@
+"""Damaged traffic against the transport's layers: 200,000 inputs, nothing raised, nothing illegal, nothing kept.
+
+`TANDEM_SEED=<n>` replays the inputs; a failure prints the one that did it, made small, and how to run it alone.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.common.grpc_transport.http2.connection import Connection
+from tandemmq.common.grpc_transport.http2.limits import Limits
+from tests.faults import transport_target
+from tests.faults.harness import SEED
+from tests.faults.transport_fuzz import chance_of, fuzz
+from tests.faults.transport_mutations import Mutator
+from tests.faults.transport_target import Target
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+INPUTS = 200_000
+RUNS = 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", range(RUNS))
+def test_damaged_traffic_breaks_no_rule(run: int) -> None:
+    inputs = INPUTS // RUNS
+    command = [sys.executable, "-m", "tests.faults.transport_fuzz", "--record"]
+    command += ["--seed", str(SEED), "--first", str(run * inputs), "--inputs", str(inputs)]
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=110, check=False)
+    sys.stdout.write(outcome.stdout + outcome.stderr[-4000:])
+    report: dict[str, Any] = json.loads(outcome.stdout)
+    assert "fault" not in report
+    assert report["inputs"] == inputs
+
+
+# ------------------------------------------------------------------------------------------------- the fuzzer itself
+
+
+class Fragile(Connection):
+    """A transport with a fault: it stumbles over an unknown frame on stream 3."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        known = self._frame_handlers[0x2]
+
+        def stumble(data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:
+            if stream_id == 3:
+                raise KeyError("stumbled")
+            known(data, begin, stop, flags, stream_id)
+
+        self._frame_handlers[0x2] = stumble
+
+
+class Leaking(Connection):
+    """A transport that forgets to give back what a cancelled stream held."""
+
+    def _forget(self, stream: Any) -> None:
+        held, stream.held = stream.held, 0
+        super()._forget(stream)
+        stream.held = held
+
+
+class Talkative(Connection):
+    """A transport that writes a frame of the wrong size."""
+
+    def _on_ping(self, data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:
+        self.sender.control(b"\0\0\x07\x06\x01\0\0\0\0" + data[begin : begin + 7])
+
+
+@pytest.mark.parametrize(("transport", "fault"), [(Fragile, "KeyError"), (Leaking, "held"), (Talkative, "wrong size")])
+def test_the_fuzzer_finds_planted_faults(
+    transport: type[Connection], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport_target, "Connection", transport)
+    found = fuzz(SEED, 0, 20_000, [])["fault"]
+    assert fault in found["error"]
+    arguments = found["smallest"].split()
+    parts = [bytes.fromhex(part) for part in arguments[-1].split(",")]
+    with pytest.raises((KeyError, AssertionError), match=fault if fault != "KeyError" else "stumbled"):
+        Target(chance_of(int(arguments[1]), int(arguments[3]))).run(parts)
+    assert sum(map(len, parts)) < 2000
+
+
+def test_the_same_number_gives_the_same_input() -> None:
+    one, other = Mutator(SEED), Mutator(SEED)
+    first = [one.make(number) for number in range(200)]
+    assert [other.make(number) for number in reversed(range(200))] == first[::-1]
+    assert [Mutator(SEED + 1).make(number) for number in range(200)] != first
+
+
+def test_inputs_reach_what_they_are_meant_for() -> None:
+    """Not all of them die at the door: calls are made, answered and reset, and connections fail in many ways."""
+    mutator = Mutator(SEED)
+    seen: dict[str, int] = {}
+    for number in range(0, 6000, 2):
+        target = Target(chance_of(SEED, number))
+        target.run(mutator.make(number))
+        connection = target.connection
+        failed = connection.failed
+        seen[f"failed {failed.name}" if failed is not None else "lived"] = 1 + seen.get(f"failed {failed}", 0)
+        for call in target.calls:
+            name = "reset" if call.was_reset else "answered"
+            seen[name] = seen.get(name, 0) + 1
+    assert seen.keys() >= {"lived", "reset", "answered", "failed PROTOCOL_ERROR", "failed FRAME_SIZE_ERROR"}
+    assert seen.keys() >= {"failed ENHANCE_YOUR_CALM", "failed COMPRESSION_ERROR", "failed FLOW_CONTROL_ERROR"}
+    assert seen["answered"] > 3000
+    assert Limits() in transport_target.LIMITS

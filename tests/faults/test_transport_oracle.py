@@ -1,0 +1,13 @@
+"""The same legal traffic to grpcio's server and to ours: every stream gets what the model says, from both.
+
+`make soak ARGS="--transport"` runs more of it.
+"""
+
+from tests.faults.harness import SEED
+from tests.faults.transport_oracle import many
+
+EXAMPLES = 200
+
+
+def test_both_servers_and_the_model_agree() -> None:
+    many(SEED, EXAMPLES)

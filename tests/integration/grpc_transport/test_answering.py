@@ -1,0 +1,128 @@
+"""A handler without tasks: requests handed to a function in the turn that brought them, answers written at once."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from tandemmq.common.grpc_transport import Answering, answering
+from tests.integration.grpc_transport.hosting import hosted, sending, until, within
+
+Handler = Callable[[Any, Any], Any]
+
+
+def talking(on_call: Callable[[Answering[bytes, bytes]], Callable[[bytes], object]]) -> Handler:
+    """A handler whose requests go to what `on_call` gives."""
+
+    async def handler(_requests: Any, context: Any) -> None:
+        call: Answering[bytes, bytes] = answering(context)
+        await call.listen(on_call(call))
+
+    return handler
+
+
+async def test_requests_are_answered_in_order_and_the_end_is_seen() -> None:
+    async with hosted(
+        "fast", both=talking(lambda call: lambda request: call.write_now(b"<" + request + b">"))
+    ) as server:
+        call = server.both(sending(b"a", b"", b"c" * 200_000))
+        assert [len(answer) async for answer in call] == [3, 2, 200_002]
+        assert await call.code() is grpc.StatusCode.OK
+
+
+async def test_what_came_before_the_handler_listened_is_not_lost() -> None:
+    heard: list[bytes] = []
+
+    async def handler(_requests: Any, context: Any) -> None:
+        await asyncio.sleep(0.05)
+        await answering(context).listen(heard.append)
+
+    async with hosted("fast", both=handler) as server:
+        call = server.both(sending(*(b"%d" % number for number in range(50))))
+        assert [answer async for answer in call] == []
+        assert heard == [b"%d" % number for number in range(50)]
+
+
+CALLER_STUMBLED = "Internal error from Core"
+"""What grpcio's caller says when the status arrives just while it writes a message: its own fault, now and then."""
+
+
+async def test_what_the_function_raises_ends_the_call_and_nothing_more_is_handed_over() -> None:
+    heard: list[bytes] = []
+
+    def take(request: bytes) -> None:
+        heard.append(request)
+        if request == b"bad":
+            raise ValueError("secret")
+
+    async with hosted("fast", both=talking(lambda _call: take)) as server:
+
+        async def failure() -> grpc.aio.AioRpcError:
+            heard.clear()
+            call = server.both(sending(b"good", b"bad", b"more"))
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                [answer async for answer in call]
+            return failed.value
+
+        error = await failure()
+        while error.details() == CALLER_STUMBLED:  # until the test's own timeout
+            error = await failure()
+        assert error.code() is grpc.StatusCode.UNKNOWN
+        assert "secret" not in (error.details() or "")
+        assert heard == [b"good", b"bad"]
+
+
+async def test_a_caller_that_goes_ends_the_handler() -> None:
+    ended = asyncio.Event()
+    calls: list[Answering[bytes, bytes]] = []
+
+    async def handler(_requests: Any, context: Any) -> None:
+        calls.append(answering(context))
+        try:
+            await calls[0].listen(lambda _request: None)
+        finally:
+            ended.set()
+
+    async with hosted("fast", both=handler) as server:
+        call = server.both()
+        await call.write(b"x")
+        await until(lambda: bool(calls))
+        call.cancel()
+        await within(ended.wait())
+        with pytest.raises(grpc.aio.UsageError):
+            calls[0].write_now(b"too late")
+
+
+async def test_a_caller_that_does_not_read_is_told_of_and_nothing_piles_up() -> None:
+    refused = asyncio.Event()
+    written = 0
+
+    async def handler(_requests: Any, context: Any) -> None:
+        nonlocal written
+        call: Answering[bytes, bytes] = answering(context)
+        heard = call.listen(lambda _request: None)
+        while call.write_now(bytes(100_000)):
+            written += 1
+            call.flush()
+            await asyncio.sleep(0)
+        refused.set()
+        await heard
+
+    async with hosted("fast", both=handler) as server:
+        call = server.both()
+        await call.write(b"x")
+        await within(refused.wait())
+        assert written < 200
+        call.cancel()
+
+
+async def test_grpcios_contexts_do_not_have_it() -> None:
+    async def handler(_requests: Any, context: Any) -> None:
+        answering(context)
+
+    async with hosted("grpcio", both=handler) as server:
+        call = server.both(sending(b"x"))
+        with pytest.raises(grpc.aio.AioRpcError):
+            [answer async for answer in call]

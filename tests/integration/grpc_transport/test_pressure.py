@@ -1,0 +1,285 @@
+"""Back-pressure: who is slow waits alone, and nothing grows without bound."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from tests.grpc_probe import DRIP_SIZE
+from tests.integration.grpc_transport.hosting import (
+    Hosted,
+    channel_to,
+    failure,
+    hosted,
+    sending,
+    settled,
+    until,
+    within,
+)
+from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, WIDE, WINDOW_UPDATE, frame, settings, wired
+
+STANDING = 20
+"""A counter that is the same at so many looks in a row, 10 ms apart, stands."""
+
+
+async def standstill(count: Callable[[], int]) -> int:
+    """Waits until a counter has begun to grow and grows no more; gives where it stands."""
+    await until(lambda: count() > 0)
+    async with asyncio.timeout(30):
+        last, same = count(), 0
+        while same < STANDING:
+            await asyncio.sleep(0.01)
+            last, same = count(), same + 1 if count() == last else 0
+    return last
+
+
+def dripped(server: Hosted) -> Callable[[], int]:
+    return lambda: server.probe.dripped
+
+
+async def test_a_reader_that_opens_no_window_holds_only_itself(transport: str) -> None:
+    async with hosted(transport) as server, wired(server.target) as wire:
+        stream = wire.call("Drip", b"")
+        stood = await standstill(dripped(server))
+        window = 65_535
+        assert len(wire.answers[stream].data) == window, "to the last byte, and not one more"
+        assert stood * DRIP_SIZE < window + (1 << 20)
+        for name in ("Echo", "Count"):
+            assert (await wire.answer(wire.call(name, b"x"))).status == "0", "on the same connection"
+        assert await within(server.method("Echo")(b"x")) == b"x"
+        wire.write(frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 10_000)))
+        await wire.wait_for(lambda: len(wire.answers[stream].data) == window + 10_000)
+        wire.cancel(stream)
+        await settled(server)
+
+
+async def test_a_connection_whose_window_is_shut_holds_only_itself(transport: str) -> None:
+    async with hosted(transport) as server, wired(server.target, (INITIAL_WINDOW_SIZE, WIDE), window=0) as wire:
+        streams = [wire.call("Drip", b"") for _ in range(5)]
+        stood = await standstill(dripped(server))
+        assert sum(len(wire.answers[stream].data) for stream in streams) == 65_535
+        assert stood * DRIP_SIZE < 65_535 + 5 * (1 << 20)
+        assert await within(server.method("Echo")(b"x")) == b"x"
+        wire.write(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 500_000)))
+        await wire.wait_for(lambda: sum(len(wire.answers[stream].data) for stream in streams) == 565_535)
+        assert all(wire.answers[stream].data for stream in streams), "each has its share"
+    await settled(server)
+
+
+async def test_a_reader_that_takes_nothing_from_its_socket_holds_only_itself(transport: str) -> None:
+    """All windows are open: what stops the server is the socket."""
+    async with hosted(transport) as server, wired(server.target, (INITIAL_WINDOW_SIZE, WIDE)) as wire:
+        wire.call("Drip", b"")
+        await until(lambda: server.probe.dripped > 0)
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        stood = await standstill(dripped(server))
+        assert stood * DRIP_SIZE < 64 << 20, "what fits into the buffers of two sockets, and not all memory"
+        assert await within(server.method("Echo")(b"x")) == b"x"
+    await settled(server)
+
+
+async def test_a_grpc_caller_that_does_not_read_holds_only_itself(transport: str) -> None:
+    async with hosted(transport) as server:
+        call = server.method("Drip")(b"")
+        assert len(await within(call.read())) == DRIP_SIZE
+        stood = await standstill(dripped(server))
+        assert stood * DRIP_SIZE < 64 << 20
+        assert await within(server.method("Echo")(b"x")) == b"x", "on the same connection"
+        for _ in range(stood + 1000):
+            await within(call.read())
+        assert server.probe.dripped > stood
+        call.cancel()
+        await settled(server)
+
+
+async def test_answers_that_wait_for_the_window_come_in_the_end(transport: str) -> None:
+    """A thousand calls whose answers may not leave: some are cancelled, some run out of time, all others come."""
+    async with hosted(transport) as server, wired(server.target, window=0) as wire:
+        streams = [wire.call("Repeat", b"1:10000") for _ in range(300)]
+        hasty = [wire.call("Repeat", b"1:10000", more=[(b"grpc-timeout", b"300m")]) for _ in range(30)]
+        await wire.wait_for(lambda: sum(len(wire.answers[stream].data) for stream in streams) == 65_535)
+        for stream in streams[200:]:
+            wire.cancel(stream)
+        for stream in hasty:
+            answer = await wire.answer(stream)
+            assert answer.status == "4" or answer.reset is not None
+        wire.write(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", WIDE)))
+        for stream in streams[:200]:
+            answer = await wire.answer(stream)
+            assert (answer.status, [len(each) for each in answer.messages]) == ("0", [10_000])
+        assert (await wire.answer(wire.call("Echo", b"x"))).messages == [b"x"]
+        await settled(server)
+
+
+async def test_an_answer_that_nobody_takes_is_dropped_at_its_deadline(transport: str) -> None:
+    async def large(_request: bytes, _context: Any) -> bytes:
+        return b"x" * 200_000
+
+    soon = [(b"grpc-timeout", b"200m")]
+    async with hosted(transport, unary=large) as server, wired(server.target) as wire:
+        answer = await wire.answer(wire.call("/tandemmq.test.Own/unary", b"", more=soon))
+        assert answer.status == "4" or answer.reset
+        assert len(answer.data) == 65_535
+
+
+async def test_answers_that_nobody_takes_are_bounded(transport: str) -> None:
+    """A caller that shuts its windows and goes on asking is refused in the end. (grpcio keeps all it is asked for.)"""
+    if transport == "grpcio":
+        pytest.skip("grpcio has no such bound")
+
+    async def large(_request: bytes, _context: Any) -> bytes:
+        return b"x" * (1 << 20)
+
+    async with hosted(transport, unary=large) as server, wired(server.target, (INITIAL_WINDOW_SIZE, 0)) as wire:
+        streams = [wire.call("/tandemmq.test.Own/unary", b"") for _ in range(120)]
+        answers = [wire.answers[stream] for stream in streams]
+        await wire.wait_for(lambda: answers[-1].ended)
+        refused = [answer for answer in answers if answer.ended]
+        assert all(answer.status == "8" for answer in refused)
+        assert 20 < len(answers) - len(refused) < 80
+        for stream in streams:
+            wire.cancel(stream)
+        wire.write(settings((INITIAL_WINDOW_SIZE, WIDE)))
+        assert (await wire.answer(wire.call("Echo", b"x"))).messages == [b"x"]
+
+
+async def test_large_answers_to_a_slow_reader_come_whole(transport: str) -> None:
+    size = 3_000_000
+    async with hosted(transport) as server, wired(server.target) as wire:
+        stream = wire.call("Repeat", b"2:%d" % size)
+        answer = wire.answers[stream]
+        seen = 65_535
+        while seen < 2 * (size + 5):
+            await wire.wait_for(lambda: len(answer.data) == seen)  # noqa: B023
+            wire.write(frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 500_000)))
+            seen += 500_000
+        await wire.answer(stream)
+        assert answer.messages == [b"r" * size] * 2
+        assert answer.status == "0"
+
+
+class Slow:
+    """A handler that takes one request, and the rest when it is told."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self.taken = 0
+
+    async def into(self, requests: AsyncIterator[bytes], _context: Any) -> bytes:
+        async for _ in requests:
+            self.taken += 1
+            await self.go_on.wait()
+        return b"%d" % self.taken
+
+
+class Writer:
+    """Writes messages as fast as it may."""
+
+    def __init__(self, call: Any, count: int, size: int) -> None:
+        self.written = 0
+        self._call = call
+        self._count = count
+        self._size = size
+
+    async def run(self) -> bytes:
+        for _ in range(self._count):
+            await self._call.write(b"w" * self._size)
+            self.written += 1
+        await self._call.done_writing()
+        return bytes(await self._call)
+
+
+async def test_a_handler_that_reads_slowly_stops_its_caller_only(transport: str) -> None:
+    slow = Slow()
+    async with hosted(transport, into=slow.into) as server:
+        writer = Writer(server.into(), count=1000, size=64 << 10)
+        running = asyncio.ensure_future(writer.run())
+        stood = await standstill(lambda: writer.written)
+        assert slow.taken == 1
+        assert stood * (64 << 10) < 16 << 20
+        assert await within(server.method("Echo")(b"x" * 100_000)) == b"x" * 100_000, "on the same connection"
+        assert await within(server.method("Collect")(sending(b"a", b"b"))) == b"a|b"
+        slow.go_on.set()
+        assert await within(running) == b"1000"
+
+
+async def test_a_handler_that_reads_by_and_by_keeps_its_caller_going(transport: str) -> None:
+    async def unhurried(requests: AsyncIterator[bytes], _context: Any) -> bytes:
+        total = 0
+        async for request in requests:
+            total += len(request)
+            await asyncio.sleep(0.001)
+        return b"%d" % total
+
+    async with hosted(transport, into=unhurried) as server:
+        writer = Writer(server.into(), count=200, size=50_000)
+        assert await within(writer.run()) == b"10000000"
+
+
+async def test_several_slow_handlers_leave_room_for_other_calls(transport: str) -> None:
+    slow = Slow()
+    async with hosted(transport, into=slow.into) as server:
+        writers = [Writer(server.into(), count=100, size=64 << 10) for _ in range(12)]
+        running = [asyncio.ensure_future(writer.run()) for writer in writers]
+        await standstill(lambda: sum(writer.written for writer in writers))
+        assert await within(server.method("Echo")(b"x")) == b"x", "on the same connection"
+        slow.go_on.set()
+        assert await within(asyncio.gather(*running))
+        assert slow.taken == 1200
+
+
+async def test_many_slow_handlers_end_in_a_clear_way(transport: str) -> None:
+    """More than a connection may hold: every call is answered or refused in the end, and other connections live."""
+    slow = Slow()
+    async with hosted(transport, into=slow.into) as server:
+        async with channel_to(server.target) as channel:
+            writers = [Writer(server.own("into", channel)(), count=40, size=64 << 10) for _ in range(100)]
+            running = [asyncio.ensure_future(writer.run()) for writer in writers]
+            await standstill(lambda: sum(writer.written for writer in writers))
+            assert await within(server.method("Echo")(b"x")) == b"x"
+            slow.go_on.set()
+            outcomes = await within(asyncio.gather(*running, return_exceptions=True))
+        refused = [each for each in outcomes if isinstance(each, grpc.aio.AioRpcError)]
+        assert all(each.code() is grpc.StatusCode.RESOURCE_EXHAUSTED for each in refused)
+        assert len(refused) < len(outcomes)
+
+
+async def test_requests_that_nobody_reads_are_thrown_away_when_the_call_ends(transport: str) -> None:
+    """Else the connection's window would stay shut: 400 calls with 60 kB each that no handler looks at."""
+
+    async def uninterested(_requests: Any, _context: Any) -> bytes:
+        return b"did not look"
+
+    async with hosted(transport, into=uninterested) as server, wired(server.target) as wire:
+        body = b"w" * 60_000
+        for _ in range(400):
+            stream = wire.call("/tandemmq.test.Own/into", *[body] * 1, ended=False)
+            answer = await wire.answer(stream)
+            assert answer.status == "0"
+        assert (await wire.answer(wire.call("Echo", b"x"))).messages == [b"x"]
+
+
+async def test_cancelled_uploads_give_the_connection_its_window_back(transport: str) -> None:
+    slow = Slow()
+    async with hosted(transport, into=slow.into) as server:
+        for _ in range(30):
+            call = server.into()
+            writer = Writer(call, count=100, size=64 << 10)
+            running = asyncio.ensure_future(writer.run())
+            await until(lambda writer=writer: writer.written >= 3)  # type: ignore[misc]
+            call.cancel()
+            await asyncio.wait([running])
+            assert running.exception() if not running.cancelled() else True
+        large = b"x" * (2 << 20)
+        assert await within(server.method("Echo")(large)) == large
+
+
+async def test_a_deadline_while_the_caller_takes_nothing(transport: str) -> None:
+    async with hosted(transport) as server:
+        call = server.method("Drip")(b"", timeout=0.3)
+        await within(call.read())
+        await settled(server)
+        assert (await failure(call)).code() is grpc.StatusCode.DEADLINE_EXCEEDED

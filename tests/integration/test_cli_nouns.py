@@ -1,0 +1,252 @@
+"""The commands that ask the admin service, against a real cluster."""
+
+import json
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from tandemmq.cli.main import app
+from tests.admin_process import AdminProcess, lone_node, running
+from tests.faults.pair import Node
+from tests.metasync_process import wait_until
+
+pytestmark = pytest.mark.xdist_group("cli nouns")
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Beside(NamedTuple):
+    """A broker with messages, and an admin beside it."""
+
+    node: Node
+    admin: AdminProcess
+    files: Path
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
+    directory = tmp_path_factory.mktemp("nouns")
+    node = lone_node(directory / "alpha", "alpha")
+    with running(node), AdminProcess(directory / "admin", {"one": node}, files=True) as admin:
+        with node.client() as client:
+            for number in range(20):
+                client.send("orders", b"body %d" % number, tag="even" if number % 2 == 0 else "", keys=[f"k{number}"])
+        yield Beside(node, admin, directory)
+
+
+@pytest.fixture
+def tandem(cluster: Beside, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    monkeypatch.setenv("TANDEM_ADMIN_ADDRESS", cluster.admin.address)
+    monkeypatch.setenv("TANDEM_ADDRESS", cluster.node.address("store"))
+
+    def run(*arguments: str) -> Ran:
+        done = CliRunner().invoke(app, arguments)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Ran(done.exit_code, done.stdout)
+
+    return run
+
+
+Tandem = Callable[..., Ran]
+
+
+def test_a_cluster_is_shown(tandem: Tandem) -> None:
+    found = tandem("cluster", "show", "--json").document
+    (node,) = found["nodes"]
+    assert (node["name"], node["broker_name"], node["role"]) == ("one", "alpha", "MASTER")
+    assert all(one["serving"] for one in node["services"])
+    words = tandem("cluster", "show").out
+    assert "alpha" in words
+    assert "all well" in words
+
+
+def test_services_are_listed(tandem: Tandem) -> None:
+    services = tandem("node", "list", "--json").document["services"]
+    assert {one["service"] for one in services} == {"store", "replicator", "metasync"}
+    words = tandem("node", "list").out
+    assert words.count("serving") == 3
+
+
+def test_settings_are_shown_with_their_origin(tandem: Tandem) -> None:
+    words = tandem("node", "config", "one", "store").out
+    assert "grpcPort" in words
+    assert "cleanResourceInterval" not in words
+    assert "cleanResourceInterval" in tandem("node", "config", "one", "store", "--all").out
+    (store,) = tandem("node", "config", "one", "store", "--json").document["services"]
+    assert len(store["settings"]) > 50
+
+
+def test_a_topic_lives(tandem: Tandem) -> None:
+    assert tandem("topic", "create", "bills", "-r", "3", "-w", "3").code == 0
+    (made,) = tandem("topic", "list", "bills", "--json").document["topics"]
+    assert (made["config"]["read_queues"], made["config"]["perm"], made["kind"]) == (3, 6, "NORMAL")
+    assert tandem("topic", "update", "bills", "--perm", "r").code == 0
+    (changed,) = tandem("topic", "show", "bills", "--json").document["topics"]
+    assert (changed["config"]["read_queues"], changed["config"]["perm"]) == (3, 4)
+    assert "bills on alpha: normal, r, 3 queues" in tandem("topic", "show", "bills").out
+    assert tandem("topic", "delete", "bills", "--yes").code == 0
+    assert tandem("topic", "list", "bills", "--json").document == {"topics": [], "total": 0}
+
+
+def test_a_topic_has_its_messages_counted(tandem: Tandem) -> None:
+    found = tandem("topic", "show", "orders", "--json").document
+    assert sum(one["max_offset"] for one in found["queues"]) == 20
+
+
+def test_a_list_has_the_messages_of_a_second_ago(tandem: Tandem) -> None:
+    def listed() -> int:
+        (topic,) = tandem("topic", "list", "orders", "--json").document["topics"]
+        return int(topic["messages"])
+
+    wait_until(lambda: listed() == 20, "all messages are counted")
+
+
+def test_topics_are_listed_by_kind(tandem: Tandem) -> None:
+    assert "orders" not in tandem("topic", "list", "--kind", "system").out
+    assert "orders" in tandem("topic", "list", "--kind", "normal").out
+    assert tandem("topic", "list", "--kind", "odd").code == 2
+
+
+def test_a_group_moves(tandem: Tandem) -> None:
+    assert tandem("group", "create", "billing", "--retry-times", "3").code == 0
+    there = tandem("group", "reset", "billing", "orders", "--to", "earliest", "--yes", "--json").document
+    assert {one["after"] for one in there["moves"]} == {0}
+    progress = tandem("group", "progress", "billing", "--json").document["progress"]
+    assert sum(one["lag"] for one in progress) == 20
+    (listed,) = tandem("group", "list", "billing", "--json").document["groups"]
+    assert (listed["lag"], listed["topics"], listed["config"]["retry_max_times"]) == (20, ["orders"], 3)
+    plan = tandem("group", "reset", "billing", "orders", "--to", "latest", "--dry-run", "--json").document
+    assert sum(one["after"] for one in plan["moves"]) == 20
+    assert sum(one["lag"] for one in tandem("group", "progress", "billing", "--json").document["progress"]) == 20
+    assert tandem("group", "reset", "billing", "orders", "--to", "latest", "--yes").code == 0
+    assert tandem("group", "show", "billing", "--json").document["groups"][0]["lag"] == 0
+    assert "3 times" in tandem("group", "show", "billing").out
+    assert tandem("group", "delete", "billing", "--yes").code == 0
+    assert tandem("group", "list", "billing", "--json").document["groups"] == []
+
+
+def test_nothing_is_deleted_or_moved_unasked(tandem: Tandem) -> None:
+    from tandemmq.cli.failures import CommandFailed
+
+    for command in (
+        ("topic", "delete", "orders"),
+        ("group", "delete", "x"),
+        ("message", "resend", "x"),
+    ):
+        with pytest.raises(CommandFailed, match="--yes"):
+            tandem(*command)
+    assert tandem("topic", "list", "orders", "--json").document["total"] == 1
+
+
+def test_messages_are_found_in_every_way(tandem: Tandem) -> None:
+    sent = tandem("message", "send", "finds", "hello", "--key", "a", "--tag", "T", "--json").document["receipt"]
+    place = f"{sent['queue_id']}:{sent['queue_offset']}"
+    ways = [
+        ("--id", sent["message_id"]),
+        ("finds", "--key", "a"),
+        ("finds", "--unique-key", sent["unique_key"]),
+        ("finds", "--at", place),
+        ("finds", "--begin", "1h"),
+    ]
+    for way in ways:
+        (found,) = tandem("message", "find", *way, "--body", "--json").document["messages"]
+        assert found["message"]["message_id"] == sent["message_id"]
+        assert found["message"]["body"] == "hello"
+    (bare,) = tandem("message", "find", "finds", "--key", "a", "--json").document["messages"]
+    assert (bare["message"]["body"], bare["body_bytes"]) == ("", 5)
+    assert "hello" in tandem("message", "find", "finds", "--key", "a", "--body").out
+
+
+def test_a_message_that_is_not_there_is_told(tandem: Tandem) -> None:
+    from tandemmq.cli.failures import NotFound
+
+    with pytest.raises(NotFound):
+        tandem("message", "find", "orders", "--key", "none")
+
+
+def test_a_topic_is_followed(cluster: Beside) -> None:
+    command = [sys.executable, "-m", "tandemmq.cli.main", "message", "tail", "tails", "--json", "--address"]
+    with cluster.node.client() as client:
+        client.send("tails", b"before", queue_id=0)
+        with subprocess.Popen([*command, cluster.admin.address, "--last", "1"], stdout=subprocess.PIPE) as tail:
+            try:
+                assert tail.stdout is not None
+                assert json.loads(tail.stdout.readline())["message"]["body"] == "before"
+                client.send("tails", b"after", queue_id=1)
+                assert json.loads(tail.stdout.readline())["message"]["body"] == "after"
+                tail.send_signal(signal.SIGINT)
+                assert tail.wait(30) == 130
+            finally:
+                tail.kill()
+
+
+def test_an_audit_runs_to_its_end(tandem: Tandem) -> None:
+    done = tandem("job", "start", "audit", "one", "--json")
+    last = json.loads(done.out.splitlines()[-1])
+    assert (done.code, last["state"], last["problem"]) == (0, "SUCCEEDED", "")
+    assert json.loads(last["report_json"])["faults"] == 0
+    assert tandem("job", "list", "--json").document["jobs"][0]["id"] == last["id"]
+    assert "succeeded" in tandem("job", "show", last["id"]).out
+
+
+def test_a_bundle_is_written(tandem: Tandem, tmp_path: Path) -> None:
+    told = tandem("cluster", "bundle", str(tmp_path / "b.zip"), "--json").document
+    with zipfile.ZipFile(tmp_path / "b.zip") as bundle:
+        assert bundle.testzip() is None
+        assert any(name.endswith("/cluster.json") for name in bundle.namelist())
+    assert told["bytes"] == (tmp_path / "b.zip").stat().st_size
+    assert [one.name for one in tmp_path.iterdir()] == ["b.zip"]
+
+
+def test_what_was_done_is_listed(tandem: Tandem) -> None:
+    assert tandem("topic", "create", "listed").code == 0
+    actions = tandem("cluster", "actions", "--json").document["actions"]
+    assert any(one["method"].endswith("PutTopic") and "listed" in one["request_json"] for one in actions)
+    assert "PutTopic" in tandem("cluster", "actions").out
+
+
+def test_all_is_well(tandem: Tandem) -> None:
+    done = tandem("check", "--json", "--disk-warning", "100", "--disk-critical", "100")
+    assert (done.document["state"], done.document["findings"], done.code) == ("OK", [], 0)
+    assert tandem("check", "--disk-warning", "100", "--disk-critical", "100").out.startswith("TANDEMMQ OK: 1 node, ")
+
+
+def test_nobody_answers_is_unknown(tandem: Tandem) -> None:
+    done = tandem("check", "--address", "127.0.0.1:1", "--json")
+    assert (done.document["state"], done.code) == ("UNKNOWN", 3)
+
+
+def test_a_full_disk_is_critical(tandem: Tandem) -> None:
+    done = tandem("check", "--disk-warning", "0", "--disk-critical", "0")
+    assert done.code == 2
+    assert done.out.startswith("TANDEMMQ CRITICAL: disk of one is ")
+
+
+def test_top_prints_a_line_a_look(tandem: Tandem) -> None:
+    lines = tandem("top", "--count", "2", "--interval", "0.2", "--json").out.splitlines()
+    assert len(lines) == 2
+    assert {one["topic"] for one in json.loads(lines[1])["topics"]} >= {"orders"}
+    assert "one " in tandem("top", "--count", "1").out
+
+
+def test_bench_measures_what_runs(tandem: Tandem) -> None:
+    measures = tandem("bench", "--seconds", "0.2", "--size", "100", "--clients", "20", "--json").document["measures"]
+    assert [one["messages"] > 0 for one in measures] == [True] * 4
+    assert all(one["percentiles"]["50"] > 0 for one in measures)

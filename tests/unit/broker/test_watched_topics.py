@@ -1,0 +1,162 @@
+"""The store's copy of the topic table: what it creates is durable at once, what metasync says replaces it whole."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tandemmq.common.java_json import loads
+from tandemmq.metadata.v1 import metadata_pb2 as pb
+from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.service.metasync_link import BrokenTransfer, Transfer
+
+
+class BrokenDisk(LocalDisk):
+    """A disk that is full, when told so."""
+
+    full = False
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().pwrite(fd, data, offset)
+
+
+def topic(name: str, queues: int = 4) -> TopicConfig:
+    return TopicConfig(name, queues, queues)
+
+
+def names(table: WatchedTopicTable) -> set[str]:
+    return {one.name for one in table.all()}
+
+
+def opened(root: Path) -> WatchedTopicTable:
+    return WatchedTopicTable(root, LocalDisk())
+
+
+def test_it_begins_with_what_config_topics_json_says(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "topics.json").write_text('{"topicConfigTable":{"a":{"readQueueNums":2,"writeQueueNums":2,"new":1}}}')
+    before = (config / "topics.json").read_bytes()
+    table = opened(tmp_path)
+    assert names(table) == {"a"}
+    table.save()
+    assert (config / "topics.json").read_bytes() == before
+    (config / "topics.json").write_text("{")
+    assert names(opened(tmp_path)) == {"a"}, "from now on its own copy counts"
+
+
+def test_it_begins_with_the_backup_of_a_bad_table_and_never_with_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "topics.json").write_text("")
+    with pytest.raises(UnreadableTable, match=r"topics\.json"):
+        opened(tmp_path)
+    (config / "topics.json.bak").write_text('{"topicConfigTable":{"a":{}}}')
+    assert names(opened(tmp_path)) == {"a"}
+
+
+def test_an_unreadable_copy_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "tandem.topics").write_text("")
+    with pytest.raises(UnreadableTable, match=r"tandem\.topics"):
+        opened(tmp_path).get("a")
+
+
+def test_what_is_added_is_durable_at_once_and_waits(tmp_path: Path) -> None:
+    table = opened(tmp_path)
+    told: list[bool] = []
+    table.on_added = lambda: told.append(True)
+    table.add([topic("a"), topic("b")])
+    table.add([])
+    assert told == [True]
+    again = opened(tmp_path)
+    assert names(again) == {"a", "b"}
+    assert again.waiting == [topic("a"), topic("b")]
+
+
+def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    disk = BrokenDisk()
+    table = WatchedTopicTable(tmp_path, disk)
+    table.add([topic("a")])
+    disk.full = True
+    with pytest.raises(TableNotSaved, match="No space left"):
+        table.add([topic("b")])
+    assert names(table) == {"a"}
+    table.replace([topic("c")], "1")
+    with pytest.raises(TableNotSaved):
+        table.save()
+    assert table.unsaved
+    disk.full = False
+    table.save()
+    assert names(opened(tmp_path)) == {"a", "c"}
+
+
+def test_a_whole_table_replaces_all_but_what_waits(tmp_path: Path) -> None:
+    table = opened(tmp_path)
+    table.replace([topic("old"), topic("kept")], "0/1/1")
+    table.add([topic("mine"), topic("both", 4)])
+    table.replace([topic("kept", 8), topic("both", 2)], "0/2/2")
+    assert names(table) == {"kept", "mine", "both"}
+    assert table.get("kept") == topic("kept", 8)
+    assert table.get("both") == topic("both", 2), "the metadata service has it: its configuration counts"
+    assert [one.name for one in table.waiting] == ["mine"]
+    table.accepted([topic("mine", 16)])
+    assert table.waiting == []
+    assert table.get("mine") == topic("mine", 16)
+
+
+def test_changes(tmp_path: Path) -> None:
+    table = opened(tmp_path)
+    table.replace([topic("a"), topic("b")], "0/1/1")
+    table.add([topic("mine")])
+    table.change([topic("c")], ["a", "mine", "nobody"], "0/2/2")
+    assert names(table) == {"b", "c", "mine"}
+    table.change([topic("mine", 9)], [], "0/3/3")
+    assert table.waiting == []
+    table.save()
+    document = loads((tmp_path / "tandem.topics").read_bytes())
+    assert document["version"] == "0/3/3"
+    assert set(document["topicConfigTable"]) == {"b", "c", "mine"}
+
+
+def page(*topics: str, **fields: object) -> pb.TablePage:
+    version = pb.DataVersion(counter=1)
+    configs = [pb.TopicConfig(name=name) for name in topics]
+    made = pb.TablePage(table=pb.TOPICS, version=version, whole=True, topics=configs)
+    made.MergeFrom(pb.TablePage(**fields))  # type: ignore[arg-type]
+    return made
+
+
+def test_a_transfer_counts_when_its_last_page_has_come() -> None:
+    transfer = Transfer()
+    assert not transfer.add(page("a", "b"))
+    assert transfer.add(page("c", last=True, total=3))
+    assert transfer.whole
+    assert transfer.topics[0] == topic("a", 16)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        page(table=pb.SUBSCRIPTION_GROUPS),
+        page(version=pb.DataVersion(counter=2)),
+        page("b", last=True, total=3),
+        page(last=True, total=1, deleted=["x"]),
+    ],
+)
+def test_pages_that_do_not_fit_together(second: pb.TablePage) -> None:
+    transfer = Transfer()
+    transfer.add(page("a"))
+    with pytest.raises(BrokenTransfer):
+        transfer.add(second)
+
+
+def test_a_topic_that_makes_no_sense() -> None:
+    bad = page()
+    bad.topics.append(pb.TopicConfig(name="a", read_queues=-1))
+    with pytest.raises(BrokenTransfer):
+        Transfer().add(bad)

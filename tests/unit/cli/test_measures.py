@@ -1,0 +1,36 @@
+"""Rates of `tandem top`, bars of `tandem bench`."""
+
+import pytest
+
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.cli.bench import spark
+from tandemmq.cli.top import Look, rates
+from tandemmq.metadata.v1 import metadata_pb2
+from tandemmq.store.v1 import store_pb2
+
+
+def look(at: float, end: int, messages: int) -> Look:
+    topic = admin_pb2.Topic(broker="b", config=metadata_pb2.TopicConfig(name="t"), messages=messages)
+    return Look(
+        at,
+        admin_pb2.Cluster(nodes=[admin_pb2.Node(name="a", log=store_pb2.LogState(max_offset=end))]),
+        admin_pb2.ListTopicsResponse(topics=[topic]),
+        admin_pb2.ListGroupsResponse(),
+    )
+
+
+def test_rates_are_changes_a_second() -> None:
+    change = rates(look(10, 1000, 5), look(12, 5000, 25))
+    assert change.bytes_written == {"a": 2000}
+    assert change.messages == {("b", "t"): 10}
+
+
+def test_the_first_look_and_expired_messages_have_no_rate() -> None:
+    assert rates(None, look(1, 9, 9)).messages == {("b", "t"): 0}
+    assert rates(look(1, 9, 9), look(2, 3, 1)) == ({"a": 0}, {("b", "t"): 0})
+    assert rates(look(1, 9, 9), look(1, 10, 10)).messages == {("b", "t"): 0}
+
+
+@pytest.mark.parametrize(("counts", "line"), [((), ""), ((0, 0), ""), ((0, 8, 4, 0), " █▄ "), ((1, 1_000_000), "▁█")])
+def test_bars_show_one_beside_a_million(counts: tuple[int, ...], line: str) -> None:
+    assert spark(counts) == line

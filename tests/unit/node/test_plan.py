@@ -1,0 +1,171 @@
+"""Which services a node runs, with which settings, on which ports."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tandemmq.common.settings import UnknownSetting
+from tandemmq.node.errors import BadPlan, PortTaken
+from tandemmq.node.plan import NodePlan, check_directory, plan_node, with_admin
+from tandemmq.node.ports import AdminPorts, Ports, check_free, is_taken
+
+
+def pair(**given: str) -> tuple[NodePlan, NodePlan]:
+    ports, others = Ports.from_base(8081), Ports.from_base(8181)
+    master = plan_node("master", Path("m"), ports, given=given, peer=others)
+    return master, plan_node("slave", Path("s"), others, given=given, peer=ports, is_slave=True)
+
+
+def test_the_usual_base_gives_the_ports_that_services_have_by_themselves() -> None:
+    from tandemmq.admin.settings import AdminSettings
+    from tandemmq.metasync.settings import MetasyncSettings
+    from tandemmq.replicator.settings import ReplicatorSettings
+    from tandemmq.store.settings import StoreSettings
+
+    store, replicator, metasync, admin = StoreSettings(), ReplicatorSettings(), MetasyncSettings(), AdminSettings()
+    ports = Ports.from_base(8081)
+    assert (ports.store, ports.store_metrics) == (store.grpc_port, store.metrics_port)
+    assert (ports.metasync, ports.metasync_metrics) == (metasync.grpc_port, metasync.metrics_port)
+    assert (ports.replicator, ports.replicator_metrics) == (replicator.grpc_port, replicator.metrics_port)
+    assert ports.ha == replicator.ha_listen_port
+    assert replicator.store_address == f"127.0.0.1:{ports.internal}"
+    assert AdminPorts.from_base(8081) == (admin.grpc_port, admin.console_port, admin.metrics_port)
+
+
+def test_two_nodes_share_no_port() -> None:
+    ports = [*Ports.from_base(8081), *Ports.from_base(8181), *AdminPorts.from_base(8081), *AdminPorts.from_base(8181)]
+    assert len(set(ports)) == len(ports)
+
+
+@pytest.mark.parametrize("base", [-1, 0, 62_705, 70_000])
+def test_a_base_without_room_is_refused(base: int) -> None:
+    with pytest.raises(BadPlan):
+        Ports.from_base(base)
+    with pytest.raises(BadPlan):
+        AdminPorts.from_base(base)
+
+
+def test_free_ports_are_free_and_different() -> None:
+    ports = Ports.free()
+    assert len(set(ports)) == len(ports)
+    assert not any(is_taken(port) for port in ports)
+    assert not set(ports) & set(Ports.free(other_than=ports))
+
+
+def test_ports_that_are_taken_are_named() -> None:
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen(1)
+        taken = somebody.getsockname()[1]
+        ports = Ports.free()
+        check_free({"master": ports})
+        with pytest.raises(PortTaken) as raised:
+            check_free({"master": ports, "slave": Ports.free()._replace(ha=taken)})
+    assert str(raised.value) == f"port {taken} (slave ha) of 127.0.0.1 is taken"
+    assert "--port" in raised.value.explain()
+    assert "--no-admin" not in raised.value.explain()
+
+
+def test_a_port_of_the_admin_that_is_taken() -> None:
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen(1)
+        taken = somebody.getsockname()[1]
+        with pytest.raises(PortTaken) as raised:
+            check_free({"master": Ports.free(), "admin": AdminPorts.free()._replace(console=taken)})
+    assert str(raised.value) == f"port {taken} (admin console) of 127.0.0.1 is taken"
+    assert "--no-admin" in raised.value.explain()
+
+
+def test_each_service_is_told_only_what_it_knows() -> None:
+    master, _ = pair(flushDiskType="SYNC_FLUSH", haTransferBatchSize="1", logLevel="ERROR")
+    store, replicator = master.services["store"].settings, master.services["replicator"].settings
+    assert store["flushDiskType"] == "SYNC_FLUSH"
+    assert "flushDiskType" not in replicator
+    assert replicator["haTransferBatchSize"] == "1"
+    assert "haTransferBatchSize" not in store
+    assert {one.settings["logLevel"] for one in master.services.values()} == {"ERROR"}
+
+
+def test_a_setting_that_nobody_knows_is_refused_and_the_nearest_is_named() -> None:
+    with pytest.raises(UnknownSetting) as raised:
+        pair(flushDisktype="SYNC_FLUSH")
+    assert raised.value.remedy == "did you mean flushDiskType?"
+
+
+def test_a_slave_is_told_where_its_master_is() -> None:
+    _, slave = pair(brokerRole="SYNC_MASTER")
+    replicator, metasync = slave.services["replicator"].settings, slave.services["metasync"].settings
+    assert replicator["haMasterAddress"] == "127.0.0.1:10912"
+    assert replicator["haMasterReplicatorAddress"] == "127.0.0.1:8084"
+    assert replicator["storeAddress"] == "127.0.0.1:9181"
+    assert replicator["brokerId"] == "1"
+    assert metasync["metasyncMasterAddress"] == "127.0.0.1:8082"
+    assert slave.services["store"].settings["brokerRole"] == "SLAVE"
+
+
+def test_a_master_knows_its_slave_for_the_day_when_roles_change() -> None:
+    master, _ = pair()
+    assert master.services["replicator"].settings["haMasterAddress"] == "127.0.0.1:11012"
+    assert master.services["metasync"].settings["metasyncMasterAddress"] == "127.0.0.1:8182"
+    assert "brokerRole" not in master.services["store"].settings
+
+
+def test_one_admin_looks_after_all_nodes() -> None:
+    from tandemmq.admin.node_addresses import NodeAddresses
+    from tandemmq.admin.settings import AdminSettings
+
+    first, second = with_admin(pair(), AdminPorts.from_base(8081), Path("a"), given={"jobsKept": "7"})
+    assert "admin" not in second.services
+    assert first.addresses()["admin"] == "127.0.0.1:8083"
+    settings = AdminSettings.load(environment={}, overrides=first.services["admin"].settings)
+    assert (settings.grpc_port, settings.console_port, settings.jobs_kept) == (8083, 8080, 7)
+    assert settings.admin_directory == Path("a")
+    assert settings.nodes == (
+        NodeAddresses("master", "127.0.0.1:8081", "127.0.0.1:8082", "127.0.0.1:8084", Path("m")),
+        NodeAddresses("slave", "127.0.0.1:8181", "127.0.0.1:8182", "127.0.0.1:8184", Path("s")),
+    )
+
+
+def test_a_directory_whose_name_would_end_an_entry_is_not_named_to_the_admin() -> None:
+    from tandemmq.admin.settings import AdminSettings
+
+    node = plan_node("master", Path("a, b"), Ports.from_base(8081), given={})
+    (node,) = with_admin([node], AdminPorts.from_base(8081), Path("a"), given={})
+    settings = AdminSettings.load(environment={}, overrides=node.services["admin"].settings)
+    assert settings.nodes[0].files is None
+
+
+def test_every_service_starts_with_the_settings_of_its_plan() -> None:
+    from tandemmq.metasync.settings import MetasyncSettings
+    from tandemmq.replicator.settings import ReplicatorSettings
+    from tandemmq.store.settings import StoreSettings
+
+    for node in pair(listenPort="10911"):
+        StoreSettings.load(environment={}, overrides=node.services["store"].settings)
+        ReplicatorSettings.load(environment={}, overrides=node.services["replicator"].settings)
+        MetasyncSettings.load(environment={}, overrides=node.services["metasync"].settings)
+
+
+@pytest.mark.parametrize(
+    "name", ["grpcPort", "storePathRootDir", "haMasterAddress", "brokerId", "adminNodes", "consolePort"]
+)
+def test_what_the_node_chooses_cannot_be_set(name: str) -> None:
+    with pytest.raises(BadPlan, match=name):
+        pair(**{name: "1"})
+
+
+def test_a_command_carries_configuration_and_settings(tmp_path: Path) -> None:
+    master = plan_node("master", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
+    command = master.services["store"].command()
+    assert command[2:6] == ["tandemmq.cli.main", "store", "--json", "--config"]
+    assert f"storePathRootDir={tmp_path}" in command
+
+
+def test_the_directory_of_a_single_store_is_not_taken_for_nodes(tmp_path: Path) -> None:
+    check_directory(tmp_path)
+    (tmp_path / "commitlog").mkdir()
+    with pytest.raises(BadPlan, match="single store") as raised:
+        check_directory(tmp_path)
+    assert f"tandem store --data {tmp_path}" in raised.value.explain()

@@ -1,0 +1,54 @@
+"""What the store tells Prometheus, where it is more than a number read off."""
+
+import math
+
+from tandemmq.store.metrics import Gauges, StoreMetrics
+
+COMMON = {"cluster", "node_type", "node_id"}
+
+
+def told_by(metrics: StoreMetrics) -> dict[tuple[str, ...], float]:
+    """Values by name and labels of their own."""
+    samples = (sample for family in metrics.collect() for sample in family.samples)
+    return {
+        (one.name, *(value for label, value in one.labels.items() if label not in COMMON)): one.value for one in samples
+    }
+
+
+def gauges(**known: object) -> Gauges:
+    """All 0 but for these."""
+    return Gauges._make(known.get(name, 0) for name in Gauges._fields)
+
+
+def test_failures_of_background_tasks_begin_at_0_so_that_the_first_is_an_increase() -> None:
+    metrics = StoreMetrics("c", "n")
+    for task in ("checkpoint", "dispatch", "flush", "rebuild", "retention"):
+        assert told_by(metrics)["tandem_background_failures_total", task] == 0
+    metrics.failed("flush")
+    assert told_by(metrics)["tandem_background_failures_total", "flush"] == 1
+
+
+def test_the_disk_is_seen_as_the_limits_see_it_without_what_is_kept_for_root() -> None:
+    metrics = StoreMetrics("c", "n")
+    metrics.watch(lambda: gauges(disk_used=30, disk_free=10, disk_limit=0.9))
+    told = told_by(metrics)
+    assert math.isclose(told[("tandem_disk_used_ratio",)], 0.75)
+    assert told[("tandem_disk_limit_ratio",)] == 0.9
+    assert told[("tandem_disk_free_bytes",)] == 10
+    metrics.watch(gauges)
+    assert told_by(metrics)[("tandem_disk_used_ratio",)] == 0, "a disk without room says nothing"
+
+
+def test_a_log_has_a_begin_an_end_and_a_length() -> None:
+    metrics = StoreMetrics("c", "n")
+    metrics.watch(lambda: gauges(log_begin=100, log_end=350))
+    told = told_by(metrics)
+    names = ("tandem_log_begin_offset", "tandem_log_end_offset", "tandem_log_bytes")
+    assert [told[(name,)] for name in names] == [100, 350, 250]
+
+
+def test_pulls_without_a_group_have_a_label_all_the_same() -> None:
+    metrics = StoreMetrics("c", "n")
+    metrics.pulled("orders", "", 2, 20)
+    told = told_by(metrics)
+    assert told["rocketmq_messages_out_total", "orders", "(none)", "false"] == 2

@@ -1,0 +1,19 @@
+"""What these tests share: quick files, and Hypothesis without a deadline, as a kernel is loaded at its first call."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("spark", deadline=None)
+settings.load_profile("spark")
+
+
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Path]:
+    """A directory in memory where there is one: every document of a rebuild is synced."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="tandem-", dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)

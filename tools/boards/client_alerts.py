@@ -1,0 +1,31 @@
+"""Alerts about consumers, and about the admin service that watches them."""
+
+from boards.alert_model import Alert
+
+CLIENT_ALERTS = (
+    Alert(
+        "clients", "TandemConsumerLagGrowing", "warning",
+        "sum by (cluster, consumer_group, topic) (rocketmq_consumer_lag_messages) > 10000\n"
+        "and sum by (cluster, consumer_group, topic) (deriv(rocketmq_consumer_lag_messages[10m])) > 0", "10m",
+        "Group {{ $labels.consumer_group }} falls behind on {{ $labels.topic }}",
+        "{{ $value | humanize }} messages are not consumed, and they become more.",
+    ),
+    Alert(
+        "clients", "TandemConsumerLagLatency", "warning",
+        "max by (cluster, consumer_group, topic) (rocketmq_consumer_lag_latency_milliseconds) > 600000", "5m",
+        "Group {{ $labels.consumer_group }} is more than ten minutes late on {{ $labels.topic }}",
+        "The oldest message that it has not consumed is {{ $value | humanize }} ms old.",
+    ),
+    Alert(
+        "clients", "TandemLagUnknown", "warning",
+        "time() - tandem_admin_collect_timestamp_seconds > 120", "1m",
+        "Admin has collected no lag for {{ $value | humanizeDuration }}",
+        "What dashboards and alerts say of consumers is that old.",
+    ),
+    Alert(
+        "clients", "TandemAdminCannotReachNode", "warning",
+        "tandem_admin_node_up == 0", "1m",
+        "Admin gets no answer from {{ $labels.service }} of node {{ $labels.node }}",
+        "What admin and console show of this node is missing or old; so is its consumers' lag.",
+    ),
+)  # fmt: skip

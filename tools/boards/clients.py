@@ -1,0 +1,173 @@
+"""Clients: what producers and consumers do, by topic and by group. Lag comes from the admin service."""
+
+from boards.model import CLUSTER, NODE, Choice, Dashboard, Row, lines, stat
+
+_TOPIC = Choice("topic", "topic", 'rocketmq_messages_in_total{cluster=~"$cluster"}', "Topic")
+_GROUP = Choice("group", "consumer_group", 'rocketmq_consumer_lag_messages{cluster=~"$cluster"}', "Group")
+
+_NOW = Row(
+    "Now",
+    (
+        stat(
+            "Messages not consumed", "short",
+            "Messages that groups have not consumed, all together. A message counts once for each group.",
+            'sum(rocketmq_consumer_lag_messages{%,consumer_group=~"$group"})', width=6,
+        ),
+        stat(
+            "Longest delay", "ms",
+            "Age of the oldest message that a group has not consumed, of the group that is worst.",
+            'max(rocketmq_consumer_lag_latency_milliseconds{%,consumer_group=~"$group"})', width=6,
+            steps=(("orange", 60_000), ("red", 600_000)),
+        ),
+        stat(
+            "Consumer groups", "short",
+            "Consumer groups that exist.",
+            "max(rocketmq_consumer_group_number{%})", width=6, base="blue",
+        ),
+        stat(
+            "Nodes that admin reaches", "percentunit",
+            "Share of the services that the admin service can ask. Below 100 % what is shown of groups may be old.",
+            'avg(tandem_admin_node_up{node=~"$node"})', width=6, at_most=1, base="red", steps=(("green", 1),),
+        ),
+    ),
+)  # fmt: skip
+
+_PRODUCERS = Row(
+    "Producers",
+    (
+        lines(
+            "Messages stored", "ops",
+            "Messages stored a second, the ten busiest topics.",
+            ('topk(10, sum by (topic) (rate(rocketmq_messages_in_total{@,topic=~"$topic"}[$__rate_interval])))',
+             "{{topic}}"),
+        ),
+        lines(
+            "Bytes stored", "Bps",
+            "Bytes of records stored a second, the ten busiest topics.",
+            ('topk(10, sum by (topic) (rate(rocketmq_throughput_in_total{@,topic=~"$topic"}[$__rate_interval])))',
+             "{{topic}}"),
+        ),
+        lines(
+            "Size of messages", "bytes",
+            "Mean size of a stored record, the ten topics with the largest.",
+            ('topk(10, sum by (topic) (rate(rocketmq_message_size_sum{@,topic=~"$topic"}[$__rate_interval])) / '
+             'sum by (topic) (rate(rocketmq_message_size_count{@,topic=~"$topic"}[$__rate_interval])))', "{{topic}}"),
+        ),
+        lines(
+            "Sends", "ops",
+            "Calls that send, a second, by answer. success is stored; all others say what kept it.",
+            ('sum by (request_code, response_code) (rate(rocketmq_rpc_latency_milliseconds_count{@,'
+             'request_code=~"send|sendbatch"}[$__rate_interval]))', "{{request_code}} {{response_code}}"),
+            width=12,
+        ),
+        lines(
+            "Time of a send", "ms",
+            "How long sends take in the store: the middle one, and the one of a hundred that is slowest.",
+            ('histogram_quantile(0.99, sum by (le) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
+             'request_code=~"send|sendbatch"}[$__rate_interval])))', "p99"),
+            ('histogram_quantile(0.5, sum by (le) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
+             'request_code=~"send|sendbatch"}[$__rate_interval])))', "p50"),
+            width=12,
+        ),
+    ),
+)  # fmt: skip
+
+_CONSUMERS = Row(
+    "Consumers",
+    (
+        lines(
+            "Messages given out", "ops",
+            "Messages handed out a second, the ten busiest groups. Consumers that name no group are one.",
+            ("topk(10, sum by (consumer_group) (rate(rocketmq_messages_out_total{@}[$__rate_interval])))",
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Bytes given out", "Bps",
+            "Bytes of records handed out a second, the ten busiest groups.",
+            ("topk(10, sum by (consumer_group) (rate(rocketmq_throughput_out_total{@}[$__rate_interval])))",
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Pulls", "ops",
+            "Pulls a second, with and without waiting, by answer. pull_not_found of pulls that wait is a consumer that "
+            "has read everything.",
+            ('sum by (is_long_polling, response_code) (rate(rocketmq_rpc_latency_milliseconds_count{@,'
+             'request_code="pull"}[$__rate_interval]))', "waiting {{is_long_polling}} {{response_code}}"),
+        ),
+    ),
+)  # fmt: skip
+
+_LAG = Row(
+    "Backlog, by group and topic",
+    (
+        lines(
+            "Messages not consumed", "short",
+            "Messages behind the committed offset of each group. Rising for long: the group cannot keep up, or nobody "
+            "runs it. Retry topics have is_retry=true.",
+            ('topk(20, sum by (consumer_group, topic) (rocketmq_consumer_lag_messages{%,consumer_group=~"$group"}))',
+             "{{consumer_group}} {{topic}}"),
+        ),
+        lines(
+            "Delay", "ms",
+            "Age of the oldest message that each group has not consumed. This is what users of the messages feel.",
+            ('topk(20, max by (consumer_group, topic) (rocketmq_consumer_lag_latency_milliseconds{%,'
+             'consumer_group=~"$group"}))', "{{consumer_group}} {{topic}}"),
+        ),
+        lines(
+            "Ready to be consumed", "short",
+            "Messages that each group could get now, under RocketMQ's name for it. The same as those not consumed: "
+            "what a consumer has taken and not confirmed, nobody but the consumer knows.",
+            ('topk(20, sum by (consumer_group, topic) (rocketmq_consumer_ready_messages{%,consumer_group=~"$group"}))',
+             "{{consumer_group}} {{topic}}"),
+        ),
+    ),
+)  # fmt: skip
+
+_ADMIN = Row(
+    "Where this comes from",
+    (
+        lines(
+            "Services that admin reaches", "short",
+            "1 while the admin service gets answers from a service of a node. 0: its part of the lag is missing.",
+            ('tandem_admin_node_up{node=~"$node"}', "{{node}} {{service}}"),
+        ),
+        lines(
+            "Problems", "short",
+            "What is wrong with each node, as `tandem cluster show` says it in words. 0 is good.",
+            ('tandem_admin_node_problems{node=~"$node"}', "{{node}}"),
+        ),
+        lines(
+            "Time to collect", "s",
+            "How long admin takes to ask all nodes for lag and state, and how old its answer is. The time should be "
+            "far below adminCollectInterval, the age not much above it.",
+            ("tandem_admin_collect_seconds", "takes"),
+            ("time() - tandem_admin_collect_timestamp_seconds", "age"),
+        ),
+        lines(
+            "Rounds without lag", "short",
+            "Rounds in ten minutes in which the lag, or a broker's part of it, could not be collected; and pairs of "
+            "group and topic that are not told, since there are too many: those that lag least.",
+            ("increase(tandem_admin_collect_failures_total[10m])", "failed"),
+            ("tandem_admin_lags_left_out", "left out"),
+        ),
+        lines(
+            "Actions of people", "short",
+            "Calls to admin in ten minutes that changed something, or were turned away, by outcome. `tandem cluster "
+            "actions` says who did what.",
+            ("sum by (method, outcome) (increase(tandem_admin_actions_total[10m]))", "{{method}} {{outcome}}"),
+        ),
+        lines(
+            "Jobs", "short",
+            "Audits and rebuilds that admin remembers, by state.",
+            ("tandem_admin_jobs", "{{state}}"),
+        ),
+    ),
+)  # fmt: skip
+
+CLIENTS = Dashboard(
+    "clients",
+    "Clients",
+    "What producers and consumers do, by topic and by group, and how far consumers are behind.",
+    (_NOW, _PRODUCERS, _CONSUMERS, _LAG, _ADMIN),
+    (CLUSTER, NODE, _TOPIC, _GROUP),
+)

@@ -1,0 +1,128 @@
+"""Alerts about processes, and about each store by itself."""
+
+from boards.alert_model import Alert
+
+_MASTER = 'and on (instance) tandem_store_role{role=~".*_MASTER"}'
+
+STORE_ALERTS = (
+    Alert(
+        "services", "TandemStoreDown", "critical",
+        'up{job=~"tandem.*",service="store"} == 0', "30s",
+        "The store of node {{ $labels.node }} is down",
+        "Prometheus has not reached {{ $labels.instance }} for 30 seconds. On a master nothing can be sent or pulled; "
+        "on a slave there is no copy of what is stored now.",
+    ),
+    Alert(
+        "services", "TandemServiceDown", "warning",
+        'up{job=~"tandem.*",service!="store"} == 0', "1m",
+        "{{ $labels.service }} of node {{ $labels.node }} is down",
+        "Prometheus has not reached {{ $labels.instance }} for a minute. Without its replicator a node does not "
+        "replicate, without metasync topics and offsets cannot be changed, without admin nobody sees lag.",
+    ),
+    Alert(
+        "services", "TandemServiceRestarting", "warning",
+        'changes(process_start_time_seconds{job=~"tandem.*"}[15m]) > 2', "",
+        "{{ $labels.service }} of node {{ $labels.node }} starts again and again",
+        "It started {{ $value }} times in 15 minutes. Its log says why it ended.",
+    ),
+    Alert(
+        "services", "TandemFilesRunningOut", "warning",
+        'process_open_fds{job=~"tandem.*"} / process_max_fds{job=~"tandem.*"} > 0.8', "5m",
+        "{{ $labels.service }} of node {{ $labels.node }} has nearly as many files open as it may",
+        "{{ $value | humanizePercentage }} of the allowed number of open files and connections are in use. At 100 % "
+        "new connections and new queue files fail.",
+    ),
+    Alert(
+        "services", "TandemVersionsDiffer", "info",
+        "count by (cluster) (count by (cluster, version) (tandem_build_info)) > 1", "1h",
+        "Cluster {{ $labels.cluster }} runs {{ $value }} versions",
+        "Services of more than one version have been running for an hour: an upgrade that was not finished?",
+    ),
+    Alert(
+        "services", "TandemAccessFileBroken", "warning",
+        "tandem_access_file_good == 0", "1m",
+        "The accessFile of {{ $labels.service }} of node {{ $labels.node }} cannot be used",
+        "The last good state of it is in force: what was changed since, removed users too, does not count.",
+    ),
+    Alert(
+        "services", "TandemSecretsGuessed", "warning",
+        'rate(tandem_access_refused_total{reason="too_many_attempts"}[5m]) > 0', "5m",
+        "Somebody tries secrets on {{ $labels.service }} of node {{ $labels.node }}",
+        "Too many wrong secrets for five minutes: somebody guesses, or a client has an old secret.",
+    ),
+    Alert(
+        "store", "TandemStoreNotWritable", "critical",
+        f"tandem_store_writable == 0 {_MASTER}", "30s",
+        "The master {{ $labels.node }} takes no messages",
+        "Its store refuses sends: the disk is full or failed, or a newer master has replaced it. Reads go on.",
+    ),
+    Alert(
+        "store", "TandemFlushBehind", "warning",
+        "rocketmq_storage_flush_behind_bytes > 67108864", "1m",
+        "The disk of {{ $labels.node }} does not keep up",
+        "{{ $value | humanize1024 }}B of the log are not on disk. A power cut would take them, unless a slave has "
+        "them.",
+    ),
+    Alert(
+        "store", "TandemDispatchBehind", "warning",
+        "rocketmq_storage_dispatch_behind_bytes > 67108864", "1m",
+        "Consumers of {{ $labels.node }} do not see new messages",
+        "{{ $value | humanize1024 }}B of the log have no queue units yet. The messages are stored, and cannot be "
+        "pulled.",
+    ),
+    Alert(
+        "store", "TandemDiskFilling", "warning",
+        "tandem_disk_used_ratio > tandem_disk_limit_ratio - 0.05", "5m",
+        "The disk of {{ $labels.node }} is {{ $value | humanizePercentage }} full",
+        "Less than five percent are left before no messages are taken. Old files are removed before they expire.",
+    ),
+    Alert(
+        "store", "TandemDiskFullSoon", "warning",
+        "tandem_disk_used_ratio + 4 * delta(tandem_disk_used_ratio[1h]) > tandem_disk_limit_ratio\n"
+        "and tandem_disk_used_ratio > 0.6", "15m",
+        "The disk of {{ $labels.node }} will be full within four hours",
+        "If it goes on filling as in the last hour, no messages will be taken in four hours or less.",
+    ),
+    Alert(
+        "store", "TandemDamagedRanges", "warning",
+        "tandem_damaged_ranges > 0", "",
+        "The log of {{ $labels.node }} is damaged in {{ $value }} places",
+        "Bytes of the commit log do not fit their checksums and are read around. The disk, or somebody, changed them.",
+    ),
+    Alert(
+        "store", "TandemBackgroundFailures", "critical",
+        "increase(tandem_background_failures_total[10m]) > 0", "",
+        "{{ $labels.task }} failed in the store of {{ $labels.node }}",
+        "A background task of the store failed in the last ten minutes. After a failed flush the store is read-only.",
+    ),
+    Alert(
+        "store", "TandemRecoveryStuck", "critical",
+        "tandem_recovery_progress_ratio < 1 and changes(tandem_recovery_done_bytes[5m]) == 0", "1m",
+        "Recovery ({{ $labels.phase }}) of {{ $labels.node }} does not go on",
+        "It stands at {{ $value | humanizePercentage }} and has read nothing for five minutes.",
+    ),
+    Alert(
+        "store", "TandemFlushSlow", "warning",
+        "histogram_quantile(0.99, sum by (le, cluster, node) (rate(tandem_flush_duration_seconds_bucket[5m]))) > 0.5",
+        "5m",
+        "The disk of {{ $labels.node }} is slow",
+        "One of a hundred group commits takes {{ $value | humanizeDuration }} or more. With SYNC_FLUSH every send "
+        "waits for one.",
+    ),
+    Alert(
+        "store", "TandemSendLatencyHigh", "warning",
+        "histogram_quantile(0.99, sum by (le, cluster, node) (\n"
+        '  rate(rocketmq_rpc_latency_milliseconds_bucket{request_code=~"send|sendbatch"}[5m]))) > 200', "5m",
+        "Sends to {{ $labels.node }} are slow",
+        "One of a hundred sends takes {{ $value | humanize }} ms or more.",
+    ),
+    Alert(
+        "store", "TandemSendsFail", "warning",
+        "sum by (cluster, node) (rate(\n"
+        '  rocketmq_rpc_latency_milliseconds_count{request_code=~"send|sendbatch",response_code!="success"}[5m]))\n'
+        "/ sum by (cluster, node) (rate(\n"
+        '  rocketmq_rpc_latency_milliseconds_count{request_code=~"send|sendbatch"}[5m])) > 0.01', "2m",
+        "{{ $value | humanizePercentage }} of the sends to {{ $labels.node }} fail",
+        "More than one of a hundred sends was refused in the last five minutes.",
+    ),
+)  # fmt: skip
