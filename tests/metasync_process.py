@@ -103,7 +103,7 @@ class MetasyncProcess:
     def status(self) -> pb.StatusResponse:
         """What Status answers."""
         with self.stub() as stub:
-            return stub.Status(pb.StatusRequest(), timeout=5, wait_for_ready=True)
+            return stub.Status(pb.StatusRequest(), timeout=30, wait_for_ready=True)
 
     def table_status(self, table: "pb.Table.ValueType") -> pb.TableStatus:
         """What it says of one table."""

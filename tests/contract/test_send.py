@@ -184,5 +184,5 @@ def test_sync_flush_acknowledges_what_is_on_disk(tmp_path: Path) -> None:
         assert client.pull("durable", 0, 0).records[0].body == b"x", "visible once acknowledged"
         assert client.send("durable", b"y", queue_id=0, no_wait=True).status == store_pb2.PUT_OK
         assert client.send("durable", b"z", queue_id=0, properties={"WAIT": "false"}).queue_offset == 2
-        assert client.pull("durable", 0, 1, wait_seconds=5).records, "flushed although nobody waits"
-        assert client.pull("durable", 0, 2, wait_seconds=5).records[0].body == b"z"
+        assert client.pull("durable", 0, 1, wait_seconds=30).records, "flushed although nobody waits"
+        assert client.pull("durable", 0, 2, wait_seconds=30).records[0].body == b"z"

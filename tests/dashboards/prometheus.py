@@ -83,7 +83,7 @@ class Prometheus:
         assert self._process is not None
         assert self._process.poll() is None, self._log.read_text()
         try:
-            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=30) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -19,6 +19,7 @@ from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Audit, LogRecord, Queue, QueueView
+from tests.quiet import wait_for_files_ahead
 
 HOST = Host("127.0.0.1", 10911)
 TOPICS = ("orders", "payments", "a-rather-long-topic-name-for-a-change")
@@ -153,11 +154,12 @@ def records_on_disk(root: Path, log_max: int = FOREVER) -> Iterator[tuple[int, b
 
 
 async def settle(store: MessageStore) -> None:
-    """Wait until everything that is in the log is durable, dispatched, and nothing is being rebuilt."""
+    """Wait until all that is in the log is durable and dispatched, and no file is being made or rebuilt."""
     await within(store.rebuilt())
     end = store.commit_log.max_offset
     assert await within(store.wait_flushed(end)), store.why_not_writable
     await until(lambda: store.dispatched_offset >= end)
+    wait_for_files_ahead(store)
 
 
 async def audit(store: MessageStore) -> Audit:

@@ -21,7 +21,7 @@ Attack = Callable[[str, random.Random], None]
 def dial(address: str, *, reset: bool = False) -> Iterator[socket.socket]:
     """A connection with a time limit on everything; `reset`: it ends with RST."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
         yield connection
         if reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -107,7 +107,7 @@ def never_reads(address: str, chance: random.Random) -> None:
     host, _, port = address.rpartition(":")
     with socket.socket() as connection, suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-        connection.settimeout(5)
+        connection.settimeout(30)
         connection.connect((host, int(port)))
         connection.sendall(REPORT.pack(chance.choice([0, 1])))
         time.sleep(0.3)

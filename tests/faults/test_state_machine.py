@@ -23,6 +23,7 @@ from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Audit, Checker, LogRecord, Queue
 from tests.faults.harness import QUEUES, SEED, audit, batch, body_of, message, small_config, value_parts, within
 from tests.faults.power_disk import PowerDisk
+from tests.quiet import wait_for_files_ahead
 
 Result = TypeVar("Result")
 FOREVER_MS = 1 << 40
@@ -108,7 +109,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def quiet(self) -> None:
         """Wait for the thread that makes files ahead: a copy of the directory must be of one moment."""
-        self.store._parts.files._maker.submit(int).result()
+        wait_for_files_ahead(self.store)
 
     def copy(self) -> Path:
         """A copy of the directory as a killed process would leave it."""

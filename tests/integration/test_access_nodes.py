@@ -45,7 +45,7 @@ def topics(node: Node) -> list[str]:
     """What a node's metasync has."""
     with grpc.insecure_channel(node.address("metasync")) as channel:
         stub = MetadataStub(channel)
-        found = stub.ListTopics(metadata_pb2.ListTopicsRequest(), metadata=credentials("viewer"), timeout=5)
+        found = stub.ListTopics(metadata_pb2.ListTopicsRequest(), metadata=credentials("viewer"), timeout=30)
     return [topic.name for topic in found.topics]
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -144,12 +143,11 @@ async def test_what_does_not_stop_is_killed() -> None:
 
 async def test_a_second_stop_kills_everything_at_once() -> None:
     heard = Heard()
-    supervisor, running = await run_until_up(node(replicator=DEAF), heard)
+    supervisor, running = await run_until_up(node(replicator=DEAF), heard, stop_seconds=90)
     supervisor.stop("first")
-    begun = time.monotonic()
     supervisor.stop("second")
-    await running
-    assert time.monotonic() - begun < 5
+    async with asyncio.timeout(60):
+        await running
     assert not heard.of("killed")
     assert not any(is_alive(one.facts["pid"]) for one in heard.of("started"))
 

@@ -132,7 +132,7 @@ def running(directory: Path, *options: str) -> Iterator[Up]:
 
 def status(up: Up, node: str) -> Any:
     with grpc.insecure_channel(up.address("replicator", node)) as channel:
-        return ReplicationStub(channel).Status(StatusRequest(), timeout=5)
+        return ReplicationStub(channel).Status(StatusRequest(), timeout=30)
 
 
 def in_sync(up: Up) -> bool:

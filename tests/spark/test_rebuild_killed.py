@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -232,12 +231,10 @@ def test_a_full_disk_is_an_error_and_with_room_it_goes_on(
 @pytest.mark.root
 def test_a_full_disk_through_spark(session: "SparkSession", store: Path, small_disk: Path) -> None:
     """The reason is told in one line."""
-    begun = time.monotonic()
     with pytest.raises(TaskFailed, match="No space left on device"):
         rebuild(
             SIZES.request(store, staging=small_disk / "tandem.rebuild", partitions=4), SparkRunner(session)
         )  # fmt: skip
-    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.root

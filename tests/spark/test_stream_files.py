@@ -191,7 +191,7 @@ def test_a_log_that_was_written_anew_is_an_error(tmp_path: Path) -> None:
 
 def test_a_store_that_lies_elsewhere_is_refused(tmp_path: Path) -> None:
     with filled(tmp_path / "store") as store:
-        shutil.copytree(tmp_path / "store", tmp_path / "copy")
+        shutil.copytree(tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns("*.tmp"))
         with pytest.raises(BadJobOption, match="Name that directory"):
             reader(path=tmp_path / "copy", store=store.address).initialOffset()
         with pytest.raises(BadJobOption, match="not on this host"):

@@ -60,7 +60,7 @@ def guarded(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def linked(stub: ReplicationStub) -> bool:
     """Whether the replicator knows what its store is."""
     try:
-        stub.Status(replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=5)
+        stub.Status(replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=30)
     except grpc.RpcError:
         return False
     return True

@@ -106,7 +106,7 @@ def test_an_offset_ahead_of_the_queue_is_told(admin: AdminProcess, node: Node) -
         found = admin.stub.ListGroups(pb.ListGroupsRequest(match="ahead")).groups
         return [(one.trouble, one.lag) for one in get(admin, "ahead").progress] if found else []
 
-    until(lambda: troubles() == [("ahead", 0)], 5, "the commit is seen")
+    until(lambda: troubles() == [("ahead", 0)], 40, "the commit is seen")
 
 
 def test_groups_by_lag(admin: AdminProcess) -> None:

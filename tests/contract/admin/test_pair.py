@@ -81,7 +81,7 @@ def _can_put(admin: AdminProcess, topic: str) -> bool:
 def _topics(pair: Pair, *, slave: bool) -> set[str]:
     node = pair.slave if slave else pair.master
     with grpc.insecure_channel(node.address("metasync")) as channel:
-        listed = MetadataStub(channel).ListTopics(metadata_pb2.ListTopicsRequest(), timeout=5)
+        listed = MetadataStub(channel).ListTopics(metadata_pb2.ListTopicsRequest(), timeout=30)
     return {topic.name for topic in listed.topics}
 
 

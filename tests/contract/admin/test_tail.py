@@ -196,16 +196,14 @@ def admin_memory(admin: AdminProcess) -> int:
 
 
 def test_it_ends_at_once_when_admin_is_stopped(node: Node, tmp_path: Path) -> None:
-    with AdminProcess(tmp_path / "admin", {"one": node}, shutdown_grace_ms=20_000) as admin:
+    with AdminProcess(tmp_path / "admin", {"one": node}, shutdown_grace_ms=60_000) as admin:
         with node.client() as client:
             client.send("t-stopped", b"x")
         tail = Tail(admin, topic="t-stopped", last=1)
         tail.wait(1)
-        begun = time.monotonic()
         assert admin.process is not None
         admin.process.send_signal(signal.SIGTERM)
-        assert admin.process.wait(20) == 0
-        assert time.monotonic() - begun < 10, "it does not wait for the tail's end"
+        assert admin.process.wait(40) == 0, "it does not wait for the tail's end"
         tail.close()
     assert tail.error is not None
     assert tail.error.code() == grpc.StatusCode.UNAVAILABLE

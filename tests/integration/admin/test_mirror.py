@@ -15,7 +15,7 @@ from tandemmq.admin.settings import AdminSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tests.metasync_process import MetasyncProcess
 
-SECONDS = 15.0
+SECONDS = 40.0
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def put(metasync: MetasyncProcess, *names: str) -> pb.DataVersion:
     with metasync.stub() as stub:
         topics = [pb.TopicConfig(name=name) for name in names]
-        return stub.PutTopics(pb.PutTopicsRequest(topics=topics), timeout=5, wait_for_ready=True).version
+        return stub.PutTopics(pb.PutTopicsRequest(topics=topics), timeout=30, wait_for_ready=True).version
 
 
 async def test_it_follows_and_outlives_its_metasync(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 OWN = "tandemmq.test.Own"
 """The service of a test's own handlers."""
-PATIENCE = 15.0
+PATIENCE = 40.0
 """Seconds after which something that must happen will not."""
 CLIENT_OPTIONS = [
     ("grpc.max_receive_message_length", -1),

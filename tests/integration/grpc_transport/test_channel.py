@@ -222,7 +222,7 @@ async def test_the_next_call_connects_again(transport: str) -> None:
         waiting = made.unary_unary("/tandemmq.test.Probe/Wait")(b"x")
         await within(until(lambda: first.probe.active == 1))
     assert (await failure(waiting)).code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-    error = await failure(made.unary_unary(ECHO)(b"x", timeout=5))
+    error = await failure(made.unary_unary(ECHO)(b"x", timeout=30))
     assert error.code() is grpc.StatusCode.UNAVAILABLE
     assert "failed to connect" in str(error.details())
     patient = made.unary_unary(ECHO)(b"x", timeout=30, wait_for_ready=True)
@@ -479,9 +479,9 @@ async def test_mutual_tls(transport: str, certificates: Certificates) -> None:
 
 async def test_tls_and_plain_text_do_not_mix(transport: str, certificates: Certificates) -> None:
     async with secured(transport, certificates) as port, channel(f"localhost:{port}") as made:
-        assert (await failure(made.unary_unary(ECHO)(b"x", timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+        assert (await failure(made.unary_unary(ECHO)(b"x", timeout=30))).code() is grpc.StatusCode.UNAVAILABLE
     async with hosted(transport) as server, channel(server.target, tls=trusting(certificates)) as made:
-        assert (await failure(made.unary_unary(ECHO)(b"x", timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+        assert (await failure(made.unary_unary(ECHO)(b"x", timeout=30))).code() is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_a_server_without_http2_in_tls(certificates: Certificates) -> None:
@@ -495,7 +495,7 @@ async def test_a_server_without_http2_in_tls(certificates: Certificates) -> None
     listener = await asyncio.start_server(hold, "127.0.0.1", 0, ssl=tls)
     port = listener.sockets[0].getsockname()[1]
     async with channel(f"localhost:{port}", tls=trusting(certificates)) as made:
-        error = await failure(made.unary_unary(ECHO)(b"x", timeout=5))
+        error = await failure(made.unary_unary(ECHO)(b"x", timeout=30))
         assert (error.code(), "ALPN" in str(error.details())) == (grpc.StatusCode.UNAVAILABLE, True)
     listener.close()
 

@@ -177,7 +177,7 @@ async def answered(said: Callable[[int], bytes], to: Caller) -> None:
 async def test_both_callers_understand_the_same(kind: str, name: str) -> None:
     said, expected = SAME[name]
     async with scripted(lambda to: answered(said, to)) as server, caller(kind, server.port) as made:
-        error = await failure(made.unary_unary(METHOD)(b"x", timeout=5))
+        error = await failure(made.unary_unary(METHOD)(b"x", timeout=30))
         assert error.code().name == expected, error.details()
 
 
@@ -185,7 +185,7 @@ async def test_both_callers_understand_the_same(kind: str, name: str) -> None:
 async def test_what_ours_takes_more_seriously(name: str) -> None:
     said, expected = STRICTER[name]
     async with scripted(lambda to: answered(said, to)) as server, caller("fast", server.port) as made:
-        error = await failure(made.unary_unary(METHOD)(b"x", timeout=5))
+        error = await failure(made.unary_unary(METHOD)(b"x", timeout=30))
         assert error.code().name == expected, error.details()
 
 

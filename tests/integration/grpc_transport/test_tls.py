@@ -121,7 +121,7 @@ async def test_an_identity_without_alternative_names_is_the_common_name(
 async def test_mutual_tls_refuses_others(transport: str, certificates: Certificates, who: Any) -> None:
     async with secured(transport, certificates, mutual=True) as target:
         async with channel_to(target, who(certificates)) as channel:
-            assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+            assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=30))).code() is grpc.StatusCode.UNAVAILABLE
         async with channel_to(target, known(certificates)) as channel:
             assert await within(channel.unary_unary(ECHO)(b"x")) == b"x"
 
@@ -129,7 +129,7 @@ async def test_mutual_tls_refuses_others(transport: str, certificates: Certifica
 async def test_plain_text_to_a_tls_port_is_hung_up(transport: str, certificates: Certificates) -> None:
     async with secured(transport, certificates) as target:
         async with channel_to(target) as channel:
-            assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+            assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=30))).code() is grpc.StatusCode.UNAVAILABLE
         async with wired(target) as wire:
             await wire.wait_for(lambda: wire.closed)
 
@@ -139,7 +139,7 @@ async def test_tls_to_a_plain_port_is_hung_up(transport: str, certificates: Cert
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with channel_to(f"localhost:{port}", anonymous(certificates)) as channel:
-        assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+        assert (await failure(channel.unary_unary(ECHO)(b"x", timeout=30))).code() is grpc.StatusCode.UNAVAILABLE
     await server.stop(None)
 
 

@@ -23,7 +23,7 @@ FILE_SIZE = 64 << 10
 HEADER = struct.Struct(">qi")
 
 
-async def until(condition: Callable[[], bool], what: str = "", seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], what: str = "", seconds: float = 40.0) -> None:
     """Waits for something that must come true."""
     deadline = time.monotonic() + seconds
     while not condition():

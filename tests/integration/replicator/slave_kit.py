@@ -33,7 +33,7 @@ FILE_SIZE = 1 << 20
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-async def until(condition: Callable[[], bool], what: str = "", seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], what: str = "", seconds: float = 40.0) -> None:
     """Waits for something that must come true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -212,7 +212,7 @@ class MasterConnection(asyncio.Protocol):
             self.send(encode_header(begin, end - begin) + log[begin:end])
             begin = end
 
-    async def acked(self, offset: int, seconds: float = 15.0) -> None:
+    async def acked(self, offset: int, seconds: float = 40.0) -> None:
         await until(lambda: bool(self.reports) and self.reports[-1] >= offset, f"ack {offset}", seconds)
 
     async def ended(self) -> None:

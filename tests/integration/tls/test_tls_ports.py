@@ -64,7 +64,7 @@ def check_links(node: Node, **security: Any) -> None:
         until(lambda: any(line["event"] == event for line in process.events()), 10, f"{name}: {event}")  # noqa: B023
     with open_channel(node.address("metasync"), **security) as channel:
         stub = MetadataStub(channel)
-        until(lambda: stub.Status(StatusRequest(), timeout=5).role_source == "store", 10, "metasync knows the role")
+        until(lambda: stub.Status(StatusRequest(), timeout=30).role_source == "store", 40, "metasync knows the role")
 
 
 def test_services_with_tls_find_each_other(with_tls: Node, certificates: Certificates) -> None:

@@ -75,7 +75,7 @@ async def test_each_send_has_its_own_deadline_and_stuck_ones_do_not_add_up() -> 
     assert isinstance(second, asyncio.Future)
     assert not second.done()
     assert await outcome(second) is SLAVE
-    assert asyncio.get_running_loop().time() - begun < 1
+    assert asyncio.get_running_loop().time() - begun < 4
     assert len(transfer) == 0
     late = transfer.wait(2_000)
     transfer.progress(True, 2_000, 1)

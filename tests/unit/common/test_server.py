@@ -189,7 +189,7 @@ async def test_reflection_lists_the_services() -> None:
 
 async def test_stopping_lets_calls_finish_and_closes_in_reverse_order() -> None:
     closed = []
-    async with hosted(shutdown_grace_ms=5000) as (host, echo, channel):
+    async with hosted(shutdown_grace_ms=60_000) as (host, echo, channel):
         host.on_drain(echo.released.set)
         host.on_close(lambda: closed.append("first added"))
         host.on_close(lambda: closed.append("last added"))
@@ -204,7 +204,7 @@ async def test_stopping_lets_calls_finish_and_closes_in_reverse_order() -> None:
         assert await waiting == b"wait"
         assert (await watching.read()).status == NOT_SERVING
         assert await watching.read() is grpc.aio.EOF
-        assert asyncio.get_running_loop().time() - begun_at < 2, "an open health watch must not hold up the stop"
+        assert asyncio.get_running_loop().time() - begun_at < 30, "an open health watch must not hold up the stop"
         assert closed == ["last added", "first added"]
         closed.clear()
 
@@ -227,7 +227,7 @@ async def test_metrics_are_served_over_http_from_the_own_registry() -> None:
     host = ServiceHost(ServerSettings(**CHOSEN), registry)
     await host.start()
     url = f"http://127.0.0.1:{host.metrics_port}/metrics"
-    body = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
+    body = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=30).read().decode())
     assert "tandem_test_total 3.0" in body
     assert "python_gc" not in body
     other = ServiceHost(ServerSettings(**CHOSEN, metrics_port=host.metrics_port), registry)

@@ -13,6 +13,7 @@ from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.manifest import NAME as MANIFEST
 from tandemmq.store.log.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.message_store import MessageStore
+from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import config, opened
 from tests.unit.log.staging_kit import NAME, contents, sequential, stage
 from tests.unit.log.test_adoption import check, dispatched, send
@@ -49,6 +50,7 @@ async def store_at_rest(root: Path, messages: int = 900, *, killed: bool = False
         await store._checkpointer.take()
         send(store, messages, messages + 50)
         end = await dispatched(store)
+        wait_for_files_ahead(store)
         shutil.copytree(root, copy)
         await store.close()
         shutil.rmtree(root)
