@@ -1,7 +1,6 @@
 # Everything a developer does, by one verb each. `make` alone lists them.
 
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -q
 WORKERS ?= 2
 ARGS ?=
 
@@ -21,11 +20,8 @@ demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the p
 
 test: lint check ## lint, then all tests
 
-check: venv ## all tests: those that may run side by side, then those that must be alone
-	@status=0; \
-	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not serial" $(ARGS) || status=$$?; \
-	$(PYTEST) -m serial $(ARGS) || { alone=$$?; [ $$alone -eq 5 ] || status=$$alone; }; \
-	exit $$status
+check: venv ## all tests: side by side, then those that must be alone; a few failed ones once more
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)
 
 lint: venv ## style, strict types, import rules, freshness of generated code
 	$(BIN)/ruff check --quiet .
