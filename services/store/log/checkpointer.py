@@ -29,16 +29,20 @@ _PAGE = 4096
 class Checkpointer:
     """Syncs consume queues and index by time and amount, and takes checkpoints."""
 
-    def __init__(self, parts: Parts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, parts: Parts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher, recorded: int
+    ) -> None:
         """Work on ``parts``; ``dispatcher`` says how far the derived files have come.
 
-        ``flush`` how far the log is durable.
+        ``flush`` how far the log is durable. ``recorded``: position of the manifest that is on disk; 0 if none counts.
         """
         self._parts = parts
         self._flags = flags
         self._flush = flush
         self._dispatcher = dispatcher
         self._last_position = dispatcher.position
+        self.recorded = recorded
+        """Of what lies below this offset of the log, a manifest on disk knows the queues' bounds."""
         self._last_thorough = time.monotonic()
         self._task: asyncio.Task[None] | None = None
         self._busy = asyncio.Lock()
@@ -91,6 +95,7 @@ class Checkpointer:
             await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
             if complete:
                 await in_thread(self._write, position, timestamp, bounds, counts)
+                self.recorded = position
             self._last_position = position
             self._last_thorough = time.monotonic()
 

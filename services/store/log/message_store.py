@@ -63,8 +63,9 @@ class MessageStore:
         )
         self._dispatcher = Dispatcher(parts, self.flags, lambda: self.confirm_offset, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
-        self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher)
-        self._retention = Retention(parts, self.flags)
+        recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
+        self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
+        self._retention = Retention(parts, self.flags, self._checkpointer)
         self._restoring = Restoring(parts, recovery, self._checkpointer)
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)

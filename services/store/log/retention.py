@@ -1,13 +1,17 @@
 """Letting go of old files (RocketMQ: ``CleanCommitLogService``, ``CleanConsumeQueueService``).
 
 A file's age is that of its last record, not of the file: copying a store does not make it young (trap T22). The
-newest file never goes. A full disk stops sends and says so; when there is room again, sends go on by themselves.
+newest file never goes, nor one of which no manifest on disk knows yet where its messages have brought the queues: with
+the power the next offset of a queue would be lost, and would go back. A full disk stops sends and says so; when there
+is room again, sends go on by themselves.
 """
 
 import asyncio
 import logging
 import time
 
+from tandemmq.store.log.checkpointer import Checkpointer
+from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.running_flags import Reason, RunningFlags
@@ -21,10 +25,11 @@ _FIRST_PASS_SECONDS = 60.0
 class Retention:
     """Removes expired files and watches the room on disk."""
 
-    def __init__(self, parts: Parts, flags: RunningFlags) -> None:
+    def __init__(self, parts: Parts, flags: RunningFlags, checkpointer: Checkpointer) -> None:
         """Prepare; `start` begins the passes."""
         self._parts = parts
         self._flags = flags
+        self._checkpointer = checkpointer
         self._task: asyncio.Task[None] | None = None
         self._last_record_times: dict[int, int] = {}
 
@@ -44,13 +49,13 @@ class Retention:
         while True:
             try:
                 await asyncio.to_thread(self._learn)
-                self.run_once()
+                await self.run_once()
             except Exception as error:  # this task must outlive whatever happens in it
                 log.exception("Old files cannot be removed: %s", error)
                 self._parts.observer.failed("retention")
             await asyncio.sleep(interval)
 
-    def run_once(self) -> int:
+    async def run_once(self) -> int:
         """One pass; gives the number of commit log files removed."""
         config, parts = self._parts.config, self._parts
         used = parts.disk.usage(config.store_path_root_dir).used_percent
@@ -59,11 +64,13 @@ class Retention:
         forced = used >= config.disk_space_clean_forcibly_ratio and config.clean_file_forcibly_enable
         if hour not in config.delete_when and used < config.disk_max_used_space_ratio and not forced:
             return 0
-        removed = 0
-        while removed < config.delete_file_batch_max and len(parts.files.files) > 1:
-            file = parts.files.files[0]
+        going: list[MappedFile] = []
+        for file in parts.files.files[:-1][: config.delete_file_batch_max]:
             if not forced and not self._expired(file):
                 break
+            going.append(file)
+        removed = 0
+        for file in await self._recorded(going):
             parts.files.drop_first()
             removed += 1
             log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
@@ -72,6 +79,17 @@ class Retention:
             parts.disk.sync_dir(config.commit_log_dir)
             self._after(parts.files.files[0].start)
         return removed
+
+    async def _recorded(self, files: list[MappedFile]) -> list[MappedFile]:
+        """Those of ``files`` behind which a manifest on disk knows the queues' bounds; may take a checkpoint."""
+        checkpointer = self._checkpointer
+        late = files and files[-1].end > checkpointer.recorded
+        if late and checkpointer.complete and not self._flags.holds(Reason.FLUSH_FAILED):
+            try:
+                await checkpointer.take()
+            except (OSError, FlushFailed) as error:
+                log.error("Old files are kept: no checkpoint can be taken before they go: %s", error)
+        return [file for file in files if file.end <= checkpointer.recorded]
 
     def _watch(self, used: int) -> None:
         """Two partitions could be two flags.
