@@ -16,7 +16,10 @@ from tandemmq.store.v1 import replica_log_pb2
 KEPT_SECONDS = 1.0
 
 PATIENCE_SECONDS = 0.5
-"""So long a node that was known is waited for; then it counts as silent, and its answer is taken when it comes."""
+"""So long a node that was known is waited for; then it counts as silent, and its answer is taken when it comes.
+
+Who wants to change something, and finds no master without it, waits on.
+"""
 
 Role: TypeAlias = admin_pb2.NodeRole.ValueType
 
@@ -60,8 +63,17 @@ class Brokers:
             return list(self._known.values())
 
     async def masters(self, broker: str = "") -> list[tuple[str, Node]]:
-        """(broker, node) of each broker's master, or of one. Raises NotFound, NotPossible if there is none."""
+        """(broker, node) of each broker's master, or of one. Raises NotFound, NotPossible if there is none.
+
+        Before a broker is said to have none, nodes of it that are only slow get the time that an answer may take.
+        """
         found = of_broker(await self.standings(), broker)
+        without_master = [nodes for nodes in found.values() if nodes[0].role != admin_pb2.MASTER]
+        slow = [self._questions[one.node.name] for nodes in without_master for one in nodes
+                if one.node.name in self._questions]  # fmt: skip
+        if slow:
+            await asyncio.wait(slow)
+            found = of_broker(self._known.values(), broker)
         masters = {name: nodes[0] for name, nodes in found.items() if nodes[0].role == admin_pb2.MASTER}
         without = sorted(found.keys() - masters.keys())
         if without or not masters:

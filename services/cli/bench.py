@@ -147,28 +147,32 @@ async def _send_batch(client: "StoreClient", plan: _Plan) -> None:
 async def _measure(
     what: str, callers: int, connections: "list[StoreClient]", plan: _Plan, send: "Send", messages: int
 ) -> Measure:
-    """Callers that call again and again until the time is over; each call sends so many messages."""
+    """Callers that call again and again until the time is over, each at least once; a call sends so many messages."""
     times: list[float] = []
     begun = time.perf_counter()
     end = begun + plan.seconds
 
     async def caller(client: "StoreClient") -> None:
-        while (at := time.perf_counter()) < end:
+        now = time.perf_counter()
+        while True:
             await send(client, plan)
-            times.append(time.perf_counter() - at)
+            at, now = now, time.perf_counter()
+            times.append(now - at)
+            if now >= end:
+                return
 
     await asyncio.gather(*(caller(connections[at // 16 % len(connections)]) for at in range(callers)))
     return _measured(what, times, len(times) * messages, time.perf_counter() - begun, plan)
 
 
 async def _measure_pulls(client: "StoreClient", plan: _Plan, first: tuple[int, int]) -> Measure:
-    """Reads what was just sent to one queue, from its begin, over and over."""
+    """Reads what was just sent to one queue, from its begin, over and over; at least once."""
     queue_id, offset = first
     times: list[float] = []
     messages = 0
     at_offset = offset
     begun = time.perf_counter()
-    while time.perf_counter() - begun < plan.seconds:
+    while not times or time.perf_counter() - begun < plan.seconds:
         at = time.perf_counter()
         pulled = await client.pull(plan.topic, queue_id, at_offset, max_messages=1000, max_bytes=_PULL_BYTES)
         times.append(time.perf_counter() - at)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from tandemmq.client import Identity
 
-_SECONDS = 2.0
+_SECONDS = 10.0
+"""Patience with a server that is slow: what it would have said is not to be guessed."""
 _ALERT_SECONDS = 0.5
 """How long a server may take to look at a certificate."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))

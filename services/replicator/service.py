@@ -70,6 +70,10 @@ class ReplicationService(ReplicationServicer):
         if not view.known:
             raise NoStore("there is no link to the store yet")
         if self._node.master is None:
+            if view.is_master:  # its side has yet to begin, or its HA port is taken: no reason to be refused for good
+                raise NoStore(
+                    "this node is a master that does not accept slaves yet", remedy="its log says why, or try again"
+                )
             raise WrongRole(f"this node is no master, but {self._node.role}")
         if not 0 < request.connection_port < 1 << 16:
             raise BadRequest("connection_port must be 1 to 65535")
