@@ -19,9 +19,9 @@ from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tests.faults.pair import Node
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
-QUICK: dict[str, object] = {"admin_timeout": 2_000, "admin_collect_interval": 200, "shutdown_grace_ms": 500}
+QUICK: dict[str, object] = {"admin_timeout": 20_000, "admin_collect_interval": 200, "shutdown_grace_ms": 500}
 """Settings that make the service do in tenths of a second what takes it seconds."""
 
 LARGEST = 64 << 20
@@ -112,8 +112,8 @@ class AdminProcess:
 
     def events(self) -> list[dict[str, Any]]:
         """What it has logged, line by line."""
-        lines = self.log.read_text().splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        lines = self.log.read_text().splitlines(keepends=True)  # the last one may be half written
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
     def event(self, name: str) -> dict[str, Any]:
         """The first of that name that it has logged; fails if there is none."""
@@ -143,7 +143,7 @@ class AdminProcess:
 
     def cluster(self) -> pb.Cluster:
         """What GetCluster answers."""
-        return self.stub.GetCluster(pb.GetClusterRequest(), timeout=20)
+        return self.stub.GetCluster(pb.GetClusterRequest(), timeout=60)
 
     def node(self, name: str) -> pb.Node:
         """What GetCluster says of one node."""
@@ -155,7 +155,7 @@ class AdminProcess:
             request = pb.PutTopicRequest()
             request.config.name = name
             request.config.read_queues = request.config.write_queues = queues
-            self.stub.PutTopic(request, timeout=20)
+            self.stub.PutTopic(request, timeout=60)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -16,13 +16,14 @@ import grpc
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
+from tests.faults.pair_process import free_port
 
 START_SECONDS = 60.0
 
 QUICK: dict[str, object] = {
     "metasync_initial_delay": 0,
     "metasync_interval": 100,
-    "metasync_timeout": 1_000,
+    "metasync_timeout": 10_000,  # patience costs nothing where an answer comes
     "flush_consumer_offset_interval": 100,
     "flush_delay_offset_interval": 100,
     "role_poll_interval": 100,
@@ -37,7 +38,9 @@ class MetasyncProcess:
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.directory = directory
-        self.settings: dict[str, object] = {**QUICK, "store_path_root_dir": directory, **settings}
+        # A port that the kernel gives to no outgoing connection: it is ours again after a restart, whoever dials it.
+        own = {"store_path_root_dir": directory, "grpc_port": free_port()}
+        self.settings: dict[str, object] = {**QUICK, **own, **settings}
         self.process: subprocess.Popen[bytes] | None = None
         self.log = directory.with_name(directory.name + ".metasync.log")
         self.address = ""
@@ -56,7 +59,6 @@ class MetasyncProcess:
             if any(event["event"] == "serving" for event in events):
                 listening = next(event for event in events if event["event"] == "listening")
                 self.address, self.metrics_port = listening["grpc"], listening["metrics_port"]
-                self.settings["grpc_port"] = self.address.rpartition(":")[2]
                 return self
             assert self.process is not None
             if self.process.poll() is not None:
@@ -67,7 +69,7 @@ class MetasyncProcess:
     def launch(self) -> subprocess.Popen[bytes]:
         """Starts without waiting."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
-        environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
+        environment |= {"TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
         environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([sys.executable, "-m", "tandemmq.metasync"], env=environment, stderr=log)
@@ -75,8 +77,8 @@ class MetasyncProcess:
 
     def events(self) -> list[dict[str, Any]]:
         """What it has logged, line by line."""
-        lines = self.log.read_text().splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        lines = self.log.read_text().splitlines(keepends=True)  # the last one may be half written
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
     def said(self, event: str) -> bool:
         """Whether it has logged an event."""
@@ -103,7 +105,7 @@ class MetasyncProcess:
     def status(self) -> pb.StatusResponse:
         """What Status answers."""
         with self.stub() as stub:
-            return stub.Status(pb.StatusRequest(), timeout=30, wait_for_ready=True)
+            return stub.Status(pb.StatusRequest(), timeout=60, wait_for_ready=True)
 
     def table_status(self, table: "pb.Table.ValueType") -> pb.TableStatus:
         """What it says of one table."""
@@ -112,7 +114,7 @@ class MetasyncProcess:
     def whole(self, table: "pb.Table.ValueType") -> list[pb.TablePage]:
         """Every page of a table."""
         with self.stub() as stub:
-            return list(stub.GetTable(pb.GetTableRequest(table=table), timeout=20, wait_for_ready=True))
+            return list(stub.GetTable(pb.GetTableRequest(table=table), timeout=60, wait_for_ready=True))
 
     def names(self, table: "pb.Table.ValueType" = pb.TOPICS) -> set[str]:
         """The names in the table of topics or groups."""
@@ -132,7 +134,7 @@ class MetasyncProcess:
         self.stop(signal.SIGKILL)
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 15.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     """Waits for a condition; fails when it does not come true."""
     deadline = time.monotonic() + seconds
     while not condition():

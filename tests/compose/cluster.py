@@ -13,7 +13,7 @@ from typing import Any
 from tandemmq.client import StoreClient
 from tandemmq.common.errors import TandemError
 from tests.compose.engine import REPOSITORY, docker
-from tests.compose.waiting import eventually
+from tests.compose.waiting import PATIENCE, eventually
 
 SERVICES = ("a-metasync", "a-store", "a-replicator", "b-metasync", "b-store", "b-replicator", "admin")
 TOPIC = "orders"
@@ -49,7 +49,7 @@ class Cluster:
         """Seconds from `up` until all are healthy."""
         begin = time.monotonic()
         self.compose("up", "--detach", "--no-build", *self.services)
-        eventually(lambda: all(map(self.is_healthy, self.services)), 60, self.complaints)
+        eventually(lambda: all(map(self.is_healthy, self.services)), PATIENCE, self.complaints)
         return time.monotonic() - begin
 
     def containers(self, service: str) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ class Producer:
         self._thread.join()
 
     def _send_all(self) -> None:
-        with StoreClient(self._address, timeout=5) as client:
+        with StoreClient(self._address, timeout=60) as client:
             while not self._stop.is_set():
                 body = b"message %d" % len(self.acknowledged)
                 try:

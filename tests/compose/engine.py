@@ -37,7 +37,7 @@ def running_engine() -> Iterator[None]:
                 pytest.skip(f"{_STARTER.name} could not start a Docker engine (exit code {started.returncode})")
             yield
         finally:
-            subprocess.run([_STARTER, "down"], check=False, timeout=60)
+            subprocess.run([_STARTER, "down"], check=False, timeout=200)
             _wait_until_gone()
 
 
@@ -128,4 +128,4 @@ def _tables(ending: str, *arguments: str, text: str = "") -> str:
 def _wait_until_gone() -> None:
     from tests.compose.waiting import eventually
 
-    eventually(lambda: not _ok(["docker", "info"]), 60, "the engine goes on running")
+    eventually(lambda: not _ok(["docker", "info"]), 200, "the engine goes on running")

@@ -17,9 +17,9 @@ from tandemmq.store.v1 import store_pb2
 from tests.compose import engine
 from tests.compose.cluster import SERVICES, Cluster, Producer
 from tests.compose.engine import docker
-from tests.compose.waiting import eventually
+from tests.compose.waiting import PATIENCE, eventually
 
-pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(2400)]
 
 _MEGABYTE = 1_000_000
 _LARGEST_IMAGE = 300 * _MEGABYTE
@@ -57,7 +57,7 @@ def cluster(image: str, measured: dict[str, str], tmp_path_factory: pytest.TempP
         measured["`up` until all are healthy"] = f"{found.up():.1f} s"
         yield found
     finally:
-        found.compose("down", "--volumes", "--remove-orphans", "--timeout", "20")
+        found.compose("down", "--volumes", "--remove-orphans", "--timeout", "60")
         assert set(docker("volume", "ls", "--quiet").split()) == volumes, "something is left behind"
 
 
@@ -85,6 +85,8 @@ def test_kernels_are_compiled_in_the_image(image: str, measured: dict[str, str])
 
 def test_send_and_pull_from_the_host(cluster: Cluster) -> None:
     with StoreClient(cluster.master) as client:
+        # Healthy services have answered; that the slave follows by then is nowhere said.
+        wait_for(lambda: client.send("warm-up", b"x", queue_id=0).status == store_pb2.PUT_OK, otherwise="no slave")
         receipt = client.send("greetings", b"from the client", queue_id=0)
     assert receipt.status == store_pb2.PUT_OK, "both nodes have it"
     address = bytes(map(int, cluster.host.split("."))).hex().upper()
@@ -109,16 +111,19 @@ def test_only_what_is_meant_is_published(cluster: Cluster) -> None:
 
 def test_prometheus_scrapes_every_service(cluster: Cluster) -> None:
     def down() -> list[str]:
-        with urllib.request.urlopen(f"http://{cluster.host}:9090/api/v1/targets", timeout=10) as answer:
-            targets = json.load(answer)["data"]["activeTargets"]
+        try:
+            with urllib.request.urlopen(f"http://{cluster.host}:9090/api/v1/targets", timeout=60) as answer:
+                targets = json.load(answer)["data"]["activeTargets"]
+        except OSError as error:  # it has only just been started, or is slow
+            return [str(error)]
         return [one["scrapeUrl"] for one in targets if one["health"] != "up"] if targets else ["none at all"]
 
-    wait_for(lambda: not down(), seconds=60, otherwise=lambda: f"not scraped: {down()}")
+    wait_for(lambda: not down(), otherwise=lambda: f"not scraped: {down()}")
 
 
 def test_console_answers(cluster: Cluster) -> None:
     def page(path: str) -> str:
-        with urllib.request.urlopen(f"http://{cluster.host}:8080{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{cluster.host}:8080{path}", timeout=60) as answer:
             assert answer.status == 200, path
             return str(answer.read().decode())
 
@@ -194,7 +199,7 @@ def tandem(address: str, *arguments: str) -> str:
 
 
 def wait_for(
-    condition: Callable[[], object], *, seconds: float = 60, otherwise: str | Callable[[], str] = "in time"
+    condition: Callable[[], object], *, seconds: float = PATIENCE, otherwise: str | Callable[[], str] = "in time"
 ) -> float:
-    """See eventually; a busy machine takes long to start seven containers."""
+    """See eventually."""
     return eventually(condition, seconds, otherwise)

@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 
+PATIENCE = 300.0
+"""Seconds: a busy machine takes long to start seven containers."""
+
 
 def eventually(condition: Callable[[], object], seconds: float, otherwise: str | Callable[[], str]) -> float:
     """Seconds until the condition held. AssertionError: it did not in time."""

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 JSON = {"Content-Type": "application/json"}
+PATIENCE = 60
+"""Seconds."""
 
 
 class Answer(NamedTuple):
@@ -38,8 +40,8 @@ def connect(url: str, tls: ssl.SSLContext | None = None) -> http.client.HTTPConn
     parts = urlsplit(url)
     assert parts.hostname is not None
     if parts.scheme == "https":
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=20, context=tls)
-    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=PATIENCE, context=tls)
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
 
 
 def ask(

@@ -36,7 +36,7 @@ def fill(pair: Pair, admin: AdminProcess) -> None:
     for group in GROUPS:
         request = pb.PutGroupRequest()
         request.config.name = group
-        admin.stub.PutGroup(request, timeout=20)
+        admin.stub.PutGroup(request, timeout=60)
     with pair.master.client() as client:
         _wait_for_topics(client)
         for number in range(60):
@@ -68,7 +68,7 @@ def _wait_for_topics(client: StoreClient) -> None:
         names = {one.topic for one in client.queues().topics}
         return names >= {*TOPICS, "%DLQ%billing"}
 
-    until(known, 20, lambda: "the store knows the topics")
+    until(known, 60, lambda: "the store knows the topics")
 
 
 def _commit(pair: Pair, group: str, topic: str, offsets: list[int]) -> None:
@@ -77,7 +77,7 @@ def _commit(pair: Pair, group: str, topic: str, offsets: list[int]) -> None:
         for queue, offset in enumerate(offsets)
     ]
     stub = MetadataStub(pair.master._channel("metasync"))
-    answer = stub.CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=commits), timeout=10)
+    answer = stub.CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=commits), timeout=60)
     assert all(one.status == metadata_pb2.COMMITTED for one in answer.results), answer
 
 

@@ -17,7 +17,7 @@ from tandemmq.admin.console.errors import HTTP_STATUSES
 from tandemmq.admin.console.gateway import SERVICE
 from tandemmq.admin.console.server import MOST_CONNECTIONS
 from tests.admin_process import AdminProcess
-from tests.console.http_kit import Answer, ask, call, connect
+from tests.console.http_kit import PATIENCE, Answer, ask, call, connect
 from tests.console.kit import DEAD_LETTERS
 from tests.faults.pair import Pair
 from tests.faults.pair_process import until
@@ -249,22 +249,28 @@ def test_who_goes_away_ends_what_was_followed(url: str, admin: AdminProcess) -> 
         connection.request("POST", "/stream/Tail", '{"topic": "payments", "last": 1}', {"Content-Type": JSON})
         assert connection.getresponse().status in (200, 429)
         connection.close()
-    for _ in range(100):
+
+    def is_followed() -> bool:
         connection = connect(url)
         connection.request("POST", "/stream/Tail", '{"topic": "payments", "last": 1}', {"Content-Type": JSON})
         status = connection.getresponse().status
         connection.close()
-        if status == 200:
-            return
-    pytest.fail("streams stay open although nobody reads them")
+        return status == 200
+
+    until(is_followed, 60, "streams stay open although nobody reads them")
 
 
 def test_actions_through_the_console_are_written_down(url: str) -> None:
     name = "made-by-console"
     assert call(url, "PutTopic", {"config": {"name": name}, "createOnly": True}).status == 200
     assert call(url, "DeleteTopic", {"topic": name}).status == 200
-    actions = call(url, "ListActions", {"limit": 50}).json["actions"]
-    mine = [one for one in actions if name in one["requestJson"]]
+
+    def told() -> list[Any]:
+        actions = call(url, "ListActions", {"limit": 50}).json["actions"]
+        return [one for one in actions if name in one["requestJson"]]
+
+    until(lambda: len(told()) >= 2, 60, lambda: f"both are told: {told()}")
+    mine = told()
     assert [(one["method"], one["outcome"]) for one in mine] == [("DeleteTopic", "OK"), ("PutTopic", "OK")]
     assert all(one["peer"].startswith("http:127.0.0.1:") for one in mine)
 
@@ -344,7 +350,7 @@ GARBAGE = [
 def test_garbage_changes_nothing(url: str, admin: AdminProcess, garbage: bytes) -> None:
     parts = urlsplit(url)
     before = len(admin.events())
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE) as connection:
         connection.sendall(garbage)
         connection.shutdown(socket.SHUT_WR)
         try:
@@ -362,9 +368,8 @@ def test_too_many_connections_are_turned_away(pair: Pair, own_directory: Path) -
     with AdminProcess(own_directory, {"alpha": pair.master}) as admin:
         url = str(admin.event("console")["url"])
         parts = urlsplit(url)
-        held = [
-            socket.create_connection((parts.hostname, parts.port), timeout=20) for _ in range(MOST_CONNECTIONS + 10)
-        ]
+        place = (parts.hostname, parts.port)
+        held = [socket.create_connection(place, timeout=PATIENCE) for _ in range(MOST_CONNECTIONS + 10)]
         try:
             turned_away = [one for one in held[-10:] if _ended(one)]
             assert len(turned_away) == 10
@@ -372,7 +377,7 @@ def test_too_many_connections_are_turned_away(pair: Pair, own_directory: Path) -
         finally:
             for one in held:
                 one.close()
-        until(lambda: _answers(url), 20, lambda: "the console answers again")
+        until(lambda: _answers(url), 60, lambda: "the console answers again")
 
 
 def _ended(connection: socket.socket) -> bool:
@@ -396,7 +401,7 @@ def test_a_port_that_is_taken_ends_the_start_with_words(pair: Pair, own_director
     taken = urlsplit(url).port
     admin = AdminProcess(own_directory, {"alpha": pair.master}, console_port=taken)
     process = admin.launch()
-    assert process.wait(timeout=30) == 1
+    assert process.wait(timeout=PATIENCE) == 1
     text = admin.log.read_text()
     assert f"127.0.0.1:{taken}" in text
     assert "consolePort" in text
@@ -413,7 +418,8 @@ def test_without_a_console_nothing_of_it_is_loaded(pair: Pair, own_directory: Pa
 
 
 def test_an_end_with_open_streams_is_quick_and_clean(pair: Pair, own_directory: Path) -> None:
-    with AdminProcess(own_directory, {"alpha": pair.master, "beta": pair.slave}) as admin:
+    nodes = {"alpha": pair.master, "beta": pair.slave}
+    with AdminProcess(own_directory, nodes, shutdown_grace_ms=2 * PATIENCE * 1000) as admin:
         url = str(admin.event("console")["url"])
         connections = [connect(url) for _ in range(5)]
         answers = []
@@ -425,7 +431,7 @@ def test_an_end_with_open_streams_is_quick_and_clean(pair: Pair, own_directory: 
         os.kill(admin.process.pid, signal.SIGTERM)
         last = [answer.read().decode().splitlines()[-1] for answer in answers]
         assert all(json.loads(line)["error"]["code"] == "UNAVAILABLE" for line in last)
-        assert admin.process.wait(timeout=20) == 0
+        assert admin.process.wait(timeout=PATIENCE) == 0
         assert not [event for event in admin.events() if event["level"] == "error"], admin.log.read_text()
         for connection in connections:
             connection.close()

@@ -5,12 +5,21 @@ Every contract test runs twice, on our own gRPC transport and on grpcio's: the s
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.store_process import SMALL, StoreProcess
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """These tests start many processes, and on a busy machine each of them takes its time."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="module", params=["fast", "grpcio"], autouse=True)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 START_SECONDS = 60.0
+
+POLLS_WAITING = "tandem_long_polls_waiting{"
 
 SMALL = {
     "mapped_file_size_commit_log": 128 * 1024,
@@ -68,8 +71,21 @@ class StoreProcess:
         return self.process
 
     def events(self) -> list[dict[str, Any]]:
-        """What the store has logged, line by line."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        """What the store has logged, line by line; without one that it is just writing."""
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
+
+    def wait_polls(self, count: int) -> None:
+        """Waits until so many readers wait at the store for messages: then a test may send what they wait for."""
+        deadline = time.monotonic() + START_SECONDS
+        while (waiting := self._polls_waiting()) != count:
+            assert time.monotonic() < deadline, f"{waiting} readers wait, not {count}"
+            time.sleep(0.02)
+
+    def _polls_waiting(self) -> int:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=60) as answer:
+            lines = str(answer.read(), "utf-8").splitlines()
+        return int(next(float(line.split()[-1]) for line in lines if line.startswith(POLLS_WAITING)))
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Stops the store and gives its exit code."""

@@ -2,8 +2,6 @@
 
 import queue
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator
 
 import grpc
@@ -122,26 +120,15 @@ def test_an_offset_is_corrected_and_told(client: StoreClient, stub: StoreStub) -
 
 
 def test_a_reader_that_leaves_is_forgotten(own_store: StoreProcess) -> None:
-    def waiting() -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{own_store.metrics_port}/metrics") as answer:
-            lines = str(answer.read(), "utf-8").splitlines()
-        return next(float(line.split()[-1]) for line in lines if line.startswith("tandem_long_polls_waiting{"))
-
-    def becomes(count: int) -> bool:
-        deadline = time.monotonic() + 60
-        while waiting() != count and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return waiting() == count
-
     with own_store.client() as client:
         fill(client, "left", 5)
         streams = [client.pull_stream("left", 0, 0) for _ in range(5)]
         for stream in streams:
             assert len(next(stream).records) == 5
-        assert becomes(5)
+        own_store.wait_polls(5)
         for stream in streams:
             stream.close()
-        assert becomes(0)
+        own_store.wait_polls(0)
     assert own_store.stop() == 0
 
 
@@ -186,9 +173,12 @@ def test_streams_end_when_the_store_stops(own_store: StoreProcess) -> None:
         requests = Requests(subscription("ended"))
         call = client.stub.PullStream(iter(requests))
         assert bodies(next(call)) == [0]
-        threading.Timer(0.2, own_store.stop).start()
+        own_store.wait_polls(1)
+        stopping = threading.Thread(target=own_store.stop)
+        stopping.start()
         with pytest.raises(grpc.RpcError) as raised:
             next(call)
         requests.close()
+        stopping.join()
         assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
     assert own_store.wait() == 0

@@ -15,6 +15,7 @@ from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import until
 from tests.unit.log.replica_kit import FILE_SIZE, master_log
 
 SMALL = {"mapped_file_size_commit_log": FILE_SIZE, "max_message_size": 16 * 1024}
@@ -91,11 +92,10 @@ def test_a_synchronous_send_waits_for_what_the_replicator_says(tmp_path: Path) -
 
 
 def wait_for(ask: object, wanted: str = "FLUSH_SLAVE_TIMEOUT") -> str:
+    """Asks until the store has heard what the replicator told it, which takes as long as it takes."""
     assert callable(ask)
-    for _ in range(200):
-        if ask() == wanted:
-            return wanted
-    raise AssertionError(f"never {wanted}")
+    until(lambda: ask() == wanted, 60, f"{wanted}")
+    return wanted
 
 
 def test_too_few_replicas_refuse_what_waits_and_store_nothing(tmp_path: Path) -> None:

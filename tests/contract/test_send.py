@@ -176,7 +176,10 @@ def test_permissions_of_a_topic(tmp_path: Path) -> None:
 
 
 def test_sync_flush_acknowledges_what_is_on_disk(tmp_path: Path) -> None:
-    with StoreProcess(tmp_path / "store", flush_disk_type="SYNC_FLUSH") as store, store.client() as client:
+    with (
+        StoreProcess(tmp_path / "store", flush_disk_type="SYNC_FLUSH", sync_flush_timeout=60_000) as store,
+        store.client() as client,
+    ):
         receipt = client.send("durable", b"x", queue_id=0)
         assert receipt.status == store_pb2.PUT_OK
         log = client.queues().log

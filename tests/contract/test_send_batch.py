@@ -4,7 +4,7 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import grpc
 import pytest
@@ -13,7 +13,7 @@ from tandemmq.client import Outgoing, StoreClient, encode_batch
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import EncodedBatch, Message
-from tandemmq.store.v1.store_pb2 import SendBatchRequest
+from tandemmq.store.v1.store_pb2 import SendBatchRequest, SendStreamResponse
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.refusals import refused, statuses
 from tests.contract.store_process import StoreProcess
@@ -175,20 +175,24 @@ def test_a_stream_that_is_cancelled_leaves_the_store_in_order(stub: StoreStub, c
 
 def test_a_stream_ends_when_the_store_stops_and_what_was_answered_is_there(own_store: StoreProcess) -> None:
     answered: list[int] = []
-    stop = threading.Timer(0.5, own_store.stop)
+    stopping = threading.Thread(target=own_store.stop)
 
     def requests() -> Iterator[SendBatchRequest]:
-        while stop.is_alive() or own_store.running:
+        while own_store.running:
             yield SendBatchRequest(messages=[Message(topic="stopping", queue_id=0, body=b"x")])
             time.sleep(0.001)
 
-    with own_store.stub() as stub:
-        stop.start()
-        answers = stub.SendStream(requests())
-        with pytest.raises(grpc.RpcError) as raised:
-            answered.extend(answer.receipts.receipts[0].queue_offset for answer in answers)
+    def read(answers: Iterable[SendStreamResponse]) -> None:
+        for answer in answers:
+            answered.append(answer.receipts.receipts[0].queue_offset)
+            if len(answered) == 100:  # not before the stream is in full swing, however long that takes
+                stopping.start()
+
+    with own_store.stub() as stub, pytest.raises(grpc.RpcError) as raised:
+        read(stub.SendStream(requests()))
+    stopping.join()
     assert statuses(raised.value) == ("UNAVAILABLE", "SERVICE_NOT_AVAILABLE")
     assert own_store.wait() == 0
     own_store.start()
     with own_store.client() as client:
-        assert client.offsets("stopping", 0)[0].max_offset >= len(answered) > 0
+        assert client.offsets("stopping", 0)[0].max_offset >= len(answered) >= 100

@@ -103,7 +103,7 @@ def test_every_metric_is_there_and_counts(shared_store: StoreProcess, client: St
 
 def start_fails(store: StoreProcess) -> str:
     """Starts a store that must not start; gives what it says."""
-    assert store.launch().wait(timeout=20) == 1
+    assert store.launch().wait(timeout=60) == 1
     said = store.log.read_text().splitlines()[-1]
     assert said.startswith("tandemmq.store: ")
     assert "Traceback" not in store.log.read_text()

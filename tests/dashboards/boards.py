@@ -10,7 +10,8 @@ from tests.dashboards.prometheus import DIRECTORY
 NAMES = ("overview", "store", "replication", "metasync", "clients")
 _COMPARED_WITH_NUMBER = re.compile(r"\s+(==|!=|>=|<=|>|<)\s+-?[0-9.]+(e[+-]?\d+)?(?=\s|\)|$)")
 _COMPARED_WITH_SERIES = re.compile(r"\s+(==|>=|<=|>|<)\s+(?=[a-z(])")
-RATE_INTERVAL = "10s"
+RATE_INTERVAL = "2m"
+"""Long enough for two scrapes, however seldom a busy machine gets to them."""
 
 
 class Expression(NamedTuple):

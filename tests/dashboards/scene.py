@@ -18,6 +18,12 @@ from tests.faults.pair import Node, Pair
 from tests.faults.pair_process import ServiceProcess, free_port, until
 
 NODES = ("a", "b")
+OF_THE_MACHINE = {"TandemDiskFilling", "TandemDiskFullSoon", "TandemFlushSlow", "TandemSendLatencyHigh"}
+"""Alerts that tell how full and how slow the machine is on which the test runs."""
+
+PATIENCE = 100
+"""Seconds."""
+
 TOPIC, GROUP = "orders", "billing"
 _PORTS = {"store": 9101, "replicator": 9102, "metasync": 9103}
 
@@ -70,9 +76,10 @@ class Scene:
     def live(self) -> None:
         """Traffic in health, whose alerts are remembered; then mishaps, so that no panel is empty by nature."""
         self.exchange()
-        until(self._level, 30, "the slave has everything, and Prometheus has seen it")
+        until(self._level, PATIENCE, "the slave has everything, and Prometheus has seen it")
         self.wait_scraped()
-        self.alerts_in_health = {rule["name"]: rule["state"] for rule in self.prometheus.rules()}
+        with suppress(AssertionError):  # a test tells which are raised for good
+            until(self._is_quiet, PATIENCE, "no alert is raised")
         self.fail()
         self.act()
         self.lose_the_slaves_replicator()
@@ -84,6 +91,15 @@ class Scene:
         copied = self.prometheus.query(f"tandem_metadata_sync_age_seconds >= 0 and {slave}")
         lagging = self.prometheus.query("rocketmq_consumer_lag_messages")
         return len(copied) == 4 and bool(lagging) and not self.prometheus.query("up == 0")
+
+    def _is_quiet(self) -> bool:
+        """Looks at the alerts. One scrape that comes late on a busy machine is trouble too, and passes."""
+        self.alerts_in_health = {rule["name"]: rule["state"] for rule in self.prometheus.rules()}
+        return self.raised_in_health() <= OF_THE_MACHINE
+
+    def raised_in_health(self) -> set[str]:
+        """Alerts that were not inactive then."""
+        return {name for name, state in self.alerts_in_health.items() if state != "inactive"}
 
     def exchange(self) -> None:
         """Messages are sent and pulled, offsets committed on both nodes."""
@@ -108,7 +124,7 @@ class Scene:
         """Somebody makes a topic through admin."""
         config = metadata_pb2.TopicConfig(name="payments", read_queues=2, write_queues=2)
         with grpc.insecure_channel(f"127.0.0.1:{self.admin.settings['grpcPort']}") as channel:
-            AdminStub(channel).PutTopic(admin_pb2.PutTopicRequest(config=config), timeout=10)
+            AdminStub(channel).PutTopic(admin_pb2.PutTopicRequest(config=config), timeout=PATIENCE)
 
     def lose_the_slaves_replicator(self) -> None:
         """It is killed and comes back; offsets are committed on its node meanwhile."""
@@ -116,15 +132,15 @@ class Scene:
         replicator.kill()
         commit(self.pair.slave, 11)
         down = 'up{node="b",service="replicator"} == 0'
-        until(lambda: self.prometheus.query(down), 20, "Prometheus has seen the kill")
+        until(lambda: self.prometheus.query(down), PATIENCE, "Prometheus has seen the kill")
         self.pair.heal()
 
     def wait_scraped(self) -> None:
         """Waits until each target was scraped twice from now on, and the rules evaluated on that."""
         begun = time.time() + SCRAPE_SECONDS
-        until(lambda: self._scraped_since(begun), 30, "everything is scraped")
+        until(lambda: self._scraped_since(begun), PATIENCE, "everything is scraped")
         scraped = time.time()
-        until(lambda: self._evaluated_since(scraped), 30, "the rules are evaluated")
+        until(lambda: self._evaluated_since(scraped), PATIENCE, "the rules are evaluated")
 
     def _scraped_since(self, begun: float) -> bool:
         return all(float(series["value"][1]) > begun for series in self.prometheus.query("timestamp(up)"))
@@ -138,4 +154,4 @@ def commit(node: Node, offset: int) -> None:
     """The group commits an offset on a node."""
     one = metadata_pb2.OffsetCommit(topic=TOPIC, group=GROUP, queue_id=0, offset=offset)
     with grpc.insecure_channel(node.address("metasync")) as channel:
-        MetadataStub(channel).CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[one]), timeout=10)
+        MetadataStub(channel).CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[one]), timeout=PATIENCE)

@@ -21,6 +21,7 @@ def test_promtool_accepts_configuration_and_rules() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_alerts_fire_in_trouble_and_not_in_health() -> None:
     assert "SUCCESS" in promtool("test", "rules", UNIT_TESTS)
 

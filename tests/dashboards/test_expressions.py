@@ -1,17 +1,14 @@
 """Every expression of every panel, variable and alert finds something in a real Prometheus over real services."""
 
 import re
-from typing import Any
 
 import pytest
 
 from tests.dashboards.boards import NAMES, expressions, filled, load, measured
-from tests.dashboards.scene import NODES, Scene
+from tests.dashboards.scene import NODES, OF_THE_MACHINE, PATIENCE, Scene
+from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
-
-OF_THE_MACHINE = {"TandemDiskFilling", "TandemDiskFullSoon", "TandemFlushSlow", "TandemSendLatencyHigh"}
-"""They tell how full and how slow the machine is on which the test runs."""
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("prometheus")]
 
 _LABEL_VALUES = re.compile(r"label_values\((.+), (\w+)\)")
 _LABEL = re.compile(r"\$labels\.(\w+)|\{\{(\w+)\}\}")
@@ -19,8 +16,14 @@ _LABEL = re.compile(r"\$labels\.(\w+)|\{\{(\w+)\}\}")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_panel_is_empty(scene: Scene, name: str) -> None:
-    empty = [one for one in expressions(name) if not scene.prometheus.query(measured(one.text))]
-    assert not empty
+    empty = list(expressions(name))
+
+    def has_shown_all() -> bool:
+        """A target whose scrape comes late on a busy machine has no series for a moment."""
+        empty[:] = [one for one in empty if not scene.prometheus.query(measured(one.text))]
+        return not empty
+
+    until(has_shown_all, PATIENCE, lambda: f"no panel is empty: {empty}")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +67,15 @@ def test_every_variable_has_values(scene: Scene, name: str) -> None:
 def test_every_alert_looks_at_something(scene: Scene) -> None:
     rules = scene.prometheus.rules()
     assert {rule["health"] for rule in rules} == {"ok"}
-    assert [rule["name"] for rule in rules if not scene.prometheus.query(measured(rule["query"]))] == []
+    blind = {rule["name"]: measured(rule["query"]) for rule in rules}
+
+    def has_seen_all() -> bool:
+        for name, query in list(blind.items()):
+            if scene.prometheus.query(query):
+                del blind[name]
+        return not blind
+
+    until(has_seen_all, PATIENCE, lambda: f"every alert looks at something: {blind}")
 
 
 def test_alerts_speak_of_labels_that_the_series_have(scene: Scene) -> None:
@@ -82,20 +93,23 @@ def labels_of(text: str) -> set[str]:
 
 
 def test_no_alert_is_raised_in_health(scene: Scene) -> None:
-    raised = {name for name, state in scene.alerts_in_health.items() if state != "inactive"}
-    assert raised <= OF_THE_MACHINE
+    assert scene.alerts_in_health
+    assert scene.raised_in_health() <= OF_THE_MACHINE
 
 
 def test_a_store_that_is_killed_is_told_and_forgotten_when_it_is_back(scene: Scene) -> None:
-    def alerts() -> dict[str, Any]:
-        return {one["labels"]["alertname"]: one["labels"] for one in scene.prometheus.get("alerts")["alerts"]}
+    """Of the other node there may be alerts too: a scrape that comes late on a busy machine."""
 
+    def alerts() -> set[tuple[str, str, str]]:
+        found = (one["labels"] for one in scene.prometheus.get("alerts")["alerts"])
+        return {(one["alertname"], one.get("node", ""), one["severity"]) for one in found}
+
+    def told() -> set[tuple[str, str]]:
+        return {(name, node) for name, node, _ in alerts()}
+
+    wanted = {("TandemStoreDown", "b"), ("TandemReplicatorUnlinked", "b")}
     scene.pair.slave.store.kill()
-    scene.wait_scraped()
-    told = alerts()
-    assert told["TandemStoreDown"]["node"] == "b"
-    assert told["TandemStoreDown"]["severity"] == "critical"
-    assert told["TandemReplicatorUnlinked"]["node"] == "b"
+    until(lambda: wanted <= told(), PATIENCE, lambda: f"both are told: {alerts()}")
+    assert {severity for name, _, severity in alerts() if name == "TandemStoreDown"} == {"critical"}
     scene.pair.heal()
-    scene.wait_scraped()
-    assert not {"TandemStoreDown", "TandemReplicatorUnlinked"} & alerts().keys()
+    until(lambda: not wanted & told(), PATIENCE, lambda: f"both are forgotten: {alerts()}")

@@ -17,6 +17,7 @@ from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import AdoptionRefused, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.staged_files import STAGING_PATTERN
+from tests.faults.harness import PATIENCE
 from tests.unit.log.staging_kit import stage
 
 _OF_NAMES = ("rename", "exchange", "sync_dir", "unlink")
@@ -83,7 +84,7 @@ async def adopt_for_ever(
 ) -> None:
     """Rebuild and hand over, all or some topics, with or without the index; first what an earlier life has left."""
     root = store.config.store_path_root_dir
-    await asyncio.wait_for(store.rebuilt(), 30)
+    await asyncio.wait_for(store.rebuilt(), PATIENCE)
     for left in sorted(root.glob(STAGING_PATTERN)):
         if not (left / FILE_NAME).is_file():
             continue  # the store removes it, or it was never finished

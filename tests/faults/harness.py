@@ -28,6 +28,10 @@ FOREVER = 1 << 62
 LOG_FILE = 64 * 1024
 QUEUE_FILE = 100 * UNIT_SIZE
 SLOTS, ENTRIES = 61, 200
+PATIENCE = 90.0
+"""Seconds to wait for what must come: many times what it takes, for a machine that has other things to do."""
+PATIENCE_MS = 60_000
+"""A flush that takes so long counts as a failure of the disk; shorter than PATIENCE, or the store would be blamed."""
 
 Result = TypeVar("Result")
 
@@ -228,11 +232,11 @@ def intact(data: bytes | None) -> Record | None:
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-async def within(waiting: Awaitable[Result], seconds: float = 30.0) -> Result:
+async def within(waiting: Awaitable[Result], seconds: float = PATIENCE) -> Result:
     return await asyncio.wait_for(waiting, seconds)
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait for a condition; it is looked at each turn of the loop and then each millisecond."""
     deadline = time.monotonic() + seconds
     while not condition():

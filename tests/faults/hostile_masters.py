@@ -11,6 +11,8 @@ from typing import Self
 
 HEADER = struct.Struct(">qi")
 SECONDS = 1.5
+"""How long a connection may be silent once it is treated."""
+REPORT_SECONDS = 60.0
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -46,7 +48,7 @@ class HostileMaster:
         self._ending = True
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join(90)
 
     def _run(self) -> None:
         while not self._ending:
@@ -55,17 +57,28 @@ class HostileMaster:
             except OSError:
                 return
             self.connections += 1
-            with connection, suppress(OSError):
+            with connection:
+                report = _first_report(connection)
+                if report is None:
+                    continue
                 connection.settimeout(SECONDS)
-                report = b""
-                while len(report) < 8:
-                    data = connection.recv(8 - len(report))
-                    if not data:
-                        raise ConnectionError
-                    report += data
                 chance = random.Random(f"{self._seed} {self.connections}")
-                self._conduct(connection, int.from_bytes(report, "big", signed=True), chance)
+                with suppress(OSError):
+                    self._conduct(connection, report, chance)
             self.met.set()
+
+
+def _first_report(connection: socket.socket) -> int | None:
+    """Where the slave wants to go on; None if it left without a word."""
+    connection.settimeout(REPORT_SECONDS)
+    report = b""
+    with suppress(OSError):
+        while len(report) < 8:
+            data = connection.recv(8 - len(report))
+            if not data:
+                return None
+            report += data
+    return int.from_bytes(report, "big", signed=True) if len(report) == 8 else None
 
 
 def _linger(connection: socket.socket) -> None:

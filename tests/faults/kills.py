@@ -15,16 +15,20 @@ from pathlib import Path
 
 from tests.faults.lives import Lives
 
+ACKS_PER_LIFE = 80
+"""Messages that are to be acknowledged in a life, one with another."""
+
 
 class Kills(Lives):
     """Lives that end by SIGKILL."""
 
     def one_life(self) -> None:
         draw = self.random.random
-        after = draw() * 0.02 if draw() < 0.2 else 0.02 + draw() * 0.16
-        close_after = draw() * 0.08 if draw() < 0.15 else None
+        longer = self.longer(ACKS_PER_LIFE)
+        after = draw() * 0.02 if draw() < 0.2 else (0.02 + draw() * 0.16) * longer
+        close_after = draw() * 0.08 * longer if draw() < 0.15 else None
         if close_after is not None and draw() < 0.5:
-            after = 0.015 + close_after + draw() * 0.02
+            after = 0.015 * longer + close_after + draw() * 0.02 * longer
         self.killed(self.next_life(sync=draw() < 0.5, close_after=close_after), after)
 
 

@@ -29,7 +29,7 @@ from tests.faults.pair_process import ServiceProcess, free_port, until
 SERVICES = ("store", "replicator", "metasync")
 FOLLOWING = replication_pb2.FOLLOWING
 REFUSED = replication_pb2.REFUSED
-LEVEL_SECONDS = 60.0
+LEVEL_SECONDS = 90.0
 
 SMALL: dict[str, object] = {
     "mappedFileSizeCommitLog": 128 * 1024,
@@ -46,13 +46,22 @@ SMALL: dict[str, object] = {
 
 QUICK: dict[str, object] = {
     "haSendHeartbeatInterval": 200,
-    "haHousekeepingInterval": 2_000,
-    "haConnectTimeout": 1_000,
+    "haHousekeepingInterval": 15_000,
+    "haConnectTimeout": 5_000,
     "haReconnectMin": 20,
     "haReconnectMax": 300,
     "haRefusedPause": 500,
 }
-"""Everything that a replicator waits for, in tenths of a second."""
+"""Everything that a replicator waits for, in tenths of a second; but for how long a peer may say nothing.
+
+On a machine with much to do a process may well be silent for seconds. Who tests silence, shortens that.
+"""
+
+GIVES_UP_SOON: dict[str, object] = {"haHousekeepingInterval": 3_000, "haConnectTimeout": 1_000}
+"""For tests of partitions: a peer that says nothing for so long is given up."""
+
+PATIENT = {"slaveTimeout": 20_000}
+"""For tests in which every send is to be told PUT_OK: however slow the slave, it acks within this."""
 
 
 class Node:
@@ -167,7 +176,7 @@ class Node:
 
     # -- what it says of itself ---------------------------------------------------------------------------------------
 
-    def client(self, timeout: float = 30.0) -> StoreClient:
+    def client(self, timeout: float = 60.0) -> StoreClient:
         """A client of the store; close it."""
         return StoreClient(self.address("store"), timeout=timeout)
 
@@ -192,13 +201,13 @@ class Node:
     def status(self) -> replication_pb2.StatusResponse | None:
         """What the replicator says, or None while it does not answer."""
         try:
-            return self.replication().Status(replication_pb2.StatusRequest(), timeout=10)
+            return self.replication().Status(replication_pb2.StatusRequest(), timeout=30)
         except grpc.RpcError:
             return None
 
     def role(self) -> replica_log_pb2.RoleState:
         """What the store says of its role and its log."""
-        return self.replica_log().GetRole(replica_log_pb2.GetRoleRequest(), timeout=30, wait_for_ready=True)
+        return self.replica_log().GetRole(replica_log_pb2.GetRoleRequest(), timeout=60, wait_for_ready=True)
 
     def files(self) -> list[Path]:
         """The log's files, oldest first."""

@@ -79,6 +79,14 @@ def topics_of(root: Path) -> dict[str, object]:
     return table
 
 
+def same_topics(master: Path, slave: Path) -> bool:
+    """Whether the slave's metasync has brought it the topics; at first it has no table at all."""
+    try:
+        return topics_of(master) == topics_of(slave)
+    except FileNotFoundError:
+        return False
+
+
 def leftovers(root: Path) -> list[str]:
     """Files that only a running node has."""
     return [path.name for path in root.iterdir() if path.name.startswith("tandem.staging")]

@@ -28,13 +28,16 @@ from tests.faults.pair_checks import (
     leftovers,
     log_files,
     missing_on,
+    same_topics,
     topics_of,
 )
 from tests.faults.pair_load import PUT_OK, Ledger, load
 from tests.faults.pair_process import ServiceProcess, until
 
 FILE_SIZE = 128 * 1024
-HEAL_SECONDS = 45.0
+LOAD_PER_KILL = 20
+"""Fewer messages than that for each kill mean nothing."""
+HEAL_SECONDS = 120.0
 
 
 class PairKills:
@@ -66,6 +69,7 @@ class PairKills:
                 ) as ledger:
                     while sum(self.killed.values()) - self.stopped < kills and not self.problems and not ledger.broken:
                         self.one_kill(ledger)
+                    self.enough(ledger, LOAD_PER_KILL * kills)
                 report |= {"told": dict(ledger.count()), "refused": dict(ledger.refused)}
                 self.problems += ledger.broken
                 if not self.problems:
@@ -115,6 +119,12 @@ class PairKills:
             time.sleep(0.01)
         self.heal_seconds.append((time.monotonic() - begun, " and ".join(victims)))
 
+    def enough(self, ledger: Ledger, number: int) -> None:
+        """The load goes on until it was enough to mean something, on a slow machine as well."""
+        deadline = time.monotonic() + HEAL_SECONDS
+        while len(ledger.of()) <= number and not self.problems and not ledger.broken and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def end(self, process: ServiceProcess) -> None:
         """Mostly by SIGKILL at once; some are asked to stop, some hang for a while before they are killed."""
         way = self.random.random()
@@ -149,7 +159,7 @@ class PairKills:
         """Nobody sends, all six run: everything is compared with everything."""
         end = self.pair.master.role().max_offset
         master, slave = self.pair.master.root, self.pair.slave.root
-        until(lambda: topics_of(master) == topics_of(slave), HEAL_SECONDS, "the topics are the same")
+        until(lambda: same_topics(master, slave), HEAL_SECONDS, "the topics are the same")
         report["topics"] = len(topics_of(slave))
         for node in self.pair.nodes:
             node.stop()

@@ -117,7 +117,7 @@ class Producer(threading.Thread):
 
     def run(self) -> None:
         try:
-            with StoreClient(self._address, timeout=8) as client:
+            with StoreClient(self._address, timeout=30) as client:
                 while not self._ending.is_set():
                     self._turn(client)
         except Exception as error:  # noqa: BLE001 - the test looks at it
@@ -201,7 +201,7 @@ def load(
         for thread in threads:
             thread.end()
         for thread in threads:
-            thread.join(30)
+            thread.join(90)
         if any(thread.is_alive() for thread in threads):
             ledger.broken.append("a producer hangs")
     assert not check or not ledger.broken, ledger.broken[:5]

@@ -9,7 +9,6 @@ The bridge has a namespace of its own: what Docker, or a firewall, wants of the 
 """
 
 import os
-import random
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -69,8 +68,8 @@ class Network:
 def network() -> Iterator[Network]:
     """Two namespaces, reachable from each other and from here."""
     need_namespaces()
-    number = random.SystemRandom().randrange(256)
-    tag, net = f"tmq{os.getpid() % 10_000}", f"10.77.{number}"
+    # By process, so that two workers of one test run never take the same.
+    tag, net = f"tmq{os.getpid() % 10_000}", f"10.77.{os.getpid() % 256}"
     with ExitStack() as undo:
         hub = f"{tag}h"
         _ip("netns", "add", hub)

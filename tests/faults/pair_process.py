@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 40.0
+START_SECONDS = 100.0
 _PORTS = range(12_000, 20_000)
 """Below those that `tandem up` looks for, and that the kernel gives to outgoing connections."""
 _BLOCK = 1_000

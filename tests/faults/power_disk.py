@@ -32,8 +32,17 @@ class PowerDisk(LocalDisk):
             for directory, _, files in os.walk(self._root):
                 self._names[Path(directory)] = self._listing(Path(directory))
                 for name in files:
-                    path = Path(directory, name)
-                    self._content[path.stat().st_ino] = path.read_bytes()
+                    inode, data = self._read(Path(directory, name))
+                    self._content[inode] = data
+
+    @staticmethod
+    def _read(path: Path) -> tuple[int, bytes]:
+        """Inode and content of a file; 0 and nothing if a thread of the store has just given it another name."""
+        try:
+            with path.open("rb") as file:
+                return os.fstat(file.fileno()).st_ino, file.read()
+        except (FileNotFoundError, IsADirectoryError):
+            return 0, b""
 
     @staticmethod
     def _listing(directory: Path) -> dict[str, int]:
@@ -76,9 +85,10 @@ class PowerDisk(LocalDisk):
                 if path.is_dir():
                     self._image(path, target / name, chance)
                 continue
-            there = path.is_file() and path.stat().st_ino == inode
-            now = path.read_bytes() if there else self._content.get(inode, b"")
-            (target / name).write_bytes(self._mixture(self._content.get(inode, b""), now, chance))
+            found, data = self._read(path)
+            synced_data = self._content.get(inode, b"")
+            now = data if found == inode else synced_data
+            (target / name).write_bytes(self._mixture(synced_data, now, chance))
 
     @staticmethod
     def _mixture(synced: bytes, now: bytes, chance: random.Random) -> bytes:

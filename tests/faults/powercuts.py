@@ -28,6 +28,8 @@ FS_IOC_SHUTDOWN = 0x8004587D
 FREEZE, LOGFLUSH, NOLOGFLUSH = 0, 1, 2
 IMAGE_BYTES = 64 << 20
 AUDIT_EVERY = 4
+ACKS_PER_LIFE = 40
+"""Messages that are to be acknowledged in a life, one with another."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -106,12 +108,13 @@ class PowerCuts(Lives):
 
     def one_life(self) -> None:
         draw = self.random.random
-        after = draw() * 0.02 if draw() < 0.2 else 0.02 + draw() * 0.16
+        longer = self.longer(ACKS_PER_LIFE)
+        after = draw() * 0.02 if draw() < 0.2 else (0.02 + draw() * 0.16) * longer
         if draw() < 0.25:
             self.killed(self.next_life(), after)
-            after = 0.01 + draw() * 0.05
+            after = (0.01 + draw() * 0.05) * longer
         flag = self.random.choices((NOLOGFLUSH, LOGFLUSH, FREEZE), (8, 1, 1))[0]
-        close_after = draw() * 0.08 if draw() < 0.1 else None
+        close_after = draw() * 0.08 * longer if draw() < 0.1 else None
         self.cut_off(self.next_life(close_after=close_after), after, flag)
 
     def cut_off(self, life: Life, after: float, flag: int) -> None:

@@ -83,7 +83,7 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
 
     # -- what a test does ---------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Proxy:
                 done.set_result(None)
 
         self._loop.call_soon_threadsafe(act)
-        done.result(10)
+        done.result(60)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -131,6 +131,7 @@ def test_other_settings_than_the_files_were_written_with_are_refused(root: Path,
     assert fingerprint(root) == before
 
 
+@pytest.mark.timeout(300)
 async def test_a_second_process_is_refused_and_touches_nothing(root: Path) -> None:
     """Trap T2: RocketMQ recovers (and deletes the live index file) before it finds out that the store is locked."""
     program = (
@@ -146,7 +147,7 @@ async def test_a_second_process_is_refused_and_touches_nothing(root: Path) -> No
         before = fingerprint(root)
         command = [sys.executable, "-c", program, str(root)]
         outcome = await asyncio.to_thread(
-            subprocess.run, command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60
+            subprocess.run, command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=200
         )
         assert outcome.stdout.startswith("locked:"), outcome.stderr
         assert fingerprint(root) == before
@@ -242,7 +243,7 @@ def quick_settings(examples: int) -> Callable[[Callable[..., None]], Callable[..
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @seed(SEED)
 @quick_settings(60)
 @given(places=flips, crashed=st.booleans())
@@ -260,7 +261,7 @@ def test_flipped_bits_in_derived_files_are_repaired_by_a_full_verification(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @seed(SEED)
 @quick_settings(60)
 @given(places=flips, crashed=st.booleans())

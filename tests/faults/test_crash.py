@@ -22,7 +22,7 @@ LIVES = int(os.environ.get("TANDEM_TEST_LIVES", "500"))
 def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", f"tests.faults.{module}", "--seed", str(SEED), "--lives", str(lives)]
     command += ["--keep", str(keep)]
-    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=800, check=False)
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=1700, check=False)
     assert outcome.stdout, outcome.stderr[-4000:]
     report: dict[str, Any] = json.loads(outcome.stdout)
     if "skipped" in report:
@@ -32,7 +32,7 @@ def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_kill_9_loses_nothing(tmp_path: Path) -> None:
     report = run("kills", LIVES, tmp_path / "store")
     assert not report["problems"]
@@ -45,7 +45,7 @@ def test_kill_9_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.root
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_power_cuts_lose_nothing(tmp_path: Path) -> None:
     report = run("powercuts", LIVES, tmp_path / "store")
     assert not report["problems"]

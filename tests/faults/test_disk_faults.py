@@ -22,6 +22,7 @@ from tests.faults.checker import Ack, Checker
 from tests.faults.faulty_disk import KINDS, Fault, FaultyDisk
 from tests.faults.harness import (
     LOG_FILE,
+    PATIENCE_MS,
     QUEUES,
     audit,
     batch,
@@ -48,7 +49,7 @@ class Script:
             flush_interval_commit_log=FOREVER_MS,
             flush_interval_consume_queue=FOREVER_MS,
             clean_resource_interval=FOREVER_MS,
-            sync_flush_timeout=20_000,
+            sync_flush_timeout=PATIENCE_MS,
         )
 
     async def live(self, number: int) -> None:
@@ -150,7 +151,7 @@ async def operations(root: Path) -> Counter[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("kind", "code"),
     [

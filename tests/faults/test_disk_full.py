@@ -33,6 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.root
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("ballast", [0, 7 * LOG_FILE, 7 * LOG_FILE + 4096, 8 * LOG_FILE - 4096])
 async def test_sends_are_refused_while_the_disk_is_full_and_go_on_after(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch, ballast: int
@@ -87,6 +88,7 @@ async def test_sends_are_refused_while_the_disk_is_full_and_go_on_after(
 
 
 @pytest.mark.root
+@pytest.mark.timeout(300)
 async def test_a_store_that_was_full_when_it_stopped_opens_again(small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(bytes(14 * LOG_FILE))
     store = MessageStore.open(small_config(small_disk / "store", disk_space_warning_level_ratio=101))

@@ -15,7 +15,7 @@ from tests.faults.pair_checks import assert_logs_equal, missing_on
 from tests.faults.pair_load import load
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(600)]
 
 FILE_SIZE = 128 * 1024
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -53,12 +53,12 @@ def test_the_slaves_disk_is_full(tmp_path: Path, small_disk: Path) -> None:
     store = {"slaveTimeout": 700, "cleanFileForciblyEnable": "false"}
     with Pair(tmp_path, store=store, slave_store=ratios) as pair:
         with load(pair.master.address("store"), pair.slave.root, FILE_SIZE, SEED, producers=2) as ledger:
-            until(lambda: len(ledger.of()) > 300, 30, "load")
+            until(lambda: len(ledger.of()) > 300, 60, "load")
             fill(small_disk / "filler")
             bad = SendStatus.FLUSH_SLAVE_TIMEOUT, SendStatus.SLAVE_NOT_AVAILABLE
             until(lambda: any(ledger.of(status) for status in bad), 60, lambda: f"the slave is full: {ledger.count()}")
             told = len(ledger.told)
-            until(lambda: len(ledger.told) > told + 20, 30, "the master goes on")
+            until(lambda: len(ledger.told) > told + 20, 60, "the master goes on")
             (small_disk / "filler").unlink()
             assert _mount(small_disk, 2_000, _REMOUNT) == 0
             told = len(ledger.of())

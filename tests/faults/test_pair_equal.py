@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults.harness import SEED
-from tests.faults.pair import Node, Pair, stopped
+from tests.faults.pair import PATIENT, Node, Pair, stopped
 from tests.faults.pair_checks import assert_index_equal, assert_logs_equal, assert_queues_equal
 from tests.faults.pair_load import PUT_OK
 from tests.interop.messages import TOPICS, Source
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 MESSAGES = 100_000
 SENDERS = 3
@@ -23,7 +23,7 @@ def send_mixed(node: Node, seed: int, number: int, failed: list[str]) -> None:
     """So many messages of all sizes, in all the ways there are; waits for the slave, and does not."""
     source, done, turn = Source(seed), 0, 0
     try:
-        with node.client(timeout=30) as client:
+        with node.client() as client:
             while done < number:
                 turn += 1
                 if turn % 4:
@@ -72,8 +72,8 @@ def test_a_hundred_thousand_messages(tmp_path: Path) -> None:
 def test_the_largest_messages(tmp_path: Path) -> None:
     """Bodies of four megabytes, many times the size of a frame: cut up on the way, whole at the slave."""
     chance, size = random.Random(SEED), 4 << 20
-    settings = {"mappedFileSizeCommitLog": 16 << 20, "maxMessageSize": size}
-    with Pair(tmp_path, store=settings) as pair, pair.master.client(timeout=30) as client:
+    settings = {**PATIENT, "mappedFileSizeCommitLog": 16 << 20, "maxMessageSize": size}
+    with Pair(tmp_path, store=settings) as pair, pair.master.client() as client:
         for number in range(12):
             body = chance.randbytes(size - number)
             assert client.send("orders", body, keys=[f"large-{number}"]).status == PUT_OK

@@ -7,13 +7,13 @@ import pytest
 
 from tandemmq.store.v1.store_pb2 import SendStatus
 from tests.faults.harness import SEED
-from tests.faults.pair import FOLLOWING, Pair
+from tests.faults.pair import FOLLOWING, GIVES_UP_SOON, Pair
 from tests.faults.pair_checks import assert_logs_equal, missing_on
 from tests.faults.pair_load import load
 from tests.faults.pair_namespaces import Network, Side, network
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(600)]
 
 FILE_SIZE = 128 * 1024
 
@@ -29,7 +29,8 @@ def net() -> Iterator[Network]:
 def test_a_partition(tmp_path: Path, net: Network, lost: tuple[Side, ...]) -> None:
     """No PUT_OK for what the slave lacks; both sides give the connection up; it heals by itself, three times over."""
     hosts, prefixes = (net.addresses["a"], net.addresses["b"]), (net.prefix("a"), net.prefix("b"))
-    with Pair(tmp_path, store={"slaveTimeout": 400}, hosts=hosts, prefixes=prefixes) as pair:
+    store = {"slaveTimeout": 400}
+    with Pair(tmp_path, store=store, replicator=GIVES_UP_SOON, hosts=hosts, prefixes=prefixes) as pair:
         with load(pair.master.address("store"), pair.slave.root, FILE_SIZE, SEED, producers=2) as ledger:
             for _ in range(3):
                 before = len(ledger.of())

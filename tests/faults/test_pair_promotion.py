@@ -21,7 +21,7 @@ from tests.faults.pair_checks import assert_logs_equal, missing_on
 from tests.faults.pair_load import PUT_OK, Ledger, Told, load, outgoing
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILE_SIZE = 128 * 1024
 Promoted = replication_pb2.PromoteResponse
@@ -30,7 +30,7 @@ Promoted = replication_pb2.PromoteResponse
 def promote(node: Node, **more: Any) -> Promoted:
     """Turns a slave into a SYNC_MASTER."""
     request = replication_pb2.PromoteRequest(role=BrokerRole.SYNC_MASTER, **more)
-    return node.replication().Promote(request, timeout=30)
+    return node.replication().Promote(request, timeout=60)
 
 
 def follow(node: Node, master: Node) -> None:
@@ -38,7 +38,7 @@ def follow(node: Node, master: Node) -> None:
     request = replication_pb2.FollowRequest(
         ha_master_address=master.ha_address, replicator_address=master.address("replicator")
     )
-    node.replication().Follow(request, timeout=30)
+    node.replication().Follow(request, timeout=60)
 
 
 def send_without_waiting(node: Node, value: str) -> Told:
@@ -89,13 +89,13 @@ def test_promotion_after_the_masters_death(tmp_path: Path) -> None:
         assert all(one.status == PUT_OK for one in told)
         new.store.kill()
         new.start()  # the role outlives the configuration
-        until(lambda: new.status() is not None, 20, "the new master answers")
+        until(lambda: new.status() is not None, 60, "the new master answers")
         assert new.role().identity.role == BrokerRole.SYNC_MASTER
         assert not missing_on(new.root, FILE_SIZE, [*acknowledged, *told])
 
         old.start()
         epoch = promoted.state.identity.epoch
-        until(lambda: old.role().identity.fenced_by_epoch == epoch, 20, "the new master fences the old one")
+        until(lambda: old.role().identity.fenced_by_epoch == epoch, 60, "the new master fences the old one")
         assert "SERVICE_NOT_AVAILABLE" in refused_message(old)
         old.store.kill()
         old.store.start()
@@ -106,7 +106,7 @@ def test_promotion_after_the_masters_death(tmp_path: Path) -> None:
         end = new.role().max_offset
         assert_logs_equal(new.root, old.root, end, begin=0)
         with load(new.address("store"), old.root, FILE_SIZE, SEED, name="again") as ledger:
-            until(lambda: len(ledger.of()) >= 200, 30, lambda: f"{ledger.count()} {pair.describe()}")
+            until(lambda: len(ledger.of()) >= 200, 60, lambda: f"{ledger.count()} {pair.describe()}")
         pair.wait_level()
         assert not missing_on(old.root, FILE_SIZE, [*acknowledged, *told, *ledger.of()])
 
@@ -130,13 +130,13 @@ def test_an_old_master_with_a_tail_of_its_own(tmp_path: Path, new_messages: int)
         tail = [send_without_waiting(old, f"tail-{number}") for number in range(50)]
         old.kill()
         new.start()
-        until(lambda: new.status() is not None, 20, "it answers")
+        until(lambda: new.status() is not None, 60, "it answers")
         promote(new, old_master_is_gone=True)
         told = [send_without_waiting(new, f"new-{number}") for number in range(new_messages)]
         old.start()
-        until(lambda: old.role().identity.fenced_by_epoch, 20, "the new master fences the old one")
+        until(lambda: old.role().identity.fenced_by_epoch, 60, "the new master fences the old one")
         follow(old, new)
-        until(lambda: follower_state(old) == REFUSED, 20, lambda: f"it is refused: {old.status()}")
+        until(lambda: follower_state(old) == REFUSED, 60, lambda: f"it is refused: {old.status()}")
         assert not missing_on(old.root, FILE_SIZE, [*acknowledged, *tail])
         begin_anew(old, new)
         exchanged(pair)
@@ -164,15 +164,15 @@ def begin_anew(old: Node, new: Node) -> None:
         "haMasterReplicatorAddress": new.address("replicator"),
     }
     old.start()
-    until(lambda: follower_state(old) == FOLLOWING, 40, lambda: f"it follows: {old.status()}")
+    until(lambda: follower_state(old) == FOLLOWING, 60, lambda: f"it follows: {old.status()}")
 
 
 def back_as_slave(old: Node, new: Node) -> None:
     """`tandem follow`: as it is, where its log has nothing that the new master lacks; else from an empty directory."""
-    until(lambda: old.status() is not None, 20, "the old master answers")
+    until(lambda: old.status() is not None, 60, "the old master answers")
     follow(old, new)
     states = (FOLLOWING, REFUSED)
-    until(lambda: follower_state(old) in states, 20, lambda: f"it follows, or refuses to: {old.status()}")
+    until(lambda: follower_state(old) in states, 60, lambda: f"it follows, or refuses to: {old.status()}")
     if follower_state(old) == REFUSED:
         begin_anew(old, new)
 
@@ -191,7 +191,7 @@ def test_promotion_of_a_level_slave_with_the_master_alive(tmp_path: Path) -> Non
         exchanged(pair)
         pair.wait_following()
         with load(new.address("store"), old.root, FILE_SIZE, SEED, name="again") as again:
-            until(lambda: len(again.of()) >= 200, 30, lambda: f"{again.count()} {pair.describe()}")
+            until(lambda: len(again.of()) >= 200, 60, lambda: f"{again.count()} {pair.describe()}")
         pair.wait_level()
         assert_logs_equal(new.root, old.root, new.role().max_offset, begin=0)
         assert not missing_on(old.root, FILE_SIZE, [*ledger.of(), *again.of()])
@@ -228,7 +228,7 @@ def test_killed_in_the_middle_of_a_promotion(tmp_path: Path, victim: str) -> Non
             new.processes[victim].kill()
             asking.join()
             new.start()
-            until(lambda: new.status() is not None, 20, "it answers")
+            until(lambda: new.status() is not None, 60, "it answers")
             identity = new.role().identity
             if identity.role == BrokerRole.SLAVE:
                 assert identity.epoch == epoch
@@ -236,10 +236,21 @@ def test_killed_in_the_middle_of_a_promotion(tmp_path: Path, victim: str) -> Non
                 assert identity.epoch == epoch + 1
             assert not missing_on(new.root, FILE_SIZE, acknowledged)
         if new.role().identity.role == BrokerRole.SLAVE:
-            promote(new, old_master_is_gone=True)
+            until(lambda: promoted(new), 60, "the store that was started again is found by its replicator")
         assert new.role().identity.epoch == epoch + 1
         assert send_without_waiting(new, "first").status == PUT_OK
         assert not missing_on(new.root, FILE_SIZE, acknowledged)
+
+
+def promoted(node: Node) -> bool:
+    """Promotes; False while the replicator does not reach its store."""
+    try:
+        promote(node, old_master_is_gone=True)
+    except grpc.RpcError as error:
+        if getattr(error, "code", lambda: None)() is not grpc.StatusCode.UNAVAILABLE:
+            raise
+        return False
+    return True
 
 
 def promote_or_fail(node: Node) -> None:
@@ -258,7 +269,7 @@ def test_a_slave_that_lacks_acknowledged_messages_is_not_promoted(tmp_path: Path
             send_without_waiting(pair.master, f"more-{number}")
         pair.slave.replicator.settings["haMasterAddress"] = "127.0.0.1:1"  # it cannot catch up
         pair.slave.replicator.start()
-        until(lambda: pair.slave.status() is not None, 20, "the slave answers")
+        until(lambda: pair.slave.status() is not None, 60, "the slave answers")
         assert refusal(lambda: promote(pair.slave))
         assert pair.slave.role().identity.role == BrokerRole.SLAVE
         assert pair.master.role().identity.role == BrokerRole.SYNC_MASTER

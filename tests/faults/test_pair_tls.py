@@ -14,7 +14,7 @@ from tests.faults.pair_load import load
 from tests.faults.pair_process import until
 from tests.integration.replicator.test_master_tls import make_certificate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILE_SIZE = 128 * 1024
 
@@ -35,7 +35,7 @@ def test_a_pair_with_mutual_tls(tmp_path: Path) -> None:
         )
     with pair:
         with load(pair.master.address("store"), pair.slave.root, FILE_SIZE, SEED, producers=2) as ledger:
-            until(lambda: len(ledger.of()) > 200, 30, pair.describe)
+            until(lambda: len(ledger.of()) > 200, 60, pair.describe)
             for attack in ATTACKS:
                 attack(pair.master.ha_address, random.Random(SEED))
             with dial(pair.master.ha_address) as plain:
@@ -45,7 +45,7 @@ def test_a_pair_with_mutual_tls(tmp_path: Path) -> None:
                 process.kill()
                 process.start()
                 told = len(ledger.of())
-                until(lambda: len(ledger.of()) > told + 100, 30, pair.describe)  # noqa: B023
+                until(lambda: len(ledger.of()) > told + 100, 60, pair.describe)  # noqa: B023
         pair.heal()
         assert_logs_equal(pair.master.root, pair.slave.root, pair.master.role().max_offset, begin=0)
         assert not missing_on(pair.slave.root, FILE_SIZE, ledger.of())

@@ -20,9 +20,11 @@ from tests.faults.pair_process import until
 from tests.faults.proxy import Proxy
 from tests.faults.test_pair_promotion import follow, promote
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILE_SIZE = 128 * 1024
+PATIENT = (20_000, 60_000)
+GIVES_UP_SOON = (5_000, 12_000)
 
 
 class Three(NamedTuple):
@@ -49,18 +51,21 @@ class Three(NamedTuple):
 
 
 @contextmanager
-def three(directory: Path, **settings: object) -> Iterator[Three]:
-    """All of them linked; `settings` are store's and replicator's. Whoever hangs is given up after the sends are."""
+def three(directory: Path, timing: tuple[int, int] = PATIENT, **settings: object) -> Iterator[Three]:
+    """All of them linked; `settings` are store's and replicator's.
+
+    `timing`: milliseconds after which a send, and then the connection of a slave that hangs, is given up.
+    """
     with ExitStack() as stack:
-        store = {"slaveTimeout": 1_500, **settings}
-        settings["haHousekeepingInterval"] = 4_000
+        store = {"slaveTimeout": timing[0], **settings}
+        settings["haHousekeepingInterval"] = timing[1]
         pair = stack.enter_context(Pair(directory, store=store, replicator=settings))
         proxy = stack.enter_context(Proxy(pair.master.ha_address))
         other = slave_of(pair.master, directory / "c", 2, store=store, replicator=settings, ha_through=proxy.address)
         stack.callback(other.close)
         other.start()
         result = Three(pair, other, proxy)
-        until(lambda: result.in_sync() == 2, 30, lambda: f"two slaves: {pair.master.status()} {other.status()}")
+        until(lambda: result.in_sync() == 2, 60, lambda: f"two slaves: {pair.master.status()} {other.status()}")
         yield result
 
 
@@ -69,14 +74,14 @@ def test_one_of_two_is_enough(tmp_path: Path) -> None:
     with three(tmp_path) as it:
         # At an acknowledgement either of the two has the message, so nothing is looked for at that moment.
         with load(it.pair.master.address("store"), None, FILE_SIZE, SEED, producers=2) as ledger:
-            until(lambda: len(ledger.of()) > 100, 30, "load")
+            until(lambda: len(ledger.of()) > 100, 60, "load")
             it.proxy.stall()
             before = len(ledger.of())
-            until(lambda: len(ledger.of()) > before + 300, 30, lambda: f"{ledger.count()}")
+            until(lambda: len(ledger.of()) > before + 300, 60, lambda: f"{ledger.count()}")
             it.proxy.calm()
         assert set(ledger.count()) == {"PUT_OK"}, ledger.count()
         it.pair.wait_level()
-        until(it.other_level, 30, lambda: f"{it.other.status()}")
+        until(it.other_level, 60, lambda: f"{it.other.status()}")
         end = it.pair.master.role().max_offset
         assert_logs_equal(it.pair.master.root, it.other.root, end, begin=0)
         assert not missing_on(it.pair.slave.root, FILE_SIZE, ledger.of())
@@ -84,9 +89,9 @@ def test_one_of_two_is_enough(tmp_path: Path) -> None:
 
 def test_both_are_wanted(tmp_path: Path) -> None:
     """inSyncReplicas=3: each must have the message; with one that hangs it is FLUSH_SLAVE_TIMEOUT."""
-    with three(tmp_path, inSyncReplicas=3) as it:
+    with three(tmp_path, GIVES_UP_SOON, inSyncReplicas=3) as it:
         with load(it.pair.master.address("store"), it.other.root, FILE_SIZE, SEED, producers=2) as ledger:
-            until(lambda: len(ledger.of()) > 100, 30, "load")
+            until(lambda: len(ledger.of()) > 100, 60, "load")
         assert set(ledger.count()) == {"PUT_OK"}, ledger.count()
         assert not missing_on(it.pair.slave.root, FILE_SIZE, ledger.of())
         it.proxy.stall()
@@ -100,9 +105,9 @@ def test_both_are_wanted(tmp_path: Path) -> None:
 
 def test_everyone_in_sync_is_wanted(tmp_path: Path) -> None:
     """allAckInSyncStateSet: both have it while both are there; one that is gone is not waited for."""
-    with three(tmp_path, allAckInSyncStateSet="true") as it:
+    with three(tmp_path, GIVES_UP_SOON, allAckInSyncStateSet="true") as it:
         with load(it.pair.master.address("store"), it.other.root, FILE_SIZE, SEED, producers=2) as ledger:
-            until(lambda: len(ledger.of()) > 100, 30, "load")
+            until(lambda: len(ledger.of()) > 100, 60, "load")
         assert not missing_on(it.pair.slave.root, FILE_SIZE, ledger.of())
         it.proxy.stall()
         assert it.send("hangs") == SendStatus.FLUSH_SLAVE_TIMEOUT
@@ -115,10 +120,10 @@ def test_the_slave_that_has_more_is_promoted(tmp_path: Path) -> None:
     with three(tmp_path) as it:
         master, ahead, behind = it.pair.master, it.pair.slave, it.other
         with load(master.address("store"), None, FILE_SIZE, SEED, producers=2) as ledger:  # either has it at the ack
-            until(lambda: len(ledger.of()) > 100, 30, "load")
+            until(lambda: len(ledger.of()) > 100, 60, "load")
             it.proxy.stall()
             before = len(ledger.of())
-            until(lambda: len(ledger.of()) > before + 200, 30, lambda: f"{ledger.count()}")
+            until(lambda: len(ledger.of()) > before + 200, 60, lambda: f"{ledger.count()}")
             it.proxy.reset()
             master.kill()
         it.proxy.calm()
@@ -129,10 +134,10 @@ def test_the_slave_that_has_more_is_promoted(tmp_path: Path) -> None:
         assert behind.role().identity.role == BrokerRole.SLAVE
         promote(ahead, old_master_is_gone=True, other_slaves=[behind.address("replicator")])
         follow(behind, ahead)
-        until(lambda: behind.role().max_offset == ahead.role().max_offset, 30, lambda: f"{behind.status()}")
+        until(lambda: behind.role().max_offset == ahead.role().max_offset, 60, lambda: f"{behind.status()}")
         with load(ahead.address("store"), behind.root, FILE_SIZE, SEED, producers=2, name="again") as again:
-            until(lambda: len(again.of()) > 100, 30, lambda: f"{again.count()} {behind.status()}")
-        until(lambda: behind.role().max_offset == ahead.role().max_offset, 30, lambda: f"{behind.status()}")
+            until(lambda: len(again.of()) > 100, 60, lambda: f"{again.count()} {behind.status()}")
+        until(lambda: behind.role().max_offset == ahead.role().max_offset, 60, lambda: f"{behind.status()}")
         assert_logs_equal(ahead.root, behind.root, ahead.role().max_offset, begin=0)
         for root in (ahead.root, behind.root):
             assert not missing_on(root, FILE_SIZE, [*ledger.of(), *again.of()])
@@ -140,7 +145,8 @@ def test_the_slave_that_has_more_is_promoted(tmp_path: Path) -> None:
 
 def test_one_peer_with_many_connections_counts_once(tmp_path: Path) -> None:
     """inSyncReplicas=4 with one slave: five connections more from one address, all with an ack, are one replica."""
-    with Pair(tmp_path, store={"slaveTimeout": 700, "inSyncReplicas": 4}, replicator={"inSyncReplicas": 4}) as pair:
+    replicator = {"inSyncReplicas": 4, "haHousekeepingInterval": 60_000}
+    with Pair(tmp_path, store={"slaveTimeout": 700, "inSyncReplicas": 4}, replicator=replicator) as pair:
         end = pair.master.role().max_offset
         with ExitStack() as stack:
             connections: list[socket.socket] = [stack.enter_context(dial(pair.master.ha_address)) for _ in range(5)]
@@ -150,7 +156,7 @@ def test_one_peer_with_many_connections_counts_once(tmp_path: Path) -> None:
             message = outgoing("orders", "one")
             with pair.master.client() as client:
                 assert client.send(message.topic, message.body).status == SendStatus.SLAVE_NOT_AVAILABLE
-        assert pair.follower().state == FOLLOWING
+        until(lambda: pair.follower().state == FOLLOWING, 60, "the slave follows as before")
 
 
 def replicas(pair: Pair) -> int:

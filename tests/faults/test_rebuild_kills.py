@@ -24,7 +24,7 @@ from tandemmq.store.format.unit import UNIT_SIZE, unpack_units
 from tests.contract.store_process import SMALL, StoreProcess
 from tests.faults.harness import SEED
 from tests.spark.kit import Files, Sizes, by_log_code, files_of
-from tests.spark.kit_job import Job
+from tests.spark.kit_job import PATIENCE, Job
 
 ROUNDS = int(os.environ.get("TANDEM_TEST_REBUILD_ROUNDS", "12"))
 SIZES = Sizes(
@@ -78,7 +78,7 @@ class Load:
 
 def node_address(store: StoreProcess) -> str:
     """Where the store's own node reaches it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         for event in store.events():
             if event["event"] == "listening internally":
@@ -122,14 +122,14 @@ def check(root: Path, load: Load, scratch: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_rebuilds_under_sends_with_kills_of_job_and_store(store: StoreProcess, tmp_path: Path) -> None:
     chance, root = random.Random(SEED), tmp_path / "store"
     staging = Staging(root / "tandem.rebuild")
     load, done = Load(SEED), {"job killed": 0, "store killed": 0, "adopted": 0}
     load.address = store.address
     try:
-        time.sleep(0.5)
+        wait_for_load(load, 50)
         for _ in range(ROUNDS):
             if not store.running:
                 store.start()
@@ -152,7 +152,7 @@ def test_rebuilds_under_sends_with_kills_of_job_and_store(store: StoreProcess, t
                 time.sleep(wait)
                 store.stop(signal.SIGKILL)
                 done["store killed"] += 1
-                job.process.wait(60)
+                job.process.wait(PATIENCE)
             else:
                 done["adopted"] += job.report()["published"] == "adopted"
         if not store.running:
@@ -162,7 +162,7 @@ def test_rebuilds_under_sends_with_kills_of_job_and_store(store: StoreProcess, t
             wait_until_ready(client)
         report = Job(root, tmp_path / "job.log", running=(store.address, node_address(store))).report()
         assert report["published"] == "adopted"
-        time.sleep(0.3)
+        wait_for_load(load, max(201, len(load.acked) + 50))  # the store goes on with what it took over
     finally:
         load.stop()
     assert store.stop() == 0
@@ -173,9 +173,17 @@ def test_rebuilds_under_sends_with_kills_of_job_and_store(store: StoreProcess, t
     check(root, load, tmp_path / "sequential")
 
 
+def wait_for_load(load: Load, number: int) -> None:
+    """So many messages are acknowledged."""
+    deadline = time.monotonic() + PATIENCE
+    while len(load.acked) < number:
+        assert time.monotonic() < deadline, f"{len(load.acked)} of {number} messages"
+        time.sleep(0.01)
+
+
 def wait_until_ready(client: StoreClient) -> None:
     """The store answers."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             client.log()

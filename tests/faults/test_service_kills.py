@@ -32,7 +32,7 @@ class Sender(threading.Thread):
     def run(self) -> None:
         number = 0
         try:
-            with StoreClient(self._address) as client:
+            with StoreClient(self._address, timeout=100) as client:
                 while True:
                     values = [f"{self.name}-{number + at}" for at in range(5)]
                     number += 5
@@ -66,7 +66,7 @@ def read_all(client: StoreClient) -> dict[tuple[int, int], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 def test_a_killed_service_has_everything_it_acknowledged(tmp_path: Path, flush: str) -> None:
     chance = random.Random(SEED)
@@ -76,10 +76,10 @@ def test_a_killed_service_has_everything_it_acknowledged(tmp_path: Path, flush: 
             senders = [Sender(store.address, f"c{life}-p{at}", chance.randrange(10, 400)) for at in range(SENDERS)]
             for sender in senders:
                 sender.start()
-            senders[0].reached.wait(60)
+            senders[0].reached.wait(120)
             store.stop(signal.SIGKILL)
             for sender in senders:
-                sender.join(60)
+                sender.join(120)
                 assert not sender.is_alive()
                 assert sender.unexpected is None
                 acked |= sender.acked

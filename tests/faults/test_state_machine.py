@@ -21,7 +21,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Audit, Checker, LogRecord, Queue
-from tests.faults.harness import QUEUES, SEED, audit, batch, body_of, message, small_config, value_parts, within
+from tests.faults.harness import (
+    PATIENCE_MS,
+    QUEUES,
+    SEED,
+    audit,
+    batch,
+    body_of,
+    message,
+    small_config,
+    value_parts,
+    within,
+)
 from tests.faults.power_disk import PowerDisk
 from tests.quiet import wait_for_files_ahead
 
@@ -93,7 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
             flush_interval_commit_log=FOREVER_MS,
             flush_interval_consume_queue=FOREVER_MS,
             clean_resource_interval=FOREVER_MS,
-            sync_flush_timeout=20_000,
+            sync_flush_timeout=PATIENCE_MS,
         )
 
         async def opened() -> MessageStore:
@@ -215,7 +226,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.clock.now += int(hours * HOUR_MS)
 
         async def clean() -> None:
-            self.store._retention.run_once()
+            await self.store._retention.run_once()
 
         self.run(clean())
 
@@ -337,7 +348,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_a_store_keeps_its_word() -> None:
     limits = settings(
         max_examples=120,

@@ -25,12 +25,13 @@ RUNS = 4
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("run", range(RUNS))
 def test_damaged_traffic_breaks_no_rule(run: int) -> None:
     inputs = INPUTS // RUNS
     command = [sys.executable, "-m", "tests.faults.transport_fuzz", "--record"]
     command += ["--seed", str(SEED), "--first", str(run * inputs), "--inputs", str(inputs)]
-    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=110, check=False)
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=570, check=False)
     sys.stdout.write(outcome.stdout + outcome.stderr[-4000:])
     report: dict[str, Any] = json.loads(outcome.stdout)
     assert "fault" not in report
@@ -71,6 +72,7 @@ class Talkative(Connection):
         self.sender.control(b"\0\0\x07\x06\x01\0\0\0\0" + data[begin : begin + 7])
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("transport", "fault"), [(Fragile, "KeyError"), (Leaking, "held"), (Talkative, "wrong size")])
 def test_the_fuzzer_finds_planted_faults(
     transport: type[Connection], fault: str, monkeypatch: pytest.MonkeyPatch

@@ -3,11 +3,14 @@
 `make soak ARGS="--transport"` runs more of it.
 """
 
+import pytest
+
 from tests.faults.harness import SEED
 from tests.faults.transport_oracle import many
 
 EXAMPLES = 200
 
 
+@pytest.mark.timeout(600)
 def test_both_servers_and_the_model_agree() -> None:
     many(SEED, EXAMPLES)

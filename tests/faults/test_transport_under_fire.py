@@ -18,6 +18,8 @@ from tests.faults.transport_under_fire import check_complaints, healthy, under_f
 from tests.unit.grpc_transport import wire
 from tests.unit.grpc_transport.wire import Setting, data, headers, literals, message, request_fields
 
+pytestmark = pytest.mark.timeout(400)
+
 INPUTS = 3000
 OFFER_SECONDS = 4.0
 """How long a greedy client goes on when the server takes no more."""
@@ -98,10 +100,20 @@ def test_pings_whose_answers_nobody_reads(fast: Served) -> None:
     client.close()
 
 
-def offer(client: RawClient, method: str, body: bytes, streams: range, *, end: bool = False, used: int = 0) -> int:
+def offer(
+    client: RawClient,
+    method: str,
+    body: bytes,
+    streams: range,
+    *,
+    end: bool = False,
+    used: int = 0,
+    patience: float = 0.2,
+) -> int:
     """Sends `body` on each of these streams, as far as the server's windows allow; the bytes that it took.
 
-    `used`: bytes of the connection's window that were sent before.
+    `used`: bytes of the connection's window that were sent before. `patience`: seconds until a server whose windows are
+    shut is taken to want no more.
     """
     begun, reading, sent = time.monotonic(), client.reading, used
     block = literals(request_fields(method))
@@ -119,7 +131,7 @@ def offer(client: RawClient, method: str, body: bytes, streams: range, *, end: b
                 on_stream += len(part)
                 sent += len(part)
                 client.send(data(stream, part, end=end and on_stream == len(body)))
-            elif not client.read_once(time.monotonic() + 0.2):
+            elif not client.read_once(time.monotonic() + patience):
                 break
         if client.closed or time.monotonic() - begun > OFFER_SECONDS:
             break
@@ -187,7 +199,9 @@ async def test_requests_that_are_cancelled_before_their_turn(fast: Served) -> No
     client.send(first)
     for stream in range(3, 203, 2):
         body = message(b"x" * 3 * MEBIBYTE)
-        used = await asyncio.to_thread(offer, client, "Echo", body, range(stream, stream + 1), end=True, used=used)
+        used = await asyncio.to_thread(
+            offer, client, "Echo", body, range(stream, stream + 1), end=True, used=used, patience=PATIENCE
+        )
         client.send(wire.rst_stream(stream))
     client.send(wire.ping())
     await asyncio.to_thread(client.read_once, time.monotonic() + PATIENCE)

@@ -375,11 +375,11 @@ async def test_t22_files_expire_by_their_records_not_by_their_mtime(tmp_path: Pa
     assert files > 1
     for path in (tmp_path / "store" / "commitlog").iterdir():
         os.utime(path, (1, 1))  # as old as can be
-    assert store._retention.run_once() == 0
+    assert await store._retention.run_once() == 0
     clock.now += 3 * HOUR_MS
     for path in (tmp_path / "store" / "commitlog").iterdir():
         os.utime(path)  # copied just now
-    assert store._retention.run_once() == files - 1, "all but the newest"
+    assert await store._retention.run_once() == files - 1, "all but the newest"
     assert store.commit_log.min_offset == (files - 1) * LOG_FILE
     await store.close()
 
@@ -403,13 +403,13 @@ async def test_t23_reasons_not_to_write_are_kept_apart(tmp_path: Path) -> None:
     store.start()
     store.append(message(QUEUE, "c1-p0-0"))
     disk.used = 95
-    store._retention.run_once()
+    await store._retention.run_once()
     with pytest.raises(NotWritable) as caught:
         store.append(message(QUEUE, "c1-p0-1"))
     assert caught.value.grpc_code == "RESOURCE_EXHAUSTED"
     store.flags.set(Reason.QUEUE_ERROR, "a queue cannot be written")
     disk.used = 50
-    store._retention.run_once()
+    await store._retention.run_once()
     assert store.why_not_writable == "a queue cannot be written"
     store.flags.clear(Reason.QUEUE_ERROR)
     store.append(message(QUEUE, "c1-p0-2"))

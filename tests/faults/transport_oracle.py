@@ -12,7 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from hypothesis import Phase, given, note, seed, settings
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
 from tests.faults.transport_probe import PATIENCE, RawClient, Served, serving
 from tests.faults.transport_scripts import Call, Script, scripts
@@ -111,7 +111,13 @@ def many(seed_number: int, examples: int) -> None:
     with serving("grpcio") as grpcio, serving("fast") as fast:
 
         @seed(seed_number)
-        @settings(max_examples=examples, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=[HealthCheck.too_slow],  # it may: there are other tests beside this one
+        )
         @given(scripts)
         def run_all(script: Script) -> None:
             compare(grpcio, fast, script)

@@ -24,7 +24,7 @@ from tests.unit.grpc_transport.reading import Reading, split
 from tests.unit.grpc_transport.wire import Frame
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds to wait for an answer that must come."""
 
 
@@ -100,6 +100,7 @@ class RawClient:
         self._rest = b""
 
     def send(self, *parts: bytes) -> None:
+        self.socket.settimeout(PATIENCE)  # not the time that was left when something was read
         for part in parts:
             self.socket.sendall(part)
 

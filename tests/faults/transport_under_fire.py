@@ -92,6 +92,8 @@ async def attack(served: Port, parts: list[bytes], *, abort: bool) -> None:
     try:
         with suppress(ConnectionError):
             for part in parts:
+                if writer.is_closing():  # the server has had enough; uvloop raises RuntimeError for a write
+                    break
                 writer.write(part)
                 await asyncio.sleep(0)
             with suppress(TimeoutError):

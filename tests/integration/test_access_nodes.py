@@ -30,7 +30,7 @@ def status(node: Node) -> replication_pb2.StatusResponse | None:
     with grpc.insecure_channel(node.address("replicator")) as channel:
         try:
             return ReplicationStub(channel).Status(
-                replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=5
+                replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=30
             )
         except grpc.RpcError:
             return None
@@ -49,7 +49,7 @@ def topics(node: Node) -> list[str]:
     return [topic.name for topic in found.topics]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_two_nodes_with_access_files_replicate_and_change_roles(tmp_path: Path) -> None:
     access, secret = tmp_path / "access.toml", tmp_path / "services.secret"
     access.write_text(access_text())
@@ -62,14 +62,14 @@ def test_two_nodes_with_access_files_replicate_and_change_roles(tmp_path: Path) 
             start(node)
         until(lambda: follows(pair), 60, "the slave follows")
         with StoreClient(pair.master.address("store"), user="producer", secret="the secret", timeout=30) as client:
-            until(lambda: client.send("mine", b"x").status == store_pb2.PUT_OK, 30, "both nodes have it")
-        until(lambda: "mine" in topics(pair.slave), 30, "the slave's metasync has the topic")
+            until(lambda: client.send("mine", b"x").status == store_pb2.PUT_OK, 60, "both nodes have it")
+        until(lambda: "mine" in topics(pair.slave), 60, "the slave's metasync has the topic")
         promote = replication_pb2.PromoteRequest(role=replica_log_pb2.ASYNC_MASTER)
         with grpc.insecure_channel(pair.slave.address("replicator")) as channel:
             ReplicationStub(channel).Promote(promote, metadata=credentials("operates"), timeout=60)
-        until(lambda: (said := status(pair.master)) is not None and said.identity.fenced_by_epoch > 0, 30, "fenced")
+        until(lambda: (said := status(pair.master)) is not None and said.identity.fenced_by_epoch > 0, 60, "fenced")
         with StoreClient(pair.slave.address("store"), user="producer", secret="the secret", timeout=30) as client:
-            until(lambda: client.send("mine", b"y").status == store_pb2.PUT_OK, 30, "the new master takes messages")
+            until(lambda: client.send("mine", b"y").status == store_pb2.PUT_OK, 60, "the new master takes messages")
     finally:
         pair.close()
 
@@ -87,7 +87,7 @@ def test_a_service_without_credentials_says_so(tmp_path: Path) -> None:
         def said() -> list[dict[str, Any]]:
             return [event for event in node.replicator.events() if "no credentials" in str(event)]
 
-        until(said, 30, "the replicator is not let in, and says why")
+        until(said, 60, "the replicator is not let in, and says why")
         assert "serviceSecretFile" in str(said()[0])
     finally:
         node.close()
@@ -97,7 +97,7 @@ def test_a_store_does_not_start_with_a_broken_file(tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     access.write_text("[users.alice]\nroels = []\n")
     store = StoreProcess(tmp_path / "store", access_file=access)
-    assert store.launch().wait(timeout=30) == 1
+    assert store.launch().wait(timeout=60) == 1
     said = store.log.read_text().splitlines()
     assert said[-1] == (
         "tandemmq.store: access.toml line 2: users.alice.roels: nothing is called so here (did you mean roles?)"

@@ -83,6 +83,7 @@ async def test_the_asyncio_client_asks_the_same(tmp_path: Path) -> None:
             assert (await client.log()).root == str(store.directory)
 
 
+@pytest.mark.timeout(400)
 def test_clients_notice_nothing(store: StoreProcess) -> None:
     with store.client() as client:
         fill(client, 0, 2_000)
@@ -104,7 +105,7 @@ def test_clients_notice_nothing(store: StoreProcess) -> None:
 
         def wait() -> None:
             with store.client() as other:
-                waited.append(other.pull("quiet", 0, 0, wait_seconds=60).status)
+                waited.append(other.pull("quiet", 0, 0, wait_seconds=300).status)
 
         waited: list[str] = []
         client.send("quiet", b"so that there is the topic", queue_id=1)
@@ -112,7 +113,7 @@ def test_clients_notice_nothing(store: StoreProcess) -> None:
         for thread in threads:
             thread.start()
         with derived_files(store) as stub:
-            answer = stub.Adopt(AdoptRequest(staging=NAME), timeout=60)
+            answer = stub.Adopt(AdoptRequest(staging=NAME), timeout=100)
         begun = sent[0]
         while sent[0] < begun + 200:  # and some more behind it
             stop.wait(0.01)
@@ -150,7 +151,7 @@ def test_clients_notice_nothing(store: StoreProcess) -> None:
 def test_a_refusal_says_why(store: StoreProcess, name: str, code: grpc.StatusCode) -> None:
     (store.directory / "tandem.rebuild-unfinished").mkdir()
     with derived_files(store) as stub, pytest.raises(grpc.RpcError) as refused:
-        stub.Adopt(AdoptRequest(staging=name), timeout=30)
+        stub.Adopt(AdoptRequest(staging=name), timeout=60)
     error: Any = refused.value
     assert error.code() is code
     assert name in (error.details() or "")
@@ -162,7 +163,7 @@ def test_killed_behind_an_adoption_and_started_again(store: StoreProcess) -> Non
         stage(config(store.directory), client.log().dispatched_offset)
         fill(client, 1_000, 1_200)
         with derived_files(store) as stub:
-            assert stub.Adopt(AdoptRequest(staging=NAME), timeout=60).tail_messages == 200
+            assert stub.Adopt(AdoptRequest(staging=NAME), timeout=100).tail_messages == 200
         fill(client, 1_200, 1_300)
     store.restart(signal.SIGKILL)
     opened = next(event for event in store.events() if event["event"] == "store open")

@@ -22,7 +22,7 @@ FILE_SIZE = 64 << 10
 
 def inspect(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tandemmq.cli.main", "inspect", str(directory), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert "Traceback" not in done.stderr
     return done
 

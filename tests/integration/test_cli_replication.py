@@ -14,13 +14,13 @@ import pytest
 
 from tandemmq.cli.output import Output
 from tandemmq.cli.replication import _say_status
-from tandemmq.node.ports import Ports
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.lock import StoreLock
 from tandemmq.store.log.mastership import Mastership, Role
+from tests.faults.pair_process import free_port
 from tests.integration.test_cli import RunningStore, tandem
 
-pytestmark = pytest.mark.xdist_group("cli")
+pytestmark = [pytest.mark.xdist_group("cli"), pytest.mark.timeout(300)]
 
 NO_PORTS = ("--set", "grpcPort=0", "--set", "metricsPort=0")
 
@@ -63,7 +63,7 @@ def test_a_service_says_where_it_listens_and_when_it_has_stopped(
         assert serving["metrics"].endswith("/metrics")
         assert serving["directory"].startswith(str(tmp_path))
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=60)
         assert json.loads(out.splitlines()[-1]) == {"event": "stopped"}
         assert process.returncode == 0
 
@@ -182,12 +182,8 @@ def test_a_master_is_not_promoted_and_nothing_changes(tmp_path: Path) -> None:
         running.stop()
 
 
-def free_port() -> int:
-    return Ports.free().internal
-
-
 def until_linked(address: str) -> dict[str, Any]:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while (shown := tandem("replicas", "--address", address, "--json")).code != 0 and time.monotonic() < end:
         time.sleep(0.05)
     assert shown.code == 0, shown.err

@@ -202,7 +202,7 @@ def test_a_person_is_asked_twice_and_sees_nothing_of_it(tmp_path: Path) -> None:
                 shown += part
         except OSError:  # the other side is closed
             pass
-        assert process.wait(20) == 0, shown
+        assert process.wait(60) == 0, shown
     os.close(ours)
     assert b"correct" not in shown
     secret = parse_access(file.read_text(), "").principals["alice"].secret

@@ -57,6 +57,7 @@ def bodies(client: StoreClient) -> Counter[int]:
     return found
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("whole", [True, False], ids=["with queues and index", "log and config alone"])
 def test_what_was_backed_up_is_there_after_a_restore(tmp_path: Path, whole: bool) -> None:
     backup_block, restore_block = blocks()
@@ -76,12 +77,13 @@ def test_what_was_backed_up_is_there_after_a_restore(tmp_path: Path, whole: bool
         wait_until(lambda: bodies(client).total() == 3000, "all messages are back", seconds=60)
         assert bodies(client) == Counter(range(3000))
         fill(client, 3000, 100)
-        assert [record.body for record in client.query("orders", key="k17")] == [b"17"]
+        wait_until(lambda: [record.body for record in client.query("orders", key="k17")] == [b"17"], "the index too")
         assert store.stop() == 0
     with StoreProcess(data) as store, store.client() as client:
         assert bodies(client) == Counter(range(3100))
 
 
+@pytest.mark.timeout(300)
 def test_an_audit_of_a_damaged_copy_fails(tmp_path: Path) -> None:
     backup_block, _ = blocks()
     data, backup = tmp_path / "data", tmp_path / "backup"

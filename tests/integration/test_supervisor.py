@@ -27,7 +27,7 @@ UNTIL_STOPPED = (
     + "while True: time.sleep(60)\n"
 )
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVE + "while True: time.sleep(60)\n"
-QUICK = RestartRules(first_pause=0.01, longest_pause=0.02, healthy_after=5.0, deaths_in_a_row=3)
+QUICK = RestartRules(first_pause=0.01, longest_pause=0.02, healthy_after=100.0, deaths_in_a_row=3)
 
 
 class Scripted(ServicePlan):
@@ -63,7 +63,7 @@ class Heard:
     def place(self, kind: str, node: str, service: str) -> int:
         return [one[:3] for one in self.events].index((kind, node, service))
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         async with asyncio.timeout(seconds):
             while not condition():
                 self._changed.clear()
@@ -134,7 +134,7 @@ async def test_one_that_said_nothing_is_told_so() -> None:
 
 async def test_what_does_not_stop_is_killed() -> None:
     heard = Heard()
-    supervisor, running = await run_until_up(node(metasync=DEAF), heard, stop_seconds=0.3)
+    supervisor, running = await run_until_up(node(metasync=DEAF), heard, stop_seconds=3.0)
     supervisor.stop("enough")
     await running
     assert [one.service for one in heard.of("killed")] == ["metasync"]
@@ -174,12 +174,12 @@ async def test_it_can_be_stopped_at_once() -> None:
 
 async def test_a_pause_before_a_restart_ends_when_it_is_stopped() -> None:
     heard = Heard()
-    rules = RestartRules(first_pause=60.0, longest_pause=60.0)
+    rules = RestartRules(first_pause=600.0, longest_pause=600.0)
     supervisor = Supervisor([node(replicator=SERVE)], heard.listener, rules)
     running = asyncio.ensure_future(supervisor.run())
     await heard.until(lambda: bool(heard.of("died")) and bool(heard.of("up")))
     supervisor.stop("enough")
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, 60)
 
 
 async def test_a_command_that_cannot_be_run_stops_everything() -> None:

@@ -24,9 +24,10 @@ from tandemmq.client import StoreClient
 from tandemmq.replication.v1.replication_pb2 import StatusRequest
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.store.v1 import store_pb2
+from tests.faults.pair_process import free_port
 from tests.integration.test_cli import Outcome, tandem
 
-pytestmark = pytest.mark.xdist_group("up")
+pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(400)]
 
 SMALL = ("mappedFileSizeCommitLog=4194304", "maxHashSlotNum=1000", "maxIndexNum=4000")
 SERVICES = ("store", "metasync", "replicator")
@@ -112,7 +113,7 @@ class Up:
     def wait(self) -> int:
         code = self.process.wait(60)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
         return code
 
 
@@ -177,14 +178,15 @@ def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
         up.replace_killed("admin")
         (told,) = up.of("up")
         assert told["console"] == up.of("serving", "admin")[-1]["console"]
-        with urllib.request.urlopen(told["console"], timeout=10) as page:
+        with urllib.request.urlopen(told["console"], timeout=60) as page:
             assert page.status == 200
-        with grpc.insecure_channel(up.address("admin")) as channel:
-            cluster = AdminStub(channel).GetCluster(GetClusterRequest(), timeout=10)
-        assert [(one.name, len(one.services), all(each.answers for each in one.services)) for one in cluster.nodes] == [
-            ("master", 3, True),
-            ("slave", 3, True),
-        ]
+
+        def services() -> list[tuple[str, int, bool]]:
+            with grpc.insecure_channel(up.address("admin")) as channel:
+                nodes = AdminStub(channel).GetCluster(GetClusterRequest(), timeout=60).nodes
+            return [(one.name, len(one.services), all(each.answers for each in one.services)) for one in nodes]
+
+        until(lambda: services() == [("master", 3, True), ("slave", 3, True)], "all services answer")
         assert up.end(signal.SIGINT) == 0
         ended = [(one["node"], one["service"]) for one in up.of("ended")]
         assert [service for node, service in ended if node == "master"] == ["admin", "replicator", "store", "metasync"]
@@ -217,9 +219,13 @@ def test_a_second_signal_kills(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         store = up.pid("store")
         os.kill(store, signal.SIGSTOP)  # it will not hear SIGTERM
+        # At the same moment, as `timeout` sends it: not a second one. Both wait until the process goes on, so that it
+        # hears them together, however long this takes.
+        up.process.send_signal(signal.SIGSTOP)
         up.process.send_signal(signal.SIGTERM)
+        up.process.send_signal(signal.SIGINT)
+        up.process.send_signal(signal.SIGCONT)
         until(lambda: up.of("stopping"), "stopping")
-        up.process.send_signal(signal.SIGTERM)  # at the same moment, as `timeout` sends it: not a second one
         time.sleep(0.6)
         assert up.process.poll() is None
         assert is_alive(store)
@@ -243,7 +249,7 @@ def test_when_nobody_reads_the_events_any_more_it_stops_cleanly(tmp_path: Path) 
     process.stdout.close()
     log = process.stderr.read()
     process.stderr.close()
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert "Traceback" not in log
     assert not list((tmp_path / "master").glob("abort")), "the store, if it had begun, was closed"
 
@@ -267,7 +273,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> No
                 os.write(ours, b"\x03")
                 typed = True
     os.close(ours)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     text = told.decode()
     assert "The node is up after" in text
     assert "SIGINT: stopping" in text
@@ -278,7 +284,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> No
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:
     with socket.socket() as somebody:
-        somebody.bind(("127.0.0.1", 0))
+        somebody.bind(("127.0.0.1", free_port()))
         somebody.listen(1)
         port = somebody.getsockname()[1]
         refused = tandem("up", "--data", str(tmp_path / "data"), "--port", str(port - 1), "--no-admin")
@@ -343,6 +349,7 @@ def test_a_slave_follows_and_everything_heals(tmp_path: Path) -> None:
             up.replace_killed(service, node)
             until(lambda: in_sync(up), f"the slave follows again after {node} {service} was killed")
             receipts.append(client.send("orders", b"after"))
+        until(lambda: in_sync(up), "the slave has the last one too")
         with StoreClient(up.address("store", "slave")) as slave:
             for receipt in receipts:
                 assert slave.view(receipt.message_id).unique_key == receipt.unique_key
@@ -390,7 +397,7 @@ def test_promotion_by_hand_and_the_old_master_as_a_slave(tmp_path: Path) -> None
     with running(tmp_path, "--slave") as up, StoreClient(up.address("store", "slave")) as client:
         until(lambda: any(one.in_sync and one.connected for one in status(up, "slave").replicas), "roles are kept")
         assert status(up, "master").follower.master_address == up.address("ha", "slave")
-        assert client.send("orders", b"again").status == store_pb2.PUT_OK
+        until(lambda: client.send("orders", b"again").status == store_pb2.PUT_OK, "on both nodes")
 
 
 # -- reseed -----------------------------------------------------------------------------------------------------------

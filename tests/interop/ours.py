@@ -41,7 +41,7 @@ def with_store(config: StoreConfig, work: Callable[[MessageStore], None]) -> Rec
         store = MessageStore.open(config)
         store.start()
         try:
-            await asyncio.wait_for(store.rebuilt(), 30)
+            await asyncio.wait_for(store.rebuilt(), 120)
             work(store)
         finally:
             await store.close()

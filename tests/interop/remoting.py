@@ -41,7 +41,7 @@ class Refused(Exception):
 class Remoting:
     """A connection to a broker."""
 
-    def __init__(self, port: int, timeout: float = 60.0) -> None:
+    def __init__(self, port: int, timeout: float = 120.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self._stream = self._socket.makefile("rb")
         self._opaque = 0

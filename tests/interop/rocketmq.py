@@ -24,7 +24,7 @@ ALONE = pytest.mark.xdist_group("rocketmq")
 _RESOLVE_SECONDS = 120.0
 """For all versions together, where the jars are not here yet."""
 
-_START_SECONDS = 120.0
+_START_SECONDS = 240.0
 # A short life: the first compiler only, one collector thread, little memory.
 _JVM = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
 

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.interop,
     ALONE,
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.parametrize("version", VERSIONS),
 ]
 
@@ -66,8 +66,10 @@ def names_of(master: Node) -> Iterator[NameServer]:
     """A name server that leads slaves to `master`: RocketMQ 5.3.2 forgets the haMasterAddress of its settings."""
     names = NameServer(master.ha_address)
     names.start()
-    yield names
-    names.stop()
+    try:
+        yield names
+    finally:
+        names.stop()
 
 
 def java_end(remoting: Remoting) -> int:
@@ -190,7 +192,7 @@ def test_our_slave_follows_a_master_of_rocketmq(tmp_path: Path, version: str) ->
                     process = node.processes[name]
                     assert process.process is not None
                     process.process.send_signal(signal.SIGKILL)
-                    process.process.wait(60)
+                    process.process.wait(120)
                     process.start()
                     wait_our_level(node, remoting)
                     sent += send_to_rocketmq(remoting, Source(3 + len(sent)), 200)

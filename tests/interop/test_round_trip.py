@@ -25,7 +25,7 @@ from tests.interop.ours import config_of, inspect, service
 from tests.interop.remoting import Remoting
 from tests.interop.rocketmq import ALONE, VERSIONS, RocketMQ, need_rocketmq
 
-pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def write_ours(root: Path, seed: int, number: int, *more_topics: str) -> list[Sent]:

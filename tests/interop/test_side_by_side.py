@@ -9,12 +9,12 @@ from tests.interop.messages import Sent, Source, contents_at, send_to_ours, send
 from tests.interop.ours import inspect, service
 from tests.interop.rocketmq import ALONE, VERSIONS, RocketMQ, need_rocketmq
 
-pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def log_files(root: Path) -> dict[str, bytes]:
-    """The log, file by file."""
-    return {path.name: path.read_bytes() for path in sorted((root / "commitlog").iterdir())}
+    """The log, file by file; without what its store is making just now, and will rename."""
+    return {path.name: path.read_bytes() for path in sorted((root / "commitlog").iterdir()) if path.name.isdigit()}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 
+_PATIENCE = 900
+"""Seconds for a test: Spark alone takes up to a minute to start on a busy machine."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder share one xdist worker, unless they name another group."""
+    """All tests of this folder share one xdist worker and have patience, unless they say otherwise themselves."""
     for item in items:
-        if item.path.is_relative_to(_HERE) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.path.is_relative_to(_HERE):
+            if not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group("spark"))
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(_PATIENCE))
 
 
 @pytest.fixture(scope="session")

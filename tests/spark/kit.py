@@ -123,7 +123,7 @@ def by_store(root: Path, target: Path, sizes: Sizes) -> MessageStore:
     async def once() -> MessageStore:
         store = MessageStore.open(sizes.config(copy_log(root, target)))
         store.start()
-        await asyncio.wait_for(store.rebuilt(), 60)
+        await asyncio.wait_for(store.rebuilt(), 150)
         await store.close()
         return store
 

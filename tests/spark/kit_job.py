@@ -17,10 +17,11 @@ from typing import Any
 from tandemmq.spark.rebuild_job import RebuildRequest, rebuild
 from tandemmq.spark.runner import InProcessRunner, Runner, SparkRunner
 from tests.spark.kit import Sizes
+from tests.spark.standalone_cluster import Hold
 
 SIZES = Sizes(log_file=4 << 20, queue_file=100_000, slots=5_000, entries=40_000)
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 150.0
+PATIENCE = 600.0
 """Seconds: many times what anything takes on a machine that has other things to do."""
 
 
@@ -35,17 +36,18 @@ class Job:
         master: str = "-",
         running: tuple[str, str] | None = None,
         python: str = sys.executable,
+        hold: Hold | None = None,
     ) -> None:
         """Start it; its output goes to ``log``. ``running``: addresses of a store, for clients and for its node.
 
-        ``python``: the interpreter of a cluster's workers.
+        ``python``: the interpreter of a cluster's workers. ``hold``: where it waits, if it is not killed before.
         """
         command = [sys.executable, "-m", "tests.spark.kit_job", str(root), str(partitions), master, *(running or ())]
         self._log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(
                 command, cwd=REPOSITORY, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                start_new_session=True, env={**os.environ, "PYSPARK_PYTHON": python},
+                start_new_session=True, env={**(hold.environment if hold else os.environ), "PYSPARK_PYTHON": python},
             )  # fmt: skip
 
     def kill_when(self, reached: Callable[[], bool], seconds: float = PATIENCE) -> bool:

@@ -13,13 +13,21 @@ from pathlib import Path
 
 import psutil
 
-_PATIENCE = 180.0
+from tests.faults.pair_process import free_port
+
+_PATIENCE = 600.0
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _HOLDING = """
 import os, sys, time
 
+passed = 0
+
 def hold(event, arguments):
+    global passed
     if event != "os.rename" or {document!r} not in str(arguments[1]) or str(arguments[1]).endswith({free!r}):
+        return
+    if passed < {passes}:
+        passed += 1
         return
     mark = os.path.join({place!r}, str(os.getpid()))
     try:
@@ -39,14 +47,14 @@ class Cluster:
     def __init__(self, place: Path, workers: int) -> None:
         self._place = place
         self._processes: list[subprocess.Popen[bytes]] = []
-        port = _free_port()
+        port = free_port()
         self.address = f"spark://127.0.0.1:{port}"
-        self._start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(_free_port()))
+        self._start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port()))
         wait_until(lambda: _answers(port), "the master answers")
         for number in range(workers):
             self._start(
                 *("worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g"),
-                *("--webui-port", str(_free_port()), "--work-dir", str(place / f"work{number}"), self.address),
+                *("--webui-port", str(free_port()), "--work-dir", str(place / f"work{number}"), self.address),
             )
 
     def close(self) -> None:
@@ -103,13 +111,16 @@ class Hold:
     So a test that kills or looks at something amid a job has it standing there, however fast or slow the machine is.
     """
 
-    def __init__(self, place: Path, document: str, free: str = "nothing") -> None:
-        """``document``: part of the paths of the documents that are held back; ``free``: the end of one that is not."""
+    def __init__(self, place: Path, document: str, free: str = "nothing", passes: int = 0) -> None:
+        """``document``: part of the paths of the documents that are held back.
+
+        ``free``: the end of one that is not; ``passes``: how many others each process may put in their places before.
+        """
         self._place = place / "hold"
-        self._place.mkdir()
+        self._place.mkdir(parents=True)
         self._code = place / "holding"
         self._code.mkdir()
-        text = _HOLDING.format(place=str(self._place), document=document, free=free)
+        text = _HOLDING.format(place=str(self._place), document=document, free=free, passes=passes)
         (self._code / "sitecustomize.py").write_text(text)
         self.environment = {**os.environ, "PYTHONPATH": str(self._code)}
         """Of a job whose tasks run on this machine, without a cluster."""
@@ -144,13 +155,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = _PAT
 
 def _answers(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except OSError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,6 +1,6 @@
-"""A streaming job as a program of its own, to be killed: ``stream_job.py PLACE follow|now name=value …``.
+"""A streaming job as a program of its own, to be killed: ``stream_job.py PLACE name=value …``.
 
-It writes the bodies of a log's messages into Parquet below PLACE; with ``now`` what there is at present, else for ever.
+It writes the bodies of a log's messages into Parquet below PLACE, for ever.
 """
 
 import sys
@@ -11,7 +11,7 @@ from tandemmq.spark.session import open_session
 
 
 def main() -> None:
-    place, how, *options = sys.argv[1:]
+    place, *options = sys.argv[1:]
     session = open_session("local[2,4]", settings={"spark.local.dir": str(Path(place) / "local")})
     session.dataSource.register(CommitLogDataSource)
     reading = session.readStream.format("commitlog").option("columns", "body")
@@ -19,8 +19,6 @@ def main() -> None:
         name, _, value = option.partition("=")
         reading = reading.option(name, value)
     writing = reading.load().writeStream.format("parquet").option("checkpointLocation", f"{place}/checkpoint")
-    if how == "now":
-        writing = writing.trigger(availableNow=True)
     writing.start(f"{place}/out").awaitTermination()
 
 

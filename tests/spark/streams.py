@@ -1,6 +1,7 @@
 """What the tests of streams share: a store that is filled, and a stream's offsets followed without Spark."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,16 @@ from tandemmq.spark.source_options import SourceOptions
 from tandemmq.spark.streaming import CommitLogStreamReader, stream_reader
 
 Row = dict[str, Any]
+
+GAVE_UP = "Python worker failed to connect back"
+"""What Spark says of a stream whose Python process took more than ten seconds to start: it waits no longer, and no
+setting says otherwise. On a busy machine that happens, and whoever runs such a query starts it again."""
+
+STARTS = 10
+"""How often a test does."""
+
+_PATIENCE = 60.0
+"""Seconds. A request that is given up may have been done, and nobody knows."""
 
 
 def reader(columns: Sequence[str] = (), **options: object) -> CommitLogStreamReader:
@@ -76,7 +87,7 @@ class Load(threading.Thread):
         number = 0
         try:
             while not self._over.is_set():
-                with StoreClient(self.address, timeout=5) as client:
+                with StoreClient(self.address, timeout=_PATIENCE) as client:
                     while not self._over.wait(self._pause):
                         numbers = range(number, number + self._batch)
                         number += self._batch
@@ -93,9 +104,17 @@ class Load(threading.Thread):
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.unexpected = error
 
+    def wait(self, more: int) -> None:
+        """Until so many have been sent besides those that have been."""
+        enough, deadline = len(self.sent) + more, time.monotonic() + 2 * _PATIENCE
+        while len(self.sent) < enough:
+            assert self.is_alive(), self.unexpected
+            assert time.monotonic() < deadline, f"{len(self.sent)} messages were sent, not {enough}"
+            time.sleep(0.01)
+
     def stop(self) -> None:
         self._over.set()
-        self.join(30)
+        self.join(_PATIENCE * 2)
         assert not self.is_alive()
         assert self.unexpected is None
 

@@ -15,13 +15,13 @@ from tests.contract.store_process import StoreProcess
 from tests.golden import golden_store
 from tests.spark.streams import Load
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(900)
 
 
 def tandem(*arguments: object) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run(
         [sys.executable, "-m", "tandemmq.cli.main", "audit", *map(str, arguments)],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     return done
@@ -115,11 +115,13 @@ def test_a_store_that_takes_messages(tmp_path: Path) -> None:
         end = 0
         try:
             for _ in range(4):
+                load.wait(1)
                 found = document(store.directory, "--running", store.address)
                 assert (found["live"], found["faults"]) == (True, 0), found["findings"]
                 assert found["delivery_times_compared"]
                 assert found["end_offset"] > end
                 end = found["end_offset"]
+            load.wait(1)
         finally:
             load.stop()
         with StoreClient(store.address) as client:

@@ -16,7 +16,7 @@ from tests.spark.test_stream_files import filled
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 EXAMPLES: dict[str, str] = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -94,7 +94,7 @@ def test_rebuild_what_was_lost(tmp_path: Path) -> None:
     assert before
     for command in commands("rebuild", tmp_path):
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False
         )
         assert done.returncode == 0, (command, done.stdout, done.stderr)
     assert {path: path.read_bytes() for path in (tmp_path / "store" / "consumequeue").glob("*/*/*")} == before

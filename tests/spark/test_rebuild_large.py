@@ -42,7 +42,7 @@ def assert_same_files(staged: Path, store: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_millions_of_messages_for_any_number_of_partitions(session: "SparkSession", tmp_path: Path) -> None:
     root = tmp_path / "store"
     try:

@@ -96,7 +96,7 @@ def test_what_java_says_goes_to_the_log(tmp_path: Path) -> None:
         "except SessionFailed as error:\n"
         "    print(error.explain())\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=False)
     assert (told.stderr, told.returncode) == ("", 0)
     assert "Spark does not start" in told.stdout
     assert log.is_file()
@@ -122,7 +122,7 @@ def test_what_is_sent_is_unpacked_once_and_imported_from_there(tmp_path: Path) -
         subprocess.Popen([python, "-c", code], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    told = [process.communicate(timeout=60)[0] for process in started]
+    told = [process.communicate(timeout=400)[0] for process in started]
     assert told[0]
     assert len(set(told)) == 1
     path, _, _ = told[0].rpartition(" ")

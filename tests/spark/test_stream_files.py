@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,21 @@ def filled(directory: Path, messages: int = 3000) -> Iterator[StoreProcess]:
         yield store
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with some files of log that does not run any more; not to be changed."""
+    root = tmp_path_factory.mktemp("written") / "store"
+    with filled(root):
+        pass
+    return root
+
+
+@pytest.fixture
+def closed(written: Path, tmp_path: Path) -> None:
+    """A copy of it, in `store`."""
+    copy_of(written, tmp_path)
+
+
 def test_a_live_log_is_followed_to_its_last_message(tmp_path: Path) -> None:
     with filled(tmp_path / "store") as store, store.client() as client:
         for options in ({"path": store.directory}, {"path": store.directory, "store": store.address}):
@@ -126,9 +142,8 @@ def test_the_end_is_the_stores_own(tmp_path: Path) -> None:
         told.stop()
 
 
+@pytest.mark.usefixtures("closed")
 def test_a_stream_begins_where_it_is_told(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     offsets = [offset for offset, _, _ in records_on_disk(tmp_path / "store")]
     for asked, first in ((offsets[1500], offsets[1500]), (offsets[1500] - 5, offsets[1500]), (0, offsets[0])):
         stream = reader(COLUMNS, path=tmp_path / "store", startingOffsets=asked)
@@ -137,9 +152,8 @@ def test_a_stream_begins_where_it_is_told(tmp_path: Path) -> None:
         reader(path=tmp_path / "store", startingOffsets=offsets[-1] + 10_000).initialOffset()
 
 
+@pytest.mark.usefixtures("closed")
 def test_expired_files_are_an_error_or_left_out(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     root = tmp_path / "store"
     files = log_files(root)
     assert len(files) > 3
@@ -152,9 +166,8 @@ def test_expired_files_are_an_error_or_left_out(tmp_path: Path) -> None:
     assert sorted(places(found)) == [(offset, len(data)) for offset, data, _ in records_on_disk(root)]
 
 
+@pytest.mark.usefixtures("closed")
 def test_a_file_that_goes_between_plan_and_task_is_an_error(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     stream = reader(COLUMNS, path=tmp_path / "store")
     start = stream.initialOffset()
     partitions = stream.partitions(start, stream.latestOffset(start, stream.getDefaultReadLimit()))
@@ -163,17 +176,15 @@ def test_a_file_that_goes_between_plan_and_task_is_an_error(tmp_path: Path) -> N
         list(stream.read(partitions[0]))
 
 
+@pytest.mark.usefixtures("closed")
 def test_a_missing_file_in_the_middle_is_an_error(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     log_files(tmp_path / "store")[1].unlink()
     with pytest.raises(MissingLog, match="holds offsets"):
         follow(reader(COLUMNS, path=tmp_path / "store"))
 
 
+@pytest.mark.usefixtures("closed")
 def test_a_log_that_got_shorter_is_an_error(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     stream = reader(COLUMNS, path=tmp_path / "store")
     end = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
     for path in log_files(tmp_path / "store")[2:]:
@@ -182,16 +193,19 @@ def test_a_log_that_got_shorter_is_an_error(tmp_path: Path) -> None:
         reader(path=tmp_path / "store").latestOffset(end, stream.getDefaultReadLimit())
 
 
+@pytest.mark.usefixtures("closed")
 def test_a_log_that_was_written_anew_is_an_error(tmp_path: Path) -> None:
-    with filled(tmp_path / "store"):
-        pass
     with pytest.raises(MissingLog, match="inside of a message"):
         follow(reader(COLUMNS, path=tmp_path / "store"), None, {"offset": 1003})
 
 
 def test_a_store_that_lies_elsewhere_is_refused(tmp_path: Path) -> None:
     with filled(tmp_path / "store") as store:
+        assert store.process is not None
+        store.process.send_signal(signal.SIGSTOP)  # its files are of one moment
+        os.waitid(os.P_PID, store.process.pid, os.WSTOPPED)
         shutil.copytree(tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns("*.tmp"))
+        store.process.send_signal(signal.SIGCONT)
         with pytest.raises(BadJobOption, match="Name that directory"):
             reader(path=tmp_path / "copy", store=store.address).initialOffset()
         with pytest.raises(BadJobOption, match="not on this host"):

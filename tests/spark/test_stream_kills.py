@@ -10,37 +10,53 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.contract.store_process import StoreProcess
 from tests.faults.harness import SEED
-from tests.spark.streams import Load
+from tests.faults.pair_process import free_port
+from tests.spark.streams import GAVE_UP, STARTS, Load
+from tests.spark.test_streaming import read_now, running, stream, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
 LIVES = int(os.environ.get("TANDEM_TEST_STREAM_LIVES", "1"))
-PATIENCE = 150.0
+PATIENCE = 300.0
 
 
 class Job:
     """`stream_job.py` as processes: the program, and its JVM."""
 
-    def __init__(self, place: Path, how: str, options: dict[str, object]) -> None:
-        command = [sys.executable, "-m", "tests.spark.stream_job", str(place), how]
+    def __init__(self, place: Path, options: dict[str, object]) -> None:
+        command = [sys.executable, "-m", "tests.spark.stream_job", str(place)]
         command += [f"{name}={value}" for name, value in options.items()]
-        self._place = place
+        self._place, self._command = place, command
         self._log = (place / "job.log").open("ab")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, cwd=Path(__file__).parents[2]
+        self.process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, cwd=Path(__file__).parents[2]
         )
 
     def write(self, more: int) -> None:
         """Wait until it has written so many micro-batches more."""
         enough = batches(self._place) + more
-        until(lambda: batches(self._place) >= enough or self.process.poll() is not None)
-        assert self.process.poll() is None, (self._place / "job.log").read_text()
+        for _ in range(STARTS):
+            begin = (self._place / "job.log").stat().st_size
+            until(lambda: batches(self._place) >= enough or self.process.poll() is not None)
+            if self.process.poll() is None:
+                return
+            told = (self._place / "job.log").read_bytes()[begin:].decode()
+            assert GAVE_UP in told, told
+            self.process = self._start()
+        raise AssertionError(GAVE_UP)
 
     def virtual_machine(self) -> int:
         """The JVM's process; 0 if there is none yet."""
@@ -58,12 +74,11 @@ class Job:
             os.kill(java, signal.SIGKILL)
         self.finish(java)
 
-    def finish(self, java: int = 0) -> int:
-        """Wait for the end; the exit code."""
+    def finish(self, java: int = 0) -> None:
+        """Wait for the end."""
         try:
-            code = self.process.wait(PATIENCE)
+            self.process.wait(PATIENCE)
             until(lambda: not (java and b"java" in _command(java)))
-            return code
         finally:
             self._log.close()
 
@@ -115,10 +130,18 @@ def batches(place: Path) -> int:
     return max((int(name.removesuffix(".compact")) for name in committed(place)), default=-1) + 1
 
 
+@pytest.fixture(autouse=True)
+def _registered(session: "SparkSession") -> None:
+    from tandemmq.spark.data_source import CommitLogDataSource
+
+    session.dataSource.register(CommitLogDataSource)
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("way", ["files", "network"])
-def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, way: str) -> None:
+def test_a_killed_job_goes_on_where_it_was(session: "SparkSession", tmp_path: Path, way: str) -> None:
+    """In its last life it is a query of the session, over all there is."""
     chance = random.Random(SEED)
     sys.stdout.write(f"TANDEM_SEED={SEED}\n")
     with StoreProcess(tmp_path / "store") as store:
@@ -129,21 +152,18 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, way: str) -> None:
         load.start()
         try:
             for life in range(LIVES):
-                job = Job(tmp_path, "follow", options)
+                job = Job(tmp_path, options)
                 try:
                     job.write(chance.randrange(1, 4))
                     time.sleep(chance.random() * 0.5)
                     job.kill(("program", "java", "both")[life % 3])
                 finally:
                     job.discard()
+            load.wait(max(0, 1001 - len(load.sent)))
         finally:
             load.stop()
         del options["maxOffsetsPerTrigger"]
-        job = Job(tmp_path, "now", options)
-        try:
-            assert job.finish() == 0, (tmp_path / "job.log").read_text()
-        finally:
-            job.discard()
+        read_now(stream(session, columns="body", **options), tmp_path)
     assert not load.doubtful
     assert len(load.sent) > 1000
     found = arrived(tmp_path)
@@ -153,30 +173,28 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("way", ["files", "network"])
-def test_a_query_lives_through_its_stores_restarts(tmp_path: Path, way: str) -> None:
+def test_a_query_lives_through_its_stores_restarts(session: "SparkSession", tmp_path: Path, way: str) -> None:
     chance = random.Random(SEED)
     sys.stdout.write(f"TANDEM_SEED={SEED}\n")
-    with StoreProcess(tmp_path / "store") as store:
-        store.settings["grpc_port"] = int(store.address.rpartition(":")[2])
+    with StoreProcess(tmp_path / "store", grpc_port=free_port()) as store:
         load = Load(store.address, "orders", pause=0.04)
         options: dict[str, object] = {"store": store.address, "maxOffsetsPerTrigger": 1000}
         if way == "files":
             options["path"] = store.directory
         load.start()
-        job = Job(tmp_path, "follow", options)
-        try:
-            for _ in range(LIVES):
-                job.write(1)
-                store.stop(signal.SIGKILL)
-                time.sleep(chance.random() * 2)
-                store.start()
-            load.stop()
-            until(lambda: arrived(tmp_path).keys() >= load.sent or job.process.poll() is not None)
-            assert job.process.poll() is None, (tmp_path / "job.log").read_text()
-        finally:
-            job.discard()
+        with running(stream(session, columns="body", **options), tmp_path) as query:
+            try:
+                for _ in range(LIVES):
+                    enough = batches(tmp_path) + 1
+                    wait_until(lambda: batches(tmp_path) >= enough, query)  # noqa: B023 - waits here
+                    store.stop(signal.SIGKILL)
+                    time.sleep(chance.random() * 2)
+                    store.start()
+            finally:
+                load.stop()
+            wait_until(lambda: arrived(tmp_path).keys() >= load.sent, query)
     found = arrived(tmp_path)
     assert max(found.values()) == 1, "a message twice"
     assert load.sent <= found.keys() <= load.sent | load.doubtful

@@ -15,6 +15,7 @@ from tandemmq.spark.source_options import SourceOptions
 from tandemmq.spark.stream_queues import QueueFollower
 from tandemmq.spark.streaming import CommitLogStreamReader
 from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
 from tests.spark.streams import batch_rows, follow, log_files, reader, send, together
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
@@ -149,14 +150,16 @@ def test_a_flipped_byte_is_an_invalid_row(tmp_path: Path) -> None:
 
 
 def test_a_task_reads_on_through_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with StoreProcess(tmp_path / "store", max_pull_messages=10) as store, store.client() as client:
+    with (
+        StoreProcess(tmp_path / "store", max_pull_messages=10, grpc_port=free_port()) as store,
+        store.client() as client,
+    ):
         for first in range(0, 2000, 500):
             send(client, "orders", first, 500, queues=1)
         stream = reader(("queue_offset",), store=store.address)
-        port = int(store.address.rpartition(":")[2])
         store.stop(signal.SIGKILL)
-        store.settings["grpc_port"] = port
-        starting = threading.Timer(1.0, store.start)
+        monkeypatch.setattr(stream_queues, "TASK_PATIENCE_SECONDS", 200.0)
+        starting = threading.Timer(1.0, store.start)  # the task has asked in vain before
         starting.start()
         try:
             found = batch_rows(stream, {"orders": {"0": 0}}, {"orders": {"0": 2000}})
@@ -169,8 +172,9 @@ def test_a_task_reads_on_through_a_restart(tmp_path: Path, monkeypatch: pytest.M
             batch_rows(stream, {"orders": {"0": 0}}, {"orders": {"0": 2000}})
 
 
-def ask_until(stream: CommitLogStreamReader, start: dict[str, Any], deadline: float) -> dict[str, Any]:
+def ask_until(stream: CommitLogStreamReader, start: dict[str, Any]) -> dict[str, Any]:
     """Ask for news until there are some."""
+    deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
         end = stream.latestOffset(start, stream.getDefaultReadLimit())
         if end != start:
@@ -179,7 +183,7 @@ def ask_until(stream: CommitLogStreamReader, start: dict[str, Any], deadline: fl
 
 
 def test_a_store_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with StoreProcess(tmp_path / "store") as store, store.client() as client:
+    with StoreProcess(tmp_path / "store", grpc_port=free_port()) as store, store.client() as client:
         send(client, "orders", 0, 10, queues=1)
         for options in ({"store": store.address}, {"store": store.address, "path": store.directory}):
             stream = reader(**options)
@@ -190,13 +194,13 @@ def test_a_store_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.
             with pytest.raises(ClientError, match=store.address):
                 reader(**options).initialOffset()
             link = stream._follower._link  # type: ignore[attr-defined]
+            patience = link._patience
             monkeypatch.setattr(link, "_patience", 0.7)
-            deadline = time.monotonic() + 60
             with pytest.raises(StoreUnreachable, match=store.address):
-                ask_until(stream, start, deadline)
-            store.settings["grpc_port"] = int(store.address.rpartition(":")[2])
+                ask_until(stream, start)
+            monkeypatch.setattr(link, "_patience", patience)
             store.start()
-            end = ask_until(stream, start, deadline)
+            end = ask_until(stream, start)
             assert len(batch_rows(stream, start, end)) == 10
             stream.stop()
 

@@ -13,13 +13,14 @@ import pytest
 from tests.contract.store_process import StoreProcess
 from tests.faults.harness import records_on_disk
 from tests.golden import golden_store
-from tests.spark.streams import Load, send
+from tests.spark.streams import GAVE_UP, STARTS, Load, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-PATIENCE = 60
+PATIENCE = 300
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +41,23 @@ def stream(session: "SparkSession", **options: object) -> "DataFrame":
 def running(frame: "DataFrame", place: Path, **trigger: Any) -> "Iterator[StreamingQuery]":
     """A query into Parquet below ``place``, stopped at the end."""
     writing = frame.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
-    query = (writing.trigger(**trigger) if trigger else writing).start(str(place / "out"))
+    query = _started(writing.trigger(**trigger) if trigger else writing, str(place / "out"))
     try:
         yield query
     finally:
         query.stop()
+
+
+def _started(writing: "DataStreamWriter", out: str) -> "StreamingQuery":
+    """The query, once its source is there or has failed."""
+    query = writing.start(out)
+    for _ in range(STARTS):
+        while query.isActive and query.status["message"].startswith("Initializing"):
+            time.sleep(0.02)
+        if GAVE_UP not in str(query.exception()):
+            break
+        query = writing.start(out)
+    return query
 
 
 def read_now(frame: "DataFrame", place: Path) -> "list[dict[str, Any]]":

@@ -53,14 +53,14 @@ def guarded(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with running(node), admin:
         with grpc.insecure_channel(node.address("replicator")) as channel:
             stub = ReplicationStub(channel)
-            until(lambda: linked(stub), 20, "the replicator is linked to its store")
+            until(lambda: linked(stub), 60, "the replicator is linked to its store")
         yield Guarded(node, access, admin)
 
 
 def linked(stub: ReplicationStub) -> bool:
     """Whether the replicator knows what its store is."""
     try:
-        stub.Status(replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=30)
+        stub.Status(replication_pb2.StatusRequest(), metadata=credentials("viewer"), timeout=60)
     except grpc.RpcError:
         return False
     return True

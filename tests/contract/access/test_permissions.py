@@ -133,7 +133,7 @@ def test_a_message_id_tells_nothing_to_who_may_not_read_everything(stub: StoreSt
 def test_health_and_reflection_are_open(guarded: Guarded, port: str) -> None:
     with grpc.insecure_channel(guarded.address(port)) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
-        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=10)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=60)
         assert answer.status in (health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING)
         assert "grpc.health.v1.Health" in ProtoReflectionDescriptorDatabase(channel).get_services()
 
@@ -142,7 +142,7 @@ def test_metrics_are_open_and_count_refusals(guarded: Guarded, stub: StoreStub) 
     with denied("no credentials", grpc.StatusCode.UNAUTHENTICATED):
         stub.GetLog(store_pb2.GetLogRequest())
     listening = next(event for event in guarded.node.store.events() if event["event"] == "listening")
-    with urllib.request.urlopen(f"http://127.0.0.1:{listening['metrics_port']}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{listening['metrics_port']}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     lines = [line for line in text.splitlines() if line.startswith("tandem_access_") and "_created" not in line]
     assert len(lines) == 4
@@ -191,10 +191,10 @@ def test_the_file_is_followed_without_a_restart(guarded: Guarded, stub: StoreStu
 
     assert code_of(send) is grpc.StatusCode.UNAUTHENTICATED
     with rewritten(guarded, access_text(late=["producer"])):
-        until(lambda: code_of(send) is grpc.StatusCode.OK, 20, "the new user is known")
+        until(lambda: code_of(send) is grpc.StatusCode.OK, 60, "the new user is known")
         replace(guarded, access_text(late=["consumer"]))
-        until(lambda: code_of(send) is grpc.StatusCode.PERMISSION_DENIED, 20, "the permission is gone")
-    until(lambda: code_of(send) is grpc.StatusCode.UNAUTHENTICATED, 20, "the user is gone")
+        until(lambda: code_of(send) is grpc.StatusCode.PERMISSION_DENIED, 60, "the permission is gone")
+    until(lambda: code_of(send) is grpc.StatusCode.UNAUTHENTICATED, 60, "the user is gone")
 
 
 def test_who_is_removed_loses_a_running_pull_stream(guarded: Guarded, stub: StoreStub) -> None:
@@ -203,13 +203,13 @@ def test_who_is_removed_loses_a_running_pull_stream(guarded: Guarded, stub: Stor
         def offsets() -> object:
             return stub.GetOffsets(store_pb2.GetOffsetsRequest(topic="mine-running"), metadata=credentials("late"))
 
-        until(lambda: code_of(offsets) is not grpc.StatusCode.UNAUTHENTICATED, 20, "the new user is known")
+        until(lambda: code_of(offsets) is not grpc.StatusCode.UNAUTHENTICATED, 60, "the new user is known")
         stub.Send(store_pb2.SendRequest(message=message("mine-running")), metadata=credentials("producer"))
         requests = EndlessRequests(store_pb2.PullStreamRequest(subscribe=store_pb2.PullRequest(topic="mine-running")))
-        stream = stub.PullStream(requests, metadata=credentials("late"), timeout=60)
+        stream = stub.PullStream(requests, metadata=credentials("late"), timeout=110)
         assert next(stream).count == 1
         replace(guarded, access_text())
-        until(lambda: code_of(offsets) is grpc.StatusCode.UNAUTHENTICATED, 20, "the user is gone")
+        until(lambda: code_of(offsets) is grpc.StatusCode.UNAUTHENTICATED, 60, "the user is gone")
         stub.Send(store_pb2.SendRequest(message=message("mine-running")), metadata=credentials("producer"))
         with denied("user late was removed", grpc.StatusCode.UNAUTHENTICATED):
             next(stream)
@@ -230,7 +230,7 @@ class EndlessRequests:
     def __next__(self) -> store_pb2.PullStreamRequest:
         if self._requests:
             return self._requests.pop()
-        self._over.wait(60)
+        self._over.wait(110)
         raise StopIteration
 
 
@@ -241,7 +241,7 @@ def test_a_broken_file_keeps_the_old_one_and_is_complained_of_once(guarded: Guar
     before = len(complaints())
     broken = access_text(late=["producer"]) + "[users.broken]\nroels = []\n"
     with rewritten(guarded, broken):
-        until(lambda: len(complaints()) >= before + 2, 20, "both servers of the store say so")
+        until(lambda: len(complaints()) >= before + 2, 60, "both servers of the store say so")
         assert "did you mean roles?" in complaints()[-1]["problem"]
         late = credentials("late")
         assert code_of(lambda: stub.Send(store_pb2.SendRequest(message=message("mine")), metadata=late)) is (
@@ -254,7 +254,7 @@ def test_a_broken_file_keeps_the_old_one_and_is_complained_of_once(guarded: Guar
                 code_of(lambda: stub.Send(store_pb2.SendRequest(message=message("mine")), metadata=late))
                 is grpc.StatusCode.OK
             ),
-            20,
+            60,
             "the mended file is followed",
         )
     said = [one for one in complaints()[before:] if one["logger"] == complaints()[-1]["logger"]]

@@ -166,7 +166,7 @@ def answer(
     )
     request = iter([case.request]) if method.client_streaming else case.request
     try:
-        call = callable_(request, metadata=credentials(user, secret), timeout=10)
+        call = callable_(request, metadata=credentials(user, secret), timeout=60)
         if method.server_streaming:
             next(call, None)
             call.cancel()

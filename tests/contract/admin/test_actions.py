@@ -18,7 +18,7 @@ from tests.admin_process import AdminProcess
 from tests.faults.pair import Node
 from tests.faults.pair_process import until
 
-DEADLINE = 20
+DEADLINE = 60
 BODY = b"nobody may see this body"
 VALUE = "nor this property"
 
@@ -33,6 +33,7 @@ def put(admin: AdminProcess, name: str) -> None:
 
 def test_everything_that_changes_something_is_in_it(admin: AdminProcess) -> None:
     stub = admin.stub
+    begun = time.time_ns() // 1_000_000
     put(admin, "a-topic")
     group = pb.PutGroupRequest()
     group.config.name = "a-group"
@@ -52,7 +53,7 @@ def test_everything_that_changes_something_is_in_it(admin: AdminProcess) -> None
         "PutTopic", "PutGroup", "SendMessage", "ResetOffsets", "DeleteGroup", "DeleteTopic", "GetSupportBundle",
     ]  # fmt: skip
     assert {one.outcome for one in last} == {"OK"}
-    assert all(abs(one.at_ms - time.time() * 1000) < 60_000 for one in last)
+    assert all(begun <= one.at_ms <= time.time_ns() // 1_000_000 for one in last)
     assert all(one.peer.startswith("ipv4:127.0.0.1:") for one in last)
     assert {one.user for one in last} == {""}
     assert json.loads(last[4].request_json) == {

@@ -81,7 +81,7 @@ def test_it_has_what_helps(admin: AdminProcess, node: Node) -> None:
 def test_it_comes_without_those_that_do_not_answer(tmp_path: Path) -> None:
     ports = metrics_ports()
     node = lone_node(tmp_path / "alpha", **{**ports, "store": {**ports["store"], "metricsEnable": "false"}})
-    with running(node), AdminProcess(tmp_path / "own", {"one": node}, admin_timeout=300) as admin:
+    with running(node), AdminProcess(tmp_path / "own", {"one": node}) as admin:
         node.processes["replicator"].kill()
         files = bundle(admin.stub)
         problems = json.loads(files["problems.json"])

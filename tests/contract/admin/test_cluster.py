@@ -40,9 +40,9 @@ def own(mortal: tuple[Node, AdminProcess]) -> tuple[Node, AdminProcess]:
     """The same, and all of it runs and is well."""
     node, admin = mortal
     node.start()
-    until(lambda: not admin.node("one").problems, 20, lambda: str(admin.node("one")))
+    until(lambda: not admin.node("one").problems, 60, lambda: str(admin.node("one")))
     readers = pb.GetGroupRequest(group="readers")
-    until(lambda: not admin.stub.GetGroup(readers).problems, 20, lambda: str(admin.stub.GetGroup(readers)))
+    until(lambda: not admin.stub.GetGroup(readers).problems, 60, lambda: str(admin.stub.GetGroup(readers)))
     return node, admin
 
 
@@ -86,7 +86,7 @@ def test_without_a_metasync(own: tuple[Node, AdminProcess]) -> None:
     assert found.problems[0].startswith(f"the metasync at {node.address('metasync')} does not answer: ")
 
     # What it said last is still there, and that it is old.
-    until(lambda: admin.stub.GetGroup(pb.GetGroupRequest(group="readers")).problems, 5, "a problem is told")
+    until(lambda: admin.stub.GetGroup(pb.GetGroupRequest(group="readers")).problems, 60, "a problem is told")
     group = admin.stub.GetGroup(pb.GetGroupRequest(group="readers"))
     assert group.groups[0].lag == 6
     assert "topics and groups are as they were at" in group.problems[0]
@@ -100,29 +100,29 @@ def test_an_admin_that_has_never_seen_the_metasync(own: tuple[Node, AdminProcess
     node, _ = own
     node.metasync.kill()
     with AdminProcess(tmp_path / "other", {"one": node}) as admin:
-        topics = admin.stub.ListTopics(pb.ListTopicsRequest(match="orders"), timeout=20)
+        topics = admin.stub.ListTopics(pb.ListTopicsRequest(match="orders"), timeout=60)
         assert [(one.config.read_queues, one.messages, one.orphaned) for one in topics.topics] == [(2, 6, False)]
         assert "no metasync of alpha answers" in topics.problems[0]
-        groups = admin.stub.ListGroups(pb.ListGroupsRequest(), timeout=20)
+        groups = admin.stub.ListGroups(pb.ListGroupsRequest(), timeout=60)
         assert (list(groups.groups), "no metasync of alpha" in groups.problems[0]) == ([], True)
         with refused("NOT_FOUND", "no metasync of alpha answers"):
-            admin.stub.GetGroup(pb.GetGroupRequest(group="readers"), timeout=20)
+            admin.stub.GetGroup(pb.GetGroupRequest(group="readers"), timeout=60)
 
 
 def test_without_a_store(own: tuple[Node, AdminProcess]) -> None:
     node, admin = own
     node.store.kill()
-    until(lambda: not admin.node("one").services[0].answers, 5, "the store is missed")
+    until(lambda: not admin.node("one").services[0].answers, 60, "the store is missed")
     found = admin.node("one")
     assert found.broker_name == "alpha"
     assert not found.HasField("log")
     assert any(problem.startswith("the store at ") for problem in found.problems)
-    topic = admin.stub.GetTopic(pb.GetTopicRequest(topic="orders"), timeout=20)
+    topic = admin.stub.GetTopic(pb.GetTopicRequest(topic="orders"), timeout=60)
     assert not topic.topics[0].HasField("messages")
     assert topic.topics[0].config.read_queues == 2
     assert [(one.group, one.HasField("lag")) for one in topic.groups] == [("readers", False)]
     assert topic.problems[0].startswith("no store of alpha answers, so messages and lag are missing: one (")
-    group = admin.stub.GetGroup(pb.GetGroupRequest(group="readers"), timeout=20)
+    group = admin.stub.GetGroup(pb.GetGroupRequest(group="readers"), timeout=60)
     assert not group.groups[0].HasField("lag")
     assert not group.progress
 
@@ -133,11 +133,11 @@ def test_nothing_answers(own: tuple[Node, AdminProcess], tmp_path: Path) -> None
     found = admin.node("one")
     assert (found.broker_name, found.role) == ("alpha", pb.NODE_ROLE_UNSPECIFIED)
     assert len(found.problems) == 3
-    until(lambda: refusal(admin) == "FAILED_PRECONDITION: broker alpha has no master that answers", 5, "it is known")
+    until(lambda: refusal(admin) == "FAILED_PRECONDITION: broker alpha has no master that answers", 60, "it is known")
     with AdminProcess(tmp_path / "other", {"one": node}) as other:
         assert other.node("one").broker_name == ""
         with refused("UNAVAILABLE", "no node answers"):
-            other.stub.ListTopics(pb.ListTopicsRequest(), timeout=20)
+            other.stub.ListTopics(pb.ListTopicsRequest(), timeout=60)
         with refused("FAILED_PRECONDITION", "no node answers"):
             other.put_topics(["more"])
 
@@ -147,11 +147,12 @@ def test_a_node_that_takes_connections_and_says_nothing(own: tuple[Node, AdminPr
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         nodes = f"{node_entry('one', node)},mute={address};metasync={address};replicator={address}"
-        with AdminProcess(tmp_path / "admin", {}, admin_nodes=nodes, admin_timeout=400) as admin:
+        with AdminProcess(tmp_path / "admin", {}, admin_nodes=nodes, admin_timeout=2_000) as admin:
             admin.put_topics(["beside-it"])
-            assert "mute" not in str(admin.stub.ListTopics(pb.ListTopicsRequest(), timeout=20))
-            one, mute_one = admin.cluster().nodes
-            assert not one.problems
+            assert "mute" not in str(admin.stub.ListTopics(pb.ListTopicsRequest(), timeout=60))
+            # It costs the other nothing; on a busy machine that one may itself need longer than the mute one is given.
+            until(lambda: not admin.node("one").problems, 60, lambda: str(admin.node("one")))
+            mute_one = admin.node("mute")
             assert [service.answers for service in mute_one.services] == [False, False, False]
             assert f"the store at {address} does not answer: " in mute_one.problems[0]
 
@@ -190,8 +191,10 @@ def test_two_brokers(tmp_path: Path) -> None:
         assert [one.broker for one in admin.stub.GetTopic(pb.GetTopicRequest(topic="only")).topics] == ["beta"]
 
         second.kill()  # nothing is done anywhere while one of them has no master
-        until(lambda: admin.node("b").role == pb.NODE_ROLE_UNSPECIFIED, 5, "the second is missed")
-        until(lambda: refusal(admin) == "FAILED_PRECONDITION: broker beta has no master that answers", 5, "it is known")
+        until(lambda: admin.node("b").role == pb.NODE_ROLE_UNSPECIFIED, 60, "the second is missed")
+        until(
+            lambda: refusal(admin) == "FAILED_PRECONDITION: broker beta has no master that answers", 60, "it is known"
+        )
         assert not admin.stub.ListTopics(pb.ListTopicsRequest(match="never", broker="alpha")).topics
         listed = admin.stub.ListTopics(pb.ListTopicsRequest(match="both"))
         assert [(one.broker, one.HasField("messages")) for one in listed.topics] == [("alpha", True), ("beta", False)]
@@ -201,7 +204,7 @@ def test_metrics(own: tuple[Node, AdminProcess]) -> None:
     node, admin = own
 
     def page() -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin.metrics_port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin.metrics_port}/metrics", timeout=60) as answer:
             return str(answer.read().decode())
 
     def said(name: str, **labels: str) -> float | None:
@@ -211,13 +214,13 @@ def test_metrics(own: tuple[Node, AdminProcess]) -> None:
         return None
 
     pair = {"consumer_group": "readers", "topic": "orders", "is_retry": "false", "is_system": "false"}
-    until(lambda: said("rocketmq_consumer_lag_messages", **pair, node_id="alpha", cluster="faults") == 6, 10, page)
+    until(lambda: said("rocketmq_consumer_lag_messages", **pair, node_id="alpha", cluster="faults") == 6, 60, page)
     assert said("rocketmq_consumer_ready_messages", **pair) == 6
     assert (said("rocketmq_consumer_lag_latency_milliseconds", **pair) or 0) > 0
     assert said("rocketmq_consumer_group_number", node_id="alpha") == 1
-    until(lambda: all(said("tandem_admin_node_up", node="one", service=one) == 1 for one in SERVICES), 10, page)
+    until(lambda: all(said("tandem_admin_node_up", node="one", service=one) == 1 for one in SERVICES), 60, page)
     assert (said("tandem_admin_actions_total", method="PutTopic", outcome="OK") or 0) >= 1
     assert said("tandem_admin_lags_left_out") == 0
     node.store.kill()
-    until(lambda: said("tandem_admin_node_up", node="one", service="store") == 0, 10, page)
-    until(lambda: (said("tandem_admin_collect_failures_total") or 0) > 0, 10, page)
+    until(lambda: said("tandem_admin_node_up", node="one", service="store") == 0, 60, page)
+    until(lambda: (said("tandem_admin_collect_failures_total") or 0) > 0, 60, page)

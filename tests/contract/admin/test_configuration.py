@@ -25,7 +25,7 @@ def admin(calm_admin: AdminProcess) -> AdminProcess:
 
 
 def test_every_service_with_defaults_and_origins(admin: AdminProcess, node: Node) -> None:
-    answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one"), timeout=20)
+    answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one"), timeout=60)
     assert [one.service for one in answer.services] == ["store", "replicator", "metasync"]
     assert not answer.missing
     store = {one.name: one for one in answer.services[0].settings}
@@ -38,7 +38,7 @@ def test_every_service_with_defaults_and_origins(admin: AdminProcess, node: Node
 
 
 def test_one_service(admin: AdminProcess) -> None:
-    answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one", service="metasync"), timeout=20)
+    answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one", service="metasync"), timeout=60)
     assert [one.service for one in answer.services] == ["metasync"]
     with refused("INVALID_ARGUMENT", "there is no service 'broker': known are store, replicator, metasync"):
         admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one", service="broker"))
@@ -51,7 +51,7 @@ def test_a_service_that_does_not_answer_is_named(tmp_path: Path) -> None:
     try:
         node.metasync.start()
         with AdminProcess(tmp_path / "admin", {"one": node}) as admin:
-            answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one"), timeout=20)
+            answer = admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="one"), timeout=60)
             assert [one.service for one in answer.services] == ["metasync"]
             assert [(one.service, one.address, one.answers) for one in answer.missing] == [
                 ("store", node.address("store"), False),

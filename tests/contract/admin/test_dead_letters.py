@@ -11,7 +11,7 @@ from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.admin_process import AdminProcess
 from tests.faults.pair import Node
 
-DEADLINE = 20
+DEADLINE = 60
 
 BROKERS_OWN = {
     "RETRY_TOPIC": "d-orders",

@@ -49,14 +49,14 @@ def group(admin: AdminProcess, times: list[int], request: pytest.FixtureRequest)
 
 
 def moves(admin: AdminProcess, group: str, **request: Any) -> list[tuple[int, int | None, int]]:
-    answer = admin.stub.ResetOffsets(pb.ResetOffsetsRequest(group=group, topic=TOPIC, **request), timeout=20)
+    answer = admin.stub.ResetOffsets(pb.ResetOffsetsRequest(group=group, topic=TOPIC, **request), timeout=60)
     for move in answer.moves:
         assert (move.broker, move.min_offset, move.max_offset) == ("alpha", 0, 10)
     return [(one.queue_id, one.before if one.HasField("before") else None, one.after) for one in answer.moves]
 
 
 def offsets(admin: AdminProcess, group: str) -> dict[int, int]:
-    found = admin.stub.GetGroup(pb.GetGroupRequest(group=group), timeout=20)
+    found = admin.stub.GetGroup(pb.GetGroupRequest(group=group), timeout=60)
     return {queue.queue_id: queue.offset for queue in found.progress}
 
 
@@ -126,6 +126,6 @@ def test_refusals_change_nothing(
 ) -> None:
     admin.stub.PutGroup(pb.PutGroupRequest(config=metadata_pb2.SubscriptionGroupConfig(name="known")))
     with refused(code, words):
-        admin.stub.ResetOffsets(pb.ResetOffsetsRequest(**request_), timeout=20)
+        admin.stub.ResetOffsets(pb.ResetOffsetsRequest(**request_), timeout=60)
     assert offsets(admin, "known") == {}
     assert not admin.stub.ListGroups(pb.ListGroupsRequest(match="unknown")).groups, "a misspelt group is not made"

@@ -27,11 +27,11 @@ def admin(calm_admin: AdminProcess) -> AdminProcess:
 
 def put(admin: AdminProcess, name: str, *, fields: tuple[str, ...] = (), **config: Any) -> pb.Topic:
     request = pb.PutTopicRequest(config=metadata_pb2.TopicConfig(name=name, **config), fields=fields)
-    return admin.stub.PutTopic(request, timeout=20).topics[0]
+    return admin.stub.PutTopic(request, timeout=60).topics[0]
 
 
 def names(admin: AdminProcess, match: str = "", **request: Any) -> list[str]:
-    answer = admin.stub.ListTopics(pb.ListTopicsRequest(match=match, **request), timeout=20)
+    answer = admin.stub.ListTopics(pb.ListTopicsRequest(match=match, **request), timeout=60)
     return [topic.config.name for topic in answer.topics]
 
 
@@ -124,7 +124,7 @@ def test_a_topic_with_queues_and_groups(admin: AdminProcess, node: Node) -> None
     assert [(one.group, one.lag) for one in found.groups] == [("busy-group", 8)]
     assert not found.problems
     # In lists it is there within the second that they may be old.
-    until(lambda: admin.stub.ListTopics(pb.ListTopicsRequest(match="busy")).topics[0].messages == 8, 5, "8 messages")
+    until(lambda: admin.stub.ListTopics(pb.ListTopicsRequest(match="busy")).topics[0].messages == 8, 60, "8 messages")
 
 
 def test_deletion_tells_whose_offsets_went_and_leaves_an_orphan(admin: AdminProcess, node: Node) -> None:

@@ -27,5 +27,6 @@ def stub(service: MetasyncProcess) -> Iterator[MetadataStub]:
 @pytest.fixture
 def own(transport: str, tmp_path: Path) -> Iterator[MetasyncProcess]:
     """A master that the test may stop, kill and start again."""
-    with MetasyncProcess(tmp_path / "node", grpc_transport=transport) as process:
+    # What waits ends at once when the service stops; a grace that a busy machine exceeds would cut it off before.
+    with MetasyncProcess(tmp_path / "node", grpc_transport=transport, shutdown_grace_ms=20_000) as process:
         yield process

@@ -159,7 +159,7 @@ def test_offsets_are_written_in_time_and_at_the_end(own: MetasyncProcess) -> Non
     with own.stub() as stub:
         stub.PutTopics(pb.PutTopicsRequest(topics=[pb.TopicConfig(name="T")]))
         commit(stub, one("g", 1))
-        wait_until(lambda: not own.table_status(pb.CONSUMER_OFFSETS).unsaved, "flushed")
+        wait_until(lambda: not own.table_status(pb.CONSUMER_OFFSETS).unsaved, "flushed", 60)
     own.settings["flush_consumer_offset_interval"] = 600_000
     own.restart(signal.SIGKILL)
     with own.stub() as stub:

@@ -72,7 +72,7 @@ def test_many_watchers_and_those_that_leave(service: MetasyncProcess, stub: Meta
     for watch in watches[1::2]:
         assert [topic.name for topic in next_transfer(watch)[-1].topics] == ["for-all"]
         watch.cancel()
-    wait_until(lambda: value(scrape(service), "tandem_metadata_watchers") == 0, "all watchers gone")
+    wait_until(lambda: value(scrape(service), "tandem_metadata_watchers") == 0, "all watchers gone", 60)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_slave_takes_no_changes_and_names_its_master(transport: str, tmp_path:
             assert address in (cast(Any, raised.value).details() or "")
         status = slave.status()
         assert (status.role, status.master_address) == (pb.SLAVE, address)
-        wait_until(lambda: bool(slave.table_status(pb.TOPICS).problem), "the problem is told")
+        wait_until(lambda: bool(slave.table_status(pb.TOPICS).problem), "the problem is told", 60)
         assert slave.table_status(pb.TOPICS).sync_age_seconds == -1
 
 
@@ -171,7 +171,7 @@ def test_metrics(service: MetasyncProcess, stub: MetadataStub) -> None:
 
 
 def start_fails(service: MetasyncProcess) -> str:
-    assert service.launch().wait(timeout=20) == 1
+    assert service.launch().wait(timeout=60) == 1
     text = service.log.read_text()
     assert "Traceback" not in text
     said = text.splitlines()[-1]

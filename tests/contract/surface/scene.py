@@ -162,7 +162,7 @@ def whole_node(directory: Path) -> Iterator[Scene]:
         try:
             scene.metrics = {**_metrics_ports(scene.processes), "admin": admin.metrics_port}
             _furnish(scene, node)
-            until(lambda: all(port.serving() for port in scene.ports.values()), 30, "all ports serve")
+            until(lambda: all(port.serving() for port in scene.ports.values()), 60, "all ports serve")
             yield scene
             assert admin.process is not None
             assert admin.process.poll() is None, "admin has died"
@@ -190,7 +190,7 @@ def _furnish(scene: Scene, node: Node) -> None:
 
 def _dispatched(client: StoreClient) -> int:
     """The log's end, when queues and index have all of it."""
-    until(lambda: client.log().dispatched_offset == client.log().max_offset, 20, "all is dispatched")
+    until(lambda: client.log().dispatched_offset == client.log().max_offset, 60, "all is dispatched")
     return client.log().max_offset
 
 
@@ -224,7 +224,7 @@ def throw_away(directory: Path, kind: str, log_bytes: str) -> Iterator[Scene]:
         try:
             scene.metrics = _metrics_ports(processes)
             scene.values = {"log_bytes": lambda: log_bytes, "log_end": scene.log_end}
-            until(lambda: all(port.serving() for port in scene.ports.values()), 30, "all ports serve")
+            until(lambda: all(port.serving() for port in scene.ports.values()), 60, "all ports serve")
             yield scene
         finally:
             scene.close()

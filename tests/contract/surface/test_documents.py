@@ -62,7 +62,7 @@ class Family(NamedTuple):
 
 def scraped(port: int) -> Iterator[Family]:
     """What a service shows; a family without samples too."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = str(answer.read(), "utf-8")
     for family in text_string_to_metric_families(text):
         if not all(sample.name.endswith("_created") for sample in family.samples) or not family.samples:

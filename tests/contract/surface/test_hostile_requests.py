@@ -14,7 +14,7 @@ from tests.contract.surface.hostile import FIXED, garbage, messages
 from tests.contract.surface.reflected import ANSWER_SECONDS, Outcome, Port
 from tests.contract.surface.scene import Entry, Scene, places, table
 
-pytestmark = [pytest.mark.xdist_group("surface"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("surface"), pytest.mark.timeout(600)]
 
 Spoil = Callable[[str], AbstractContextManager[Scene]]
 

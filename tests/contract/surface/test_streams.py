@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("surface")
 
 Spoil = Callable[[str], AbstractContextManager[Scene]]
 
-AGAIN_SECONDS = 20.0
+AGAIN_SECONDS = 60.0
 """How long a service may take to notice that a caller has gone."""
 
 
@@ -84,6 +84,9 @@ def test_who_has_asked_all_still_gets_the_answers(streaming: tuple[Scene, list[t
     scene, methods = streaming
     for port, path in methods:
         outcome = scene.ports[port].call(path, [scene.good(port, path)], seconds=2.0)
+        if not outcome.answers:  # a busy machine is given more; else not, as some wait on behind their answers
+            wait_answered(scene, port, path)
+            outcome = scene.ports[port].call(path, [scene.good(port, path)], seconds=30.0)
         assert outcome.accepted, (path, outcome)
         assert outcome.answers, (path, outcome)
     scene.check_alive()

@@ -19,7 +19,7 @@ SECONDS = 40.0
 
 
 @asynccontextmanager
-async def following(metasync: MetasyncProcess, timeout_ms: int = 3_000) -> AsyncGenerator[Mirror, None]:
+async def following(metasync: MetasyncProcess, timeout_ms: int = 30_000) -> AsyncGenerator[Mirror, None]:
     nodes = f"one=127.0.0.1:1;replicator=127.0.0.1:1;metasync={metasync.address}"
     all_nodes = Nodes(AdminSettings.load(environment={}, overrides={"adminNodes": nodes, "adminTimeout": timeout_ms}))
     mirror = Mirror(all_nodes.all[0])
@@ -68,7 +68,7 @@ async def test_it_follows_and_outlives_its_metasync(tmp_path: Path) -> None:
 
 
 async def test_one_that_nobody_uses_ends_and_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNUSED_SECONDS", 0.3)
+    monkeypatch.setattr(module, "UNUSED_SECONDS", 3.0)  # longer than the first tables take
     with MetasyncProcess(tmp_path / "node") as metasync:
         await asyncio.to_thread(put, metasync, "first")
         async with following(metasync) as mirror:

@@ -131,6 +131,17 @@ async def within(awaitable: Awaitable[T]) -> T:
         return await awaitable
 
 
+async def in_time(attempt: Callable[[float], Awaitable[bool]]) -> None:
+    """Has something tried with a deadline of so many seconds; with a longer one if it came before what it is to end.
+
+    `attempt` says whether its handler had begun by then: on a slow machine that takes longer than a test wants to wait.
+    """
+    for seconds in (0.2, 2.0, 20.0):
+        if await attempt(seconds):
+            return
+    raise AssertionError("no handler has begun within 20 s")
+
+
 async def failure(call: Any) -> grpc.aio.AioRpcError:
     """How a call failed: of a unary answer, or of a stream read to its end."""
     unary = isinstance(call, grpc.aio.UnaryUnaryCall | grpc.aio.StreamUnaryCall)

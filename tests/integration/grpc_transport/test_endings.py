@@ -13,11 +13,13 @@ import grpc
 import pytest
 
 from tests.integration.grpc_transport.hosting import (
+    PATIENCE,
     Hosted,
     channel_to,
     everything,
     failure,
     hosted,
+    in_time,
     sending,
     settled,
     until,
@@ -125,9 +127,10 @@ async def test_many_calls_of_a_connection_vanish_together(transport: str) -> Non
 
 
 async def test_a_cancelled_handler_may_clean_up(transport: str) -> None:
-    cleaned = asyncio.Event()
+    begun, cleaned = asyncio.Event(), asyncio.Event()
 
     async def handler(_request: bytes, _context: Any) -> bytes:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -135,15 +138,22 @@ async def test_a_cancelled_handler_may_clean_up(transport: str) -> None:
             cleaned.set()
         return b""
 
-    async with hosted(transport, unary=handler) as server:
-        await failure(server.unary(b"", timeout=0.2))
-        await within(cleaned.wait())
+    async def attempt(seconds: float) -> bool:
+        async with hosted(transport, unary=handler) as server:
+            await failure(server.unary(b"", timeout=seconds))
+            if begun.is_set():
+                await within(cleaned.wait())
+        return begun.is_set()
+
+    await in_time(attempt)
 
 
 async def test_a_handler_that_swallows_its_cancellation_cannot_answer(transport: str) -> None:
     outcomes: list[Any] = []
+    begun = asyncio.Event()
 
     async def handler(_request: bytes, context: Any) -> None:
+        begun.set()
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         try:
@@ -153,11 +163,16 @@ async def test_a_handler_that_swallows_its_cancellation_cannot_answer(transport:
         else:
             outcomes.append(None)
 
-    async with hosted(transport, out=handler) as server:
-        error = await failure(server.out(b"", timeout=0.2))
-        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await until(lambda: len(outcomes) == 1)
-        assert await server.method("Echo")(b"lives") == b"lives"
+    async def attempt(seconds: float) -> bool:
+        async with hosted(transport, out=handler) as server:
+            error = await failure(server.out(b"", timeout=seconds))
+            assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if begun.is_set():
+                await until(lambda: bool(outcomes))
+            assert await server.method("Echo")(b"lives") == b"lives"
+        return bool(outcomes)
+
+    await in_time(attempt)
 
 
 async def test_a_task_of_the_handler_outlives_a_cancelled_call_and_cannot_write(transport: str) -> None:
@@ -179,10 +194,15 @@ async def test_a_task_of_the_handler_outlives_a_cancelled_call_and_cannot_write(
         context.add_done_callback(lambda _context: ended.set())
         await asyncio.Event().wait()
 
-    async with hosted(transport, out=handler) as server:
-        await failure(server.out(b"", timeout=0.2))
-        await until(lambda: len(outcomes) == 1)
-        assert await server.method("Echo")(b"lives") == b"lives"
+    async def attempt(seconds: float) -> bool:
+        async with hosted(transport, out=handler) as server:
+            await failure(server.out(b"", timeout=seconds))
+            if tasks:
+                await until(lambda: bool(outcomes))
+            assert await server.method("Echo")(b"lives") == b"lives"
+        return bool(outcomes)
+
+    await in_time(attempt)
 
 
 async def test_writing_after_the_call_was_answered_is_an_error(transport: str) -> None:
@@ -280,9 +300,10 @@ async def test_a_handler_that_is_cancelled_from_within_ends_its_call(transport: 
         task.cancel()
         await task
 
-    expected = grpc.StatusCode.DEADLINE_EXCEEDED if transport == "grpcio" else grpc.StatusCode.CANCELLED
+    theirs, ours = (grpc.StatusCode.DEADLINE_EXCEEDED, 0.5), (grpc.StatusCode.CANCELLED, PATIENCE)
+    expected, seconds = theirs if transport == "grpcio" else ours
     async with hosted(transport, unary=at_once, out=later) as server:
-        for call in (server.unary(b"", timeout=0.5), server.out(b"", timeout=0.5)):
+        for call in (server.unary(b"", timeout=seconds), server.out(b"", timeout=seconds)):
             assert (await failure(call)).code() is expected
         assert await server.method("Echo")(b"lives") == b"lives"
 
@@ -298,7 +319,7 @@ async def test_a_caller_that_closes_its_channel_waits_for_its_calls(transport: s
     async with hosted(transport, unary=handler) as server, channel_to(server.target) as channel:
         call = server.own("unary", channel)(b"x")
         await within(begun.wait())
-        await channel.close(5)
+        await channel.close(PATIENCE)
         assert await within(call) == b"x"
 
 

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from tests.grpc_probe import Probe, add_probe, make_server
-from tests.integration.grpc_transport.hosting import Hosted, channel_to, hosted, settled, until, within
+from tests.integration.grpc_transport.hosting import PATIENCE, Hosted, channel_to, hosted, settled, until, within
 from tests.integration.grpc_transport.wire import (
     ACK,
     DATA,
@@ -34,7 +34,7 @@ PROBE_ECHO = "/tandemmq.test.Probe/Echo"
 async def echo(target: str) -> None:
     """A call over a connection of its own."""
     async with channel_to(target) as channel:
-        assert await within(channel.unary_unary(PROBE_ECHO)(b"x", timeout=10)) == b"x"
+        assert await within(channel.unary_unary(PROBE_ECHO)(b"x", timeout=60)) == b"x"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0", "localhost:0", "[::]:0", "0.0.0.0:0"])
@@ -187,7 +187,7 @@ async def test_pings_are_answered_with_what_they_carry(transport: str) -> None:
 async def test_keep_alive_of_a_caller_keeps_a_quiet_call_open(transport: str) -> None:
     options = [
         ("grpc.keepalive_time_ms", 100),
-        ("grpc.keepalive_timeout_ms", 2000),
+        ("grpc.keepalive_timeout_ms", 30_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
     ]
@@ -213,6 +213,6 @@ async def test_connections_are_counted(transport: str) -> None:
             for wire in (one, two):
                 await wire.answer(wire.call("Echo", b"x"))
             assert await count_connections(server) == 2
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await count_connections(server):
                 await asyncio.sleep(0.005)

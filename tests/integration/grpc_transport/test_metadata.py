@@ -186,9 +186,9 @@ async def test_metadata_that_cannot_be_sent_fails_the_call_and_nothing_else(tran
         return b"answer"
 
     async with hosted(transport, unary=initial, into=trailing) as server:
-        error = await failure(server.unary(b"", timeout=10))
+        error = await failure(server.unary(b"", timeout=60))
         assert error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
-        error = await failure(server.into(timeout=10))
+        error = await failure(server.into(timeout=60))
         assert error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
         assert await server.method("Echo")(b"lives") == b"lives"
 
@@ -227,7 +227,7 @@ async def test_metadata_over_the_servers_limit_fails_the_call_only(transport: st
     async with hosted(transport) as server:
         waiting = server.method("Wait")(b"")
         await until(lambda: server.probe.active == 1)
-        error = await failure(server.method("Echo")(b"", metadata=(("x-long", "l" * 17_000),), timeout=10))
+        error = await failure(server.method("Echo")(b"", metadata=(("x-long", "l" * 17_000),), timeout=60))
         assert error.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNKNOWN)
         assert await server.method("Echo")(b"lives") == b"lives"
         assert not waiting.done()

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.grpc_transport.hosting import PATIENCE
 from tests.integration.grpc_transport.wire import Wire, wired
 
-pytestmark = pytest.mark.serial
+pytestmark = [pytest.mark.serial, pytest.mark.timeout(600)]
 
 CONNECTIONS = 1000
 STREAMS = 10_000
@@ -49,12 +49,12 @@ def probe(transport: str) -> Iterator[ProbeProcess]:
     with process.process:
         yield process
         process.process.terminate()
-        assert process.process.wait(timeout=20) == 0
+        assert process.process.wait(timeout=60) == 0
 
 
 async def counters(wire: Wire, judge: Callable[[dict[str, int]], bool]) -> dict[str, int]:
     """The probe's counters, once they are as they should be."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while True:
             answer = await wire.answer(wire.call("Count", b""))
             found: dict[str, int] = json.loads(answer.messages[0])

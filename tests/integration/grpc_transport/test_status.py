@@ -49,7 +49,7 @@ async def test_details_too_long_for_a_header_block_do_not_break_the_connection(t
         await context.abort(grpc.StatusCode.NOT_FOUND, "é" * 100_000)
 
     async with hosted(transport, unary=handler) as server:
-        await failure(server.unary(b"", timeout=10))
+        await failure(server.unary(b"", timeout=60))
         assert await server.method("Echo")(b"lives") == b"lives"
 
 
@@ -220,9 +220,9 @@ async def test_the_probe_counts_no_call_that_failed(transport: str) -> None:
 @pytest.mark.parametrize("path", ["/no.Service/Method", f"/{OWN}/NoMethod", "/", "/one", "/a/b/c", "/é/x"])
 async def test_what_is_no_method_is_unimplemented(transport: str, path: str) -> None:
     async with hosted(transport) as server:
-        error = await failure(server.channel.unary_unary(path)(b"x", timeout=10))
+        error = await failure(server.channel.unary_unary(path)(b"x", timeout=60))
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
-        error = await failure(server.channel.stream_stream(path)(timeout=10))
+        error = await failure(server.channel.stream_stream(path)(timeout=60))
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
         assert await server.method("Echo")(b"lives") == b"lives"
 

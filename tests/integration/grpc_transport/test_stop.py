@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tests.faults.pair_process import free_port
 from tests.grpc_probe import Probe, add_probe, make_server
 from tests.integration.grpc_transport.hosting import PATIENCE, channel_to, everything, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import GOAWAY, wired
@@ -255,7 +256,7 @@ async def test_wait_for_termination(transport: str) -> None:
 
 async def test_a_server_that_was_never_started_can_be_stopped(transport: str) -> None:
     server = make_server(transport)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"127.0.0.1:{free_port()}")
     await within(server.stop(None))
     del server
     if transport == "fast":
@@ -265,7 +266,7 @@ async def test_a_server_that_was_never_started_can_be_stopped(transport: str) ->
 
 
 async def test_the_port_is_free_after_the_stop(transport: str) -> None:
-    async with hosted(transport) as server:
+    async with hosted(transport, address=f"127.0.0.1:{free_port()}") as server:
         assert await server.method("Echo")(b"x") == b"x"
         port = int(server.target.rpartition(":")[2])
         await within(server.server.stop(None))

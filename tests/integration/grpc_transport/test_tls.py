@@ -72,7 +72,7 @@ async def test_a_sync_caller_over_tls(transport: str, certificates: Certificates
         def call() -> bytes:
             channel: Any
             with grpc.secure_channel(target, anonymous(certificates)) as channel:
-                return bytes(channel.unary_unary(ECHO)(b"x", timeout=10))
+                return bytes(channel.unary_unary(ECHO)(b"x", timeout=60))
 
         assert await asyncio.to_thread(call) == b"x"
 
@@ -216,7 +216,7 @@ async def test_a_slow_reader_behind_tls_holds_only_itself(transport: str, certif
                 return int(json.loads(answer.messages[0])["dripped"])
 
             last, same = await dripped(), 0
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while same < 10:
                     await asyncio.sleep(0.02)
                     now = await dripped()

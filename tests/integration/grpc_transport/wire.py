@@ -118,7 +118,7 @@ class Wire:
 
     async def wait_for(self, condition: Any) -> None:
         """Waits until a condition on answers and frames has become true."""
-        async with asyncio.timeout(15), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(condition)
 
     async def answer(self, stream: int) -> Answer:

@@ -17,7 +17,7 @@ def programs(address: str) -> list[str]:
 
 def test_the_programs_run(master: MetasyncProcess) -> None:
     put, watch = programs(master.address)
-    outcome = subprocess.run([sys.executable, "-c", put], capture_output=True, text=True, check=True, timeout=30)
+    outcome = subprocess.run([sys.executable, "-c", put], capture_output=True, text=True, check=True, timeout=100)
     assert outcome.stdout.splitlines() == ["COMMITTED", "orders {0: 42}"]
     with subprocess.Popen([sys.executable, "-u", "-c", watch], stdout=subprocess.PIPE, text=True) as watcher:
         try:

@@ -12,6 +12,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 from tests.contract.refusals import statuses
 from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
 from tests.integration.metasync.test_sync import commit, in_step, offset, put
 from tests.metasync_process import MetasyncProcess, wait_until
 
@@ -23,7 +24,7 @@ class Role(ReplicaLogServicer):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.identity = replica_log_pb2.LogIdentity(role=replica_log_pb2.ASYNC_MASTER)
-        self.address = ""
+        self.address = f"127.0.0.1:{free_port()}"  # it comes back there, and is dialled meanwhile
         self.server: Any = None
 
     def GetRole(self, request: Any, context: Any) -> replica_log_pb2.RoleState:
@@ -35,8 +36,7 @@ class Role(ReplicaLogServicer):  # type: ignore[misc]
     def start(self) -> None:
         self.server = grpc.server(ThreadPoolExecutor(2))
         replica_log_pb2_grpc.add_ReplicaLogServicer_to_server(self, self.server)
-        port = self.server.add_insecure_port(self.address or "127.0.0.1:0")
-        self.address = f"127.0.0.1:{port}"
+        self.server.add_insecure_port(self.address)
         self.server.start()
 
     def stop(self) -> None:
@@ -81,8 +81,8 @@ def refuses_changes(process: MetasyncProcess) -> bool:
 
 def test_promotion_and_demotion(roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]) -> None:
     a, b = pair
-    assert role_of(a) == ("MASTER", 1, "store")
-    assert role_of(b) == ("SLAVE", 1, "store"), "whatever brokerRole says"
+    wait_until(lambda: role_of(a) == ("MASTER", 1, "store"), "the store is a master")
+    wait_until(lambda: role_of(b) == ("SLAVE", 1, "store"), "whatever brokerRole says")
     put(a, "first")
     commit(a, "first", "g", 10)
     in_step(a, b)

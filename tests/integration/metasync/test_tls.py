@@ -57,7 +57,7 @@ def test_without_tls_nothing_is_taken_and_the_problem_is_told(tmp_path: Path, ce
 
 def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
     process = MetasyncProcess(tmp_path / "node", metasync_tls_trust_cert_path=tmp_path / "nothing.pem")
-    assert process.launch().wait(timeout=20) == 1
+    assert process.launch().wait(timeout=60) == 1
     assert "metasyncTlsTrustCertPath" in process.log.read_text()
 
 

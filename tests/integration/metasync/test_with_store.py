@@ -16,6 +16,8 @@ from tests.contract.store_process import StoreProcess
 from tests.integration.metasync.test_sync import commit, in_step, offset, put
 from tests.metasync_process import MetasyncProcess, wait_until
 
+pytestmark = pytest.mark.timeout(300)
+
 
 class Node:
     """A store and its metasync, with ports that stay."""
@@ -98,7 +100,7 @@ def test_a_promotion_of_the_store_is_one_of_its_tables(nodes: tuple[Node, Node])
     wait_until(lambda: a.metasync.names() == {"T"}, "told")
     commit(a.metasync, "T", "g", 1)
     in_step(a.metasync, b.metasync)
-    assert b.metasync.status().role == pb.SLAVE
+    wait_until(lambda: b.metasync.status().role == pb.SLAVE, "a slave before")
     with grpc.insecure_channel(b.internal) as channel:
         state = ReplicaLogStub(channel).Promote(log_pb.PromoteRequest(role=log_pb.ASYNC_MASTER))
     wait_until(lambda: b.metasync.status().role == pb.MASTER, "promoted")

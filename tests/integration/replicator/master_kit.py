@@ -88,6 +88,7 @@ class Running:
             "ha_listen_port": 0,
             "store_path_root_dir": files.root,
             "broker_name": "broker-a",
+            "ha_housekeeping_interval": 120_000,  # nobody is silent because the machine is slow
             **settings,
         }
         self.files = files
@@ -163,7 +164,7 @@ class Slave:
     def report(self, *offsets: int) -> None:
         self.writer.write(b"".join(map(encode_report, offsets)))
 
-    async def frame(self, seconds: float = 10.0) -> Got:
+    async def frame(self, seconds: float = 60.0) -> Got:
         async with asyncio.timeout(seconds):
             offset, size = HEADER.unpack(await self.reader.readexactly(HEADER.size))
             return Got(offset, await self.reader.readexactly(size))
@@ -179,7 +180,7 @@ class Slave:
                 self.report(begin + len(found))
         return bytes(found)
 
-    async def ended(self, seconds: float = 10.0) -> bytes:
+    async def ended(self, seconds: float = 60.0) -> bytes:
         """Everything until the master closes the connection."""
         async with asyncio.timeout(seconds):
             try:

@@ -25,12 +25,15 @@ from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER
 from tandemmq.store.v1.store_pb2 import SendStatus
 from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
 from tests.integration.replicator.master_kit import until
 
 if TYPE_CHECKING:  # the generated code knows this class by its types only
     from tandemmq.replication.v1.replication_pb2_grpc import ReplicationAsyncStub
 
 FILE_SIZE = 128 * 1024
+PATIENCE = 20_000
+"""Milliseconds: of a store with a slave that takes its time, of replicators with each other."""
 
 
 class Replicator:
@@ -85,9 +88,12 @@ class OneNode:
 
     def __init__(self, directory: Path, role: str, **settings: Any) -> None:
         self.store = StoreProcess(
-            directory, broker_role=role, broker_name="b", broker_id=int(role == "SLAVE"), prefault_bytes=0
-        )
-        self.settings = {"ha_send_heartbeat_interval": 200, "ha_housekeeping_interval": 2_000, **settings}
+            directory, broker_role=role, broker_name="b", broker_id=int(role == "SLAVE"), prefault_bytes=0,
+            internal_port=free_port(), slave_timeout=PATIENCE,
+        )  # fmt: skip
+        # Ports that the kernel gives to nobody: what is away is dialled all the time, and must come back there.
+        self.settings: dict[str, object] = {"grpc_port": free_port(), "ha_listen_port": free_port()}
+        self.settings |= {"ha_send_heartbeat_interval": 200, "ha_housekeeping_interval": PATIENCE, **settings}
         self.settings |= {"ha_refused_pause": 300, "broker_id": int(role == "SLAVE")}
         self.replicator: Replicator | None = None
 
@@ -109,11 +115,10 @@ class OneNode:
         return internal
 
     async def start(self, **more: object) -> None:
-        """The replicator; on the same gRPC port as before."""
+        """The replicator; on the same ports as before."""
         self.settings |= more
         self.replicator = Replicator(self.internal_address(), self.store.directory, self.settings)
         await self.it.start()
-        self.settings["grpc_port"] = self.it.host.port
 
     async def stop(self) -> None:
         if self.replicator is not None:
@@ -131,6 +136,12 @@ class OneNode:
                 return [SendStatus.Name(client.send("topic", bytes(size)).status) for _ in range(count)]
 
         return await asyncio.to_thread(all_of_them)
+
+    async def answers(self, status: str) -> None:
+        """Waits until a message gets this status: the store hears of its slave by way of the replicator, soon."""
+        async with asyncio.timeout(60):
+            while await self.send() != [status]:
+                await asyncio.sleep(0.02)
 
     def log_bytes(self, end: int) -> bytes:
         files = sorted((self.store.directory / "commitlog").iterdir())

@@ -28,6 +28,7 @@ from tandemmq.store.v1.replica_log_pb2 import (
     ReplicaBytes,
     RoleState,
 )
+from tests.faults.pair_process import free_port
 
 FILE_SIZE = 1 << 20
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -60,17 +61,17 @@ class FileStore(replica_log_pb2_grpc.ReplicaLogServicer):
         self.open_calls = 0
         self.may_take = asyncio.Event()
         self.may_take.set()
-        self.port = 0
+        self.port = free_port()  # which stays its own while it is stopped and others dial it
         self._server: Server | None = None
         (root / "commitlog").mkdir(parents=True, exist_ok=True)
         self.append(0, log)
         self.flushed_offset = self.max_offset
 
     async def start(self) -> None:
-        """Serves, on the same port as before if there was one."""
+        """Serves, always on the same port."""
         self._server = server()
         replica_log_pb2_grpc.add_ReplicaLogServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         await self._server.start()
 
     async def stop(self) -> None:
@@ -148,7 +149,7 @@ class ScriptedMaster:
     """Accepts slaves, remembers what they report, sends what it is told."""
 
     def __init__(self) -> None:
-        self.port = 0
+        self.port = free_port()
         self.connections: list[MasterConnection] = []
         self._server: asyncio.Server | None = None
 
@@ -156,7 +157,6 @@ class ScriptedMaster:
         self._server = await asyncio.get_running_loop().create_server(
             self._accept, "127.0.0.1", self.port, ssl=ssl, reuse_address=True
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -186,7 +186,6 @@ class MasterConnection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self.received = b""
         self.closed = False
-        self.began = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
@@ -258,6 +257,8 @@ class Scene:
             "store_address": f"127.0.0.1:{self.store.port}",
             "ha_master_address": f"127.0.0.1:{self.master.port}",
             "ha_master_replicator_address": address,
+            "ha_housekeeping_interval": 120_000,  # nobody is silent because the machine is slow
+            "ha_connect_timeout": 60_000,
             "ha_reconnect_min": 5,
             "ha_reconnect_max": 50,
             "ha_refused_pause": 300,

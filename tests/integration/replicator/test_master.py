@@ -23,16 +23,18 @@ async def test_vector_1_who_never_reports_hears_nothing_and_is_closed(tmp_path: 
     async with running(LogDirectory(tmp_path, noise(406)), **QUICK) as master, slave(master) as one:
         begin = time.monotonic()
         assert await one.ended() == b""
-        assert 0.59 < time.monotonic() - begin < 15
+        assert time.monotonic() - begin > 0.59
         assert master.closed("silent") == 1
 
 
 async def test_vector_2_one_report_then_silence_gets_heartbeats_and_is_closed(tmp_path: Path) -> None:
-    async with running(LogDirectory(tmp_path, noise(406)), **QUICK) as master, slave(master, 406) as one:
+    # Not as QUICK: if this process sleeps longer than a slave may be silent, the master closes before it says anything.
+    rules = {"ha_send_heartbeat_interval": 150, "ha_housekeeping_interval": 2_000}
+    async with running(LogDirectory(tmp_path, noise(406)), **rules) as master, slave(master, 406) as one:
         begin = time.monotonic()
         heard = await one.ended()
         seconds = time.monotonic() - begin
-        assert 0.59 < seconds < 15
+        assert seconds > 1.99
         heartbeat = bytes.fromhex("000000000000019600000000")
         assert heard == heartbeat * (len(heard) // 12)
         assert 1 <= len(heard) // 12 <= seconds / 0.15 + 1
@@ -112,7 +114,7 @@ async def test_what_is_appended_follows_at_once(tmp_path: Path) -> None:
 
 async def test_nothing_beyond_the_stores_word_is_sent(tmp_path: Path) -> None:
     files = LogDirectory(tmp_path, noise(1_000))
-    async with running(files, **QUICK) as master:
+    async with running(files, ha_send_heartbeat_interval=150) as master:
         master.say(400)
         async with slave(master, 0) as one:
             assert await one.log(0, 400) == files.bytes_at(0, 400)
@@ -269,7 +271,7 @@ async def test_another_log_ends_all_connections_even_if_it_is_longer(tmp_path: P
 
 async def test_slaves_stay_while_the_store_is_away(tmp_path: Path) -> None:
     files = LogDirectory(tmp_path, noise(406))
-    async with running(files, **QUICK) as master, slave(master, 0) as one:
+    async with running(files, ha_send_heartbeat_interval=150) as master, slave(master, 0) as one:
         await one.log(0, 406)
         master.view.lost()
         files.append(noise(10))

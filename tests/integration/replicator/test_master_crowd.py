@@ -77,6 +77,7 @@ async def test_four_slaves_that_read_nothing_leave_threads_for_a_fifth(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_thousand_connections(tmp_path: Path) -> None:
     files = LogDirectory(tmp_path, noise(2_000))
     async with running(files, ha_max_connections=2_000) as master, AsyncExitStack() as stack:

@@ -148,6 +148,7 @@ async def test_a_pair_over_tls_introduces_itself_and_is_promoted(
         "ha_tls_trust_cert_path": master_certificate.certificate,
     }
     async with pair(tmp_path, **everything) as both:
+        await both.master.answers("PUT_OK")
         assert set(await both.master.send(5)) == {"PUT_OK"}
         await both.equal()
         promotion = Promotion(both.slave.node, PromoteRequest(role=SYNC_MASTER))

@@ -4,7 +4,6 @@ import asyncio
 import random
 import ssl
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,9 @@ async def test_an_empty_slave_takes_the_whole_history(tmp_path: Path) -> None:
 
 
 async def test_the_first_report_comes_at_once(tmp_path: Path) -> None:
-    """A RocketMQ slave takes five seconds."""
-    async with scene(tmp_path, LOG[:1000]) as it:
+    """A RocketMQ slave takes five seconds; here the next one would be due long after this test has lost patience."""
+    async with scene(tmp_path, LOG[:1000], ha_send_heartbeat_interval=100_000) as it:
         slave = await it.master.connection()
-        assert time.monotonic() - slave.began < 4.9
         assert slave.received == encode_heartbeat(1)[:8]
 
 
@@ -164,7 +162,7 @@ async def test_a_flood_of_empty_frames_holds_nothing_up(tmp_path: Path) -> None:
 
 
 async def test_a_silent_master_is_left_and_dialled_again(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"ha_housekeeping_interval": 400, "ha_send_heartbeat_interval": 100}
+    settings: dict[str, Any] = {"ha_housekeeping_interval": 2_000, "ha_send_heartbeat_interval": 100}
     async with scene(tmp_path, LOG[:1000], **settings) as it:
         slave = await it.master.connection()
         slave.send_log(LOG[:1000], 1)
@@ -284,9 +282,10 @@ class SlowJoin(JoinServicer):
 
     def __init__(self) -> None:
         super().__init__(JoinResponse())
+        self.go_on = asyncio.Event()
 
     async def Join(self, request: JoinRequest, context: Context) -> JoinResponse:
-        await asyncio.sleep(0.5)
+        await self.go_on.wait()
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "later")
 
 
@@ -296,6 +295,8 @@ async def test_a_master_that_speaks_first_is_none(tmp_path: Path) -> None:
     async with scene(tmp_path, LOG[:1], join=join) as it:
         await until(lambda: bool(it.master.connections))
         it.master.connections[0].send(encode_heartbeat(1))
+        await until(lambda: it.master.connections[0].closed, "it hangs up")
+        join.go_on.set()
         await until(lambda: it.follower.refused)
         assert "spoke before it was asked" in it.follower.problem
         assert it.store.calls == 0

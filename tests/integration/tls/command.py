@@ -19,6 +19,6 @@ def tandem(*arguments: object, environment: dict[str, object] | None = None) -> 
     own = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
     own |= {name: str(value) for name, value in (environment or {}).items()}
     command = [sys.executable, "-m", "tandemmq.cli.main", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=own, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=own, check=False, timeout=100)
     assert "Traceback" not in done.stderr
     return Outcome(done.returncode, done.stdout, done.stderr)

@@ -17,7 +17,7 @@ from tests.faults.pair import Node
 PORTS = ("store", "internal", "metasync", "replicator")
 """All gRPC ports of a node."""
 
-_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 def tls_settings(authority: Authority, own: Certificate, *, mutual: bool) -> dict[str, object]:
@@ -31,6 +31,8 @@ def tls_settings(authority: Authority, own: Certificate, *, mutual: bool) -> dic
         "replicatorTlsTrustCertPath": trusted,
         "haTlsEnable": "true",
         "haTlsTrustCertPath": trusted,
+        "haHousekeepingInterval": 20_000,
+        "slaveTimeout": 25_000,  # a slave that takes its time has the message all the same
     }
     return settings | ({"tlsServerTrustCertPath": trusted} if mutual else {})
 

@@ -14,7 +14,7 @@ from tests.integration.tls.command import tandem
 from tests.integration.tls.conftest import Certificates
 from tests.integration.tls.secured import write_access
 
-pytestmark = [pytest.mark.xdist_group("tls-cli"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.xdist_group("tls-cli"), pytest.mark.timeout(300)]
 
 ROLES = '[roles.orders]\npublish = ["orders"]\nsubscribe = ["orders"]\ngroups = ["tandem-cli"]\n'
 SECRET = "of alice"

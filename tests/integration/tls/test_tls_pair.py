@@ -26,7 +26,7 @@ from tests.integration.tls.secured import PORTS, secured_node, started, tls_sett
 USERS = {"node": ("of the node", "service"), "olga": ("of olga", "operator"), "alice": ("of alice", "orders")}
 ROLES = '[roles.orders]\npublish = ["orders*"]\nsubscribe = ["orders*"]\n'
 
-pytestmark = [pytest.mark.xdist_group("tls-pair"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.xdist_group("tls-pair"), pytest.mark.timeout(400)]
 
 
 class Secured(NamedTuple):
@@ -69,7 +69,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -
     tls = {"tls_ca": certificates.ours.certificate, "tls_certificate": own.certificate, "tls_key": own.key}
     with started(master, slave):
         secured = Secured(master, slave, tls, access, secret)
-        until(lambda: following(secured), 30, "the slave follows")
+        until(lambda: following(secured), 60, "the slave follows")
         yield secured
 
 
@@ -119,14 +119,14 @@ def test_messages_and_tables_reach_the_slave(pair: Secured) -> None:
         with pytest.raises(RequestFailed, match="alice") as refused:
             client.send("bills", b"not hers")
         assert refused.value.code == "PERMISSION_DENIED"
-    until(lambda: "orders" in pair.topics(pair.slave), 20, "the topic is copied to the slave's metasync")
+    until(lambda: "orders" in pair.topics(pair.slave), 60, "the topic is copied to the slave's metasync")
 
 
 def test_a_commit_at_the_slave_reaches_the_master(pair: Secured) -> None:
     commit(pair, pair.master, 1)
-    until(lambda: committed(pair, pair.slave) == 1, 20, "the slave's metasync has group and offset")
+    until(lambda: committed(pair, pair.slave) == 1, 60, "the slave's metasync has group and offset")
     commit(pair, pair.slave, 2)
-    until(lambda: committed(pair, pair.master) == 2, 20, "handed over to the master")
+    until(lambda: committed(pair, pair.master) == 2, 60, "handed over to the master")
 
 
 def commit(pair: Secured, node: Node, offset: int) -> None:
@@ -145,13 +145,14 @@ def committed(pair: Secured, node: Node) -> int:
 def test_a_new_secret_without_a_restart(pair: Secured) -> None:
     changed = USERS | {"node": ("another one", "service")}
     write_access(pair.access, changed, ROLES)
-    until(lambda: answer(pair, "internal", **pair.as_user("node")) == "UNAUTHENTICATED", 20, "the old one is void")
+    until(lambda: answer(pair, "internal", **pair.as_user("node")) == "UNAUTHENTICATED", 60, "the old one is void")
     pair.secret.write_text("another one")
-    until(lambda: answer(pair, "internal", **pair.as_user("node", "another one")) == "answered", 20, "the new one")
+    until(lambda: answer(pair, "internal", **pair.as_user("node", "another one")) == "answered", 60, "the new one")
     with StoreClient(pair.master.address("store"), **pair.as_user("alice")) as client:
-        assert client.send("orders-of-today", b"two teas").status == store_pb2.PUT_OK
-    until(lambda: "orders-of-today" in pair.topics(pair.slave), 20, "copied, with the new secret")
-    until(lambda: following(pair), 20, "the slave follows")
+        # The slave is let in again when both nodes know the new secret.
+        until(lambda: client.send("orders-of-today", b"two teas").status == store_pb2.PUT_OK, 60, "on both nodes")
+    until(lambda: "orders-of-today" in pair.topics(pair.slave), 60, "copied, with the new secret")
+    until(lambda: following(pair), 60, "the slave follows")
 
 
 def test_a_promotion_by_the_command_line(pair: Secured) -> None:
@@ -167,11 +168,12 @@ def test_a_promotion_by_the_command_line(pair: Secured) -> None:
     with open_channel(pair.master.address("replicator"), **pair.as_user("olga")) as channel:
         where = {"ha_master_address": pair.slave.ha_address, "replicator_address": pair.slave.address("replicator")}
         ReplicationStub(channel).Follow(replication_pb2.FollowRequest(**where), timeout=30)
-    until(lambda: pair.status(pair.master).follower.state == FOLLOWING, 30, "the old master follows the new one")
+    until(lambda: pair.status(pair.master).follower.state == FOLLOWING, 60, "the old master follows the new one")
+    until(lambda: pair.status(pair.slave).in_sync >= 1, 60, "the new master counts it")
     shown = tandem("replicas", *slave, "--json", environment=by_olga)
     assert json.loads(shown.out)["replicas"][0]["connected"]
     with StoreClient(pair.slave.address("store"), **pair.as_user("alice")) as client:
-        assert client.send("orders", b"to the new master").status == store_pb2.PUT_OK
+        until(lambda: client.send("orders", b"to the new master").status == store_pb2.PUT_OK, 60, "on both nodes")
 
 
 def environment(pair: Secured, user: str, secret: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from tests.faults.pair_process import until
 from tests.integration.tls.conftest import Certificates
 from tests.integration.tls.secured import PORTS, health, secured_node, started, tls_settings
 
-pytestmark = [pytest.mark.xdist_group("tls-ports"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.xdist_group("tls-ports"), pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,10 @@ def check_links(node: Node, **security: Any) -> None:
     """The store follows metasync's topics, metasync asks for the store's role, the replicator is linked with it."""
     for name, event in (("store", "metadata service"), ("replicator", "linked with the store")):
         process = node.processes[name]
-        until(lambda: any(line["event"] == event for line in process.events()), 10, f"{name}: {event}")  # noqa: B023
+        until(lambda: any(line["event"] == event for line in process.events()), 60, f"{name}: {event}")  # noqa: B023
     with open_channel(node.address("metasync"), **security) as channel:
         stub = MetadataStub(channel)
-        until(lambda: stub.Status(StatusRequest(), timeout=30).role_source == "store", 40, "metasync knows the role")
+        until(lambda: stub.Status(StatusRequest(), timeout=30).role_source == "store", 60, "metasync knows the role")
 
 
 def test_services_with_tls_find_each_other(with_tls: Node, certificates: Certificates) -> None:

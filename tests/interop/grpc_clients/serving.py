@@ -53,14 +53,14 @@ def probe(
             yield Served(port, address if address.startswith("unix") else f"{address.removesuffix(':0')}:{port}")
             assert process.poll() is None, f"the server has died:\n{log.read_text()}"
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0, log.read_text()
+            assert process.wait(90) == 0, log.read_text()
         finally:
             process.kill()
     said = log.read_text()
     assert not [error for error in _NOBODYS_ERRORS if error in said], said
 
 
-def run(command: Sequence[str | Path], seconds: float = 100) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str | Path], seconds: float = 450) -> subprocess.CompletedProcess[str]:
     """Runs a client to its end; a failure shows what it wrote."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"

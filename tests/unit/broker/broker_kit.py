@@ -80,6 +80,7 @@ async def broker(
             "max_hash_slot_num": 50,
             "max_index_num": 500,
             "prefault_bytes": 0,
+            "sync_flush_timeout": 60_000,  # a busy disk is no failure
             "compiled_walker": "never",
             **settings,
         }

@@ -66,16 +66,18 @@ async def test_a_replica_too_far_behind_is_not_waited_for() -> None:
 
 async def test_each_send_has_its_own_deadline_and_stuck_ones_do_not_add_up() -> None:
     """RocketMQ #1227, #3484: N stuck sends took N times the timeout."""
-    transfer = linked(slave_timeout_ms=50)
+    transfer = linked(slave_timeout_ms=200)
     begun = asyncio.get_running_loop().time()
     first = [transfer.wait(end) for end in range(1, 100)]
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)
     second = transfer.wait(1_000)
-    assert {await outcome(one) for one in first} == {SLAVE}
     assert isinstance(second, asyncio.Future)
-    assert not second.done()
+    second_begun, ended = asyncio.get_running_loop().time(), []
+    second.add_done_callback(lambda _: ended.append(asyncio.get_running_loop().time()))
+    assert {await outcome(one) for one in first} == {SLAVE}
     assert await outcome(second) is SLAVE
-    assert asyncio.get_running_loop().time() - begun < 4
+    assert ended[0] - second_begun >= 0.19, "its own time, not what was left of the others'"
+    assert ended[0] - begun < 10, "added up it were 20 s"
     assert len(transfer) == 0
     late = transfer.wait(2_000)
     transfer.progress(True, 2_000, 1)
@@ -93,7 +95,7 @@ async def test_when_the_replicator_goes_new_sends_know_at_once_and_old_ones_wait
 
 
 async def test_a_replicator_that_comes_back_in_time_completes_them() -> None:
-    transfer = linked(slave_timeout_ms=5_000)
+    transfer = linked(slave_timeout_ms=60_000)
     old = transfer.wait(100)
     transfer.end()
     transfer.begin()
@@ -125,9 +127,10 @@ def test_too_few_in_sync_replicas_refuse_before_anything_is_stored() -> None:
 async def test_disk_and_replicas_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, flushed: bool, replicated: bool, told: PutStatus
 ) -> None:
-    """What replicas say wins over what the disk says (spec 2.1)."""
-    store = opened(tmp_path, "SYNC_MASTER", flush_disk_type=flush, sync_flush_timeout=30)
-    transfer = linked(slave_timeout_ms=30)
+    """What replicas say wins over what the disk says (spec 2.1). Who is to answer has as long as it takes."""
+    patience, soon = 60_000, 30
+    store = opened(tmp_path, "SYNC_MASTER", flush_disk_type=flush, sync_flush_timeout=patience if flushed else soon)
+    transfer = linked(slave_timeout_ms=patience if replicated else soon)
     acks = Acknowledgement(store, transfer)
     assert acks.waits
     if not flushed:

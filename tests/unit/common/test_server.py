@@ -276,10 +276,10 @@ async def test_tls_and_mtls(certificates: dict[str, Path], mutual: bool) -> None
     for credentials, welcome in ((known, True), (stranger, not mutual)):
         async with grpc.aio.secure_channel(f"localhost:{host.port}", credentials) as channel:
             if welcome:
-                assert await say(channel)(b"private", timeout=10) == b"private"
+                assert await say(channel)(b"private", timeout=60) == b"private"
             else:
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await say(channel)(b"private", timeout=10)
+                    await say(channel)(b"private", timeout=60)
     await host.stop()
 
 
@@ -328,12 +328,12 @@ def test_a_whole_process_stops_cleanly_on_a_signal(number: signal.Signals, trans
         port = int(process.stdout.readline())
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
-            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=10, wait_for_ready=True)
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
             assert answer.status in (SERVING, NOT_SERVING)
-            while stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status != SERVING:
+            while stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status != SERVING:
                 pass
             process.send_signal(number)
-            output, errors = process.communicate(timeout=20)
+            output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert output == "closed\n"
     events = [json.loads(line) for line in errors.splitlines()]

@@ -21,6 +21,7 @@ def config(root: Path, role: str = "ASYNC_MASTER", **settings: Any) -> StoreConf
         "max_hash_slot_num": 50,
         "max_index_num": 500,
         "prefault_bytes": 0,
+        "sync_flush_timeout": 60_000,  # a busy disk is no failure
         "compiled_walker": "never",
     }
     return StoreConfig(root, role, **(small | settings))

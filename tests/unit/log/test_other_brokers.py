@@ -19,7 +19,7 @@ FILE = 64 * 1024
 def config(root: Path) -> StoreConfig:
     return StoreConfig(
         root, mapped_file_size_commit_log=FILE, mapped_file_size_consume_queue=4_000, max_hash_slot_num=100,
-        max_index_num=500, prefault_bytes=0, flush_interval_commit_log=10,
+        max_index_num=500, prefault_bytes=0, flush_interval_commit_log=10, sync_flush_timeout=60_000,
     )  # fmt: skip
 
 

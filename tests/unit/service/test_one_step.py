@@ -100,10 +100,10 @@ async def test_a_refusal_is_one_step_too_and_counted(tmp_path: Path) -> None:
 
 async def test_a_send_that_must_be_durable_waits(tmp_path: Path) -> None:
     """And one that need not be does not."""
-    async with _service(tmp_path, flushDiskType="SYNC_FLUSH") as (servicer, store):
+    async with _service(tmp_path, flushDiskType="SYNC_FLUSH", syncFlushTimeout="60000") as (servicer, store):
         quick = store_pb2.SendRequest(message=Message(topic="orders"), no_wait=True)
         assert one_step(servicer.Send(quick, CONTEXT)).receipt.status == store_pb2.PUT_OK
         durable = store_pb2.SendRequest(message=Message(topic="orders"))
-        answer = await asyncio.wait_for(servicer.Send(durable, CONTEXT), 10)
+        answer = await asyncio.wait_for(servicer.Send(durable, CONTEXT), 60)
         assert answer.receipt.status == store_pb2.PUT_OK
         assert store.flushed_offset > answer.receipt.physical_offset

@@ -1,14 +1,10 @@
-"""What these tests share: quick files, and Hypothesis without a deadline, as a kernel is loaded at its first call."""
+"""What these tests share: quick files."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("spark", deadline=None)
-settings.load_profile("spark")
 
 
 @pytest.fixture(scope="module")

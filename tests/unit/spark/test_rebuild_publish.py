@@ -68,7 +68,7 @@ def check_with_a_store(root: Path, want: Files, next_numbers: dict[str, int] = N
     async def once() -> None:
         store = MessageStore.open(SIZES.config(root, verify_whole_log_on_start=False))
         store.start()
-        await asyncio.wait_for(store.rebuilt(), 30)
+        await asyncio.wait_for(store.rebuilt(), 60)
         for topic, end in next_numbers.items():
             queue = store.queue(topic, 0)
             assert queue is not None

@@ -23,12 +23,12 @@ SOUND = "def test_sound():\n    pass\n"
 ALONE = "import pytest\n@pytest.mark.serial\ndef test_alone():\n    pass\n"
 
 
-def outcome(directory: Path, workers: int = 0, **files: str) -> tuple[int, str]:
+def outcome(directory: Path, at_once: int = 0, /, **files: str) -> tuple[int, str]:
     """Exit status and output of a run over test files with these contents."""
     (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    serial: alone\n")
     for name, content in files.items():
         (directory / f"test_{name}.py").write_text(content)
-    command = [sys.executable, str(REPOSITORY / "tools/run_tests.py"), "--workers", str(workers)]
+    command = [sys.executable, str(REPOSITORY / "tools/run_tests.py"), "--workers", str(at_once)]
     done = subprocess.run(
         command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=230, check=False
     )
@@ -62,7 +62,7 @@ def test_a_failure_among_those_that_run_alone_counts(tmp_path: Path) -> None:
 
 def test_many_failures_are_no_race(tmp_path: Path) -> None:
     files = {f"races_{at}": RACES.replace("was-here", f"was-here-{at}") for at in range(AGAIN_AT_MOST + 1)}
-    status, told = outcome(tmp_path, **files)
+    status, told = outcome(tmp_path, 0, **files)
     assert status == 1
     assert "once more" not in told
 

@@ -302,7 +302,7 @@ bool Report(const Check& check, Probe& probe) {
 }  // namespace
 
 void Probe::Until(const std::function<bool(const Counters&)>& wanted) {
-  auto end = Clock::now() + std::chrono::seconds(20);
+  auto end = Clock::now() + std::chrono::seconds(100);
   for (Counters now = Count(); !wanted(now); now = Count()) {
     Require(Clock::now() < end, "the server's counters stay: active " + std::to_string(now.active));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -18,7 +18,7 @@ using grpc::Status;
 using grpc::StatusCode;
 using grpc::internal::RpcMethod;
 
-constexpr int kLongestSeconds = 60;
+constexpr int kLongestSeconds = 200;
 constexpr char kCollect[] = "/tandemmq.test.Probe/Collect";
 constexpr char kConverse[] = "/tandemmq.test.Probe/Converse";
 constexpr char kDrip[] = "/tandemmq.test.Probe/Drip";

@@ -250,7 +250,7 @@ func isRefused(ctx context.Context, on *grpc.ClientConn) error {
 }
 
 func deadline(ctx context.Context, on *grpc.ClientConn) error {
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	made, err := open(short, on, "Converse", true, true)
 	if err != nil {
@@ -370,7 +370,7 @@ func count(ctx context.Context, on *grpc.ClientConn) (counters, error) {
 }
 
 func until(ctx context.Context, on *grpc.ClientConn, wanted func(counters) bool) error {
-	for give := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for give := time.Now().Add(100 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		now, err := count(ctx, on)
 		if err != nil || wanted(now) {
 			return err

@@ -21,7 +21,7 @@ import (
 
 const (
 	service      = "/tandemmq.test.Probe/"
-	longestCheck = 60 * time.Second
+	longestCheck = 200 * time.Second
 	sizeLimit    = 16 << 20
 )
 

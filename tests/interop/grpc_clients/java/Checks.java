@@ -249,7 +249,7 @@ final class Checks {
     // -- what they are made of
 
     private static void until(Probe probe, Predicate<Probe.Counters> wanted) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(100);
         for (Probe.Counters now = probe.count(); !wanted.test(now); now = probe.count()) {
             require(System.nanoTime() < end, "the server's counters stay: active " + now.active);
             Thread.sleep(5);

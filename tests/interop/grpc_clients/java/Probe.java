@@ -25,7 +25,7 @@ import java.util.regex.Pattern;
 
 /** The probe's methods on one channel, with messages that are plain bytes. */
 final class Probe {
-    static final int LONGEST_SECONDS = 60;
+    static final int LONGEST_SECONDS = 200;
     private static final Pattern NUMBER = Pattern.compile("\"(active|cancelled|dripped)\": (\\d+)");
 
     final Channel channel;
