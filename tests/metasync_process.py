@@ -126,7 +126,13 @@ class MetasyncProcess:
         return set(found)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:  # it may run all the same, and would take time from all that come after
+            if self.process is not None:
+                self.process.kill()
+                self.process.wait()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
