@@ -18,6 +18,7 @@ import pytest
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tests.faults.pair import Node
+from tests.started import started
 
 START_SECONDS = 60.0
 
@@ -158,13 +159,7 @@ class AdminProcess:
             self.stub.PutTopic(request, timeout=60)
 
     def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:  # it may run all the same, and would take time from all that come after
-            if self.process is not None:
-                self.process.kill()
-                self.process.wait()
-            raise
+        return started(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -17,6 +17,7 @@ import grpc
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tests.faults.pair_process import free_port
+from tests.started import started
 
 START_SECONDS = 60.0
 
@@ -126,13 +127,7 @@ class MetasyncProcess:
         return set(found)
 
     def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:  # it may run all the same, and would take time from all that come after
-            if self.process is not None:
-                self.process.kill()
-                self.process.wait()
-            raise
+        return started(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -17,6 +17,7 @@ import grpc
 
 from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
+from tests.started import started
 
 START_SECONDS = 60.0
 
@@ -120,13 +121,7 @@ class StoreProcess:
             yield StoreStub(channel)
 
     def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:  # it may run all the same, and would take time from all that come after
-            if self.process is not None:
-                self.process.kill()
-                self.process.wait()
-            raise
+        return started(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
