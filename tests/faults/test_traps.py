@@ -365,6 +365,36 @@ async def test_t21_store_times_never_go_back(tmp_path: Path) -> None:
         clock.now -= 5 * HOUR_MS
 
 
+async def test_t21_nor_when_a_crash_came_between_manifest_and_checkpoint(tmp_path: Path) -> None:
+    """The manifest says where to begin, so no record tells the newest time; the checkpoint still has an older one.
+
+    Found by power cuts: with the clock set back as well, a life's messages were older than those before them, and the
+    index did not find them.
+    """
+    root, clock, times, checkpoints = tmp_path / "store", HandClock(), [], []
+    store = MessageStore.open(small_config(root, **NEVER), clock=clock)
+    store.start()
+    for number in range(2):
+        clock.now += HOUR_MS
+        times.append(store.append(message(QUEUE, f"c0-p0-{number}")).store_timestamp)
+        await settle(store)
+        await store._checkpointer.take()
+        checkpoints.append((root / "checkpoint").read_bytes())
+    crash = crashed(root)
+    (crash / "checkpoint").write_bytes(checkpoints[0])
+    await store.close()
+    clock.now -= 5 * HOUR_MS
+    store = MessageStore.open(small_config(crash, **NEVER), clock=clock)
+    assert store.recovery.manifest_current
+    assert store.recovery.records == 0
+    store.start()
+    times.append(store.append(message(QUEUE, "c1-p0-0")).store_timestamp)
+    await settle(store)
+    assert times == sorted(times)
+    assert store.query_index(QUEUE[0], "kc1-p0-0", times[-1], times[-1])
+    await store.close()
+
+
 async def test_t22_files_expire_by_their_records_not_by_their_mtime(tmp_path: Path) -> None:
     clock = HandClock()
     config = small_config(tmp_path / "store", file_reserved_time=2, **NEVER)

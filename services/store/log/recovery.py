@@ -132,6 +132,8 @@ class Recovery:
         if not files:
             return 0
         if self._report.manifest_current and manifest is not None:
+            # Newer than the checkpoint's times where a crash came between the two files: what is not walked counts too.
+            self._report.last_store_timestamp = max(manifest.checkpoint)
             return max(manifest.position, files[0].start)
         if self._parts.config.verify_whole_log_on_start:
             return files[0].start
