@@ -132,6 +132,7 @@ class _Rebuild:
                 plan.layout.index_entries, plan.topics is None and plan.queues,
                 {key: (queue.first, queue.end) for key, queue in plans.items()}, index,
                 [{"begin": one.begin, "end": one.end, "kind": one.kind, "reason": one.reason} for one in log.damage],
+                log.max_store_timestamp,
             )  # fmt: skip
             self._publish(source, manifest)
         report.seconds = time.monotonic() - begun

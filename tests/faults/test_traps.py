@@ -388,10 +388,11 @@ async def test_t21_nor_when_a_crash_came_between_manifest_and_checkpoint(tmp_pat
     assert store.recovery.manifest_current
     assert store.recovery.records == 0
     store.start()
-    times.append(store.append(message(QUEUE, "c1-p0-0")).store_timestamp)
+    place = store.append(message(QUEUE, "c1-p0-0"))
+    times.append(place.store_timestamp)
     await settle(store)
     assert times == sorted(times)
-    assert store.query_index(QUEUE[0], "kc1-p0-0", times[-1], times[-1])
+    assert place.physical_offset in store.query_index(QUEUE[0], "kc1-p0-0", times[-1], times[-1])
     await store.close()
 
 

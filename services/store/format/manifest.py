@@ -79,7 +79,8 @@ class Manifest:
             )  # without messages that are left, it counts on all the same
             queues[key] = first, max(rebuilt_end, end)
         index = list(_UNKNOWN_INDEX) if staged.index is None else staged.index
-        return cls(times, staged.end, queues, index, previous=times)
+        newest = max(staged.max_store_timestamp, *times)  # the start at `end` walks nothing that could tell it
+        return cls((newest, newest, newest), staged.end, queues, index, previous=times)
 
     def encode(self) -> bytes:
         """Give the JSON text."""

@@ -5,11 +5,12 @@ A staging directory holds ``consumequeue/<topic>/<queue id>/<20 digits>``, ``ind
 
     {"version": 1, "begin": 0, "end": 123456, "messages": 500, "consume_queue_file_size": 6000000,
      "index_slots": 5000000, "index_entries": 20000000, "all_topics": true, "queues": {"TopicTest": {"0": [10, 40]}},
-     "index": [["20261121040000000", 81]], "crc32": 42,
+     "index": [["20261121040000000", 81]], "max_store_timestamp": 1763700000000, "crc32": 42,
      "damage": [{"begin": 7, "end": 9, "kind": "rot", "reason": "…"}]}
 
 ``begin``, ``end``: every record in [begin, end) of the log is in the files; ``end`` is where a record ends. ``queues``:
 first and next queue offset; ``index``: name and next entry number of each file, null where it was not rebuilt.
+``max_store_timestamp``: the newest store time of all these records, in ms; 0 if it is not known.
 """
 
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class StagedManifest:
     queues: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     index: list[tuple[str, int]] | None = None
     damage: list[dict[str, Any]] = field(default_factory=list)
+    max_store_timestamp: int = 0
 
     def encode(self) -> bytes:
         """The JSON text."""
@@ -58,6 +60,7 @@ class StagedManifest:
             "queues": queues,
             "index": None if self.index is None else [list(entry) for entry in self.index],
             "damage": self.damage,
+            "max_store_timestamp": self.max_store_timestamp,
         }
         return seal(document)
 

@@ -41,7 +41,7 @@ def stage(
     fresh = Index(staging / "index", config.max_hash_slot_num, config.max_index_num, disk, SystemClock(), walkers)
     if index:
         fresh.load()
-    messages = 0
+    messages = newest = 0
     damage = DamageList(config.store_path_root_dir, disk)
     levels = config.message_delay_levels
     scan = LogScan(files, walkers.best, damage, check_crc=False, delay_levels=levels)
@@ -49,6 +49,7 @@ def stage(
         if step.walk is None or not step.walk.count:
             continue
         messages += step.walk.count
+        newest = max(newest, step.walk.max_store_timestamp)
         if index:
             fresh.put(step.walk)
         if queues:
@@ -58,7 +59,7 @@ def stage(
     staged = StagedManifest(
         begin, end, messages, config.mapped_file_size_consume_queue // UNIT_SIZE * UNIT_SIZE,
         config.max_hash_slot_num, config.max_index_num, queues and topics is None, bounds,
-        fresh.counts() if index else None,
+        fresh.counts() if index else None, max_store_timestamp=newest,
     )  # fmt: skip
     staged = replace(staged, **manifest)
     write_atomically(disk, staging / FILE_NAME, staged.encode())

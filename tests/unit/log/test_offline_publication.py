@@ -13,6 +13,7 @@ from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.manifest import NAME as MANIFEST
 from tandemmq.store.log.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.message_store import MessageStore
+from tests.faults.harness import records_on_disk
 from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import config, opened
 from tests.unit.log.staging_kit import NAME, contents, sequential, stage
@@ -82,8 +83,10 @@ async def test_all_of_it(tmp_path: Path, lost: str, killed: bool) -> None:
     if lost == "checkpoint too":
         (root / "checkpoint").unlink()
     publish(root, stage(config(root), end))
+    newest = max(record.store_timestamp for _, _, record in records_on_disk(root, end))
     store = open_and_expect_nothing_to_do(root)
     assert store.recovery.began_at == end
+    assert store.commit_log.last_store_timestamp >= newest, "or times would go back where the clock does"
     send(store, 950, 1200)
     await check(store)
 

@@ -18,8 +18,10 @@ from tandemmq.common import exchange as exchange_module
 from tandemmq.spark import publishing, rebuild_job, staging
 from tandemmq.spark.errors import BadJobOption, StagingMismatch, StoreInUse
 from tandemmq.spark.rebuild_job import rebuild
+from tandemmq.store.format.manifest import Manifest
 from tandemmq.store.format.unit import UNIT_SIZE, is_blank, is_empty, unpack_units
 from tandemmq.store.log.message_store import MessageStore
+from tests.faults.harness import records_on_disk
 from tests.spark.kit import Files, by_store, files_of
 from tests.unit.spark.small_store import FIRST, SIZES, Cores, Killed, Steps, write_log
 
@@ -98,6 +100,8 @@ def test_published_files_are_the_right_ones(root: Path, want: Files) -> None:
     assert publish(root) == "offline"
     assert files_of(root).differences(want) == []
     assert not (root / "tandem.rebuild").exists()
+    manifest = Manifest.decode((root / "tandem.manifest").read_bytes())
+    assert max(manifest.checkpoint) == max(record.store_timestamp for _, _, record in records_on_disk(root))
     assert (root / "commitlog").stat().st_mtime_ns == before
     check_with_a_store(root, want)
     assert files_of(root).differences(want) == []
