@@ -41,3 +41,20 @@ def test_a_queue_offset_that_the_log_has_no_room_for_is_not_believed(tmp_path: P
     assert queue.append_run(1 | 1 << 50, pack_unit(100, 100, 0), 200) == 0
     assert queue.append_run(2, pack_unit(200, 100, 0), 300) == 1
     assert queue.max_offset == 3
+
+
+def test_a_queue_that_has_expired_begins_behind_the_gap_that_follows(tmp_path: Path) -> None:
+    """Files may go while a rebuild reads them: what it skips is blank, and must not count as readable."""
+    queue = _queue(tmp_path)
+    queue.append_run(0, b"".join(pack_unit(at * 100, 100, 0) for at in range(5)), 500)
+    queue.correct_min_offset(10_000)
+    assert (queue.min_offset, queue.max_offset) == (5, 5)
+    queue.append_run(8, pack_unit(10_000, 100, 0), 10_100)
+    assert (queue.min_offset, queue.max_offset) == (8, 9)
+
+
+def test_a_gap_behind_messages_hides_none_of_them(tmp_path: Path) -> None:
+    queue = _queue(tmp_path)
+    queue.append_run(0, pack_unit(0, 100, 0), 100)
+    queue.append_run(3, pack_unit(300, 100, 0), 400)
+    assert (queue.min_offset, queue.max_offset) == (0, 4)
