@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.durable import sync_directory
 from tandemmq.common.exchange import NOT_SUPPORTED, exchange
 from tandemmq.spark.errors import StagingMismatch, StoreInUse
 from tandemmq.spark.log_files import identity_of, list_log_files
-from tandemmq.spark.staging import Staging, sync_directory, sync_file
+from tandemmq.spark.staging import Staging, sync_file
 from tandemmq.store.format import manifest as manifest_file
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.manifest import Manifest

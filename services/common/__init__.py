@@ -5,18 +5,30 @@ One noun per file::
     errors.py            TandemError: an error that knows its gRPC code and its RocketMQ status
     properties_file.py   reads a Java properties file (broker.conf)
     java_json.py         the JSON of RocketMQ's config files, which is not quite JSON
-    settings.py          typed settings: profile < broker.conf < environment < command line, with origins
+    settings.py          typed settings: profile < broker.conf < environment < command line, with origins;
+                         settings_profiles.py, settings_errors.py, setting_values.py: its parts
     server_settings.py   the settings that every service has: addresses, TLS, metrics, logging, shutdown
+    service_settings.py  which settings each service of a node has, so that one broker.conf serves all
+    addresses.py         addresses of other services, as settings hold them
+    command.py           `python -m tandemmq.<service>`: options, and an error as one line
     process.py           open files, malloc thresholds, garbage collector
+    child_process.py     processes that we start, which end when we do
     log_output.py        readable lines on a terminal, JSON elsewhere
     tls.py               TLS from certificate files
+    access/              users and roles from one file, and the check before each call
+    credentials.py       who a caller says it is; file_credentials.py: who a service says it is
+    client_channel.py    calling other services of ours: TLS, certificate, name
     grpc_transport/      our own gRPC server: HTTP/2 on asyncio; knows nothing of TandemMQ
     grpc_server.py       that one or grpcio's, as the settings say
     guard.py             gRPC handlers that answer errors with the right status, and count what is in flight
-    health.py            grpc.health.v1, a status per service
+    health.py            grpc.health.v1, a status per service; health_probe.py asks for it
+    node_service.py      tandemmq.node.v1.Node: what a process says of itself; node_access.py: to whom
+    service_metrics.py   what the collectors of all services share
     metrics_endpoint.py  the Prometheus endpoint
     shutdown.py          SIGTERM and SIGINT as something to wait for
-    server.py            ServiceHost: all of the above as one server
+    exchange.py          two names that change places in one step
+    durable.py           what makes names durable
+    server.py            ServiceHost: a service's gRPC server, of all of the above
 
 A service's `__main__.py` is a list of steps over these; see `server.ServiceHost`.
 """

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.durable import sync_directory
 from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.errors import DirectoryInUse, TableNotSaved, UnreadableTable
@@ -120,15 +121,6 @@ def make_directory(path: Path) -> None:
     make_directory(path.parent)
     path.mkdir(exist_ok=True)
     sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Makes the names in a directory durable. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _write_synced(path: Path, data: bytes) -> None:
