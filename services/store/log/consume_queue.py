@@ -148,11 +148,10 @@ class ConsumeQueue:
 
     def _fill_gap(self, first: int) -> None:
         start = self.max_offset
-        if self.min_offset == start:
+        if not self._starts or self.min_offset == start:
             self.min_offset = first  # nothing before it can be read: there was nothing, or it has expired
         if not self._starts:
             start = first - first % self.units_per_file
-            self.min_offset = first
         self.put(start, BLANK_UNIT * (first - start))
 
     def put(self, offset: int, units: bytes) -> None:

@@ -130,7 +130,7 @@ class MessageStore:
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
-            commit_log.resume_at(report.ended_at, max(report.last_store_timestamp, parts.checkpoint.value.logics))
+            commit_log.resume_at(report.ended_at, report.last_store_timestamp)
             abort_file.write(root, disk)
         except BaseException:
             files.close()

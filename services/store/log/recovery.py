@@ -112,6 +112,9 @@ class Recovery:
             and manifest.position <= (last.end if last is not None else 0)
             and not self._parts.config.verify_whole_log_on_start
         )
+        # Of what will not be walked. Where a crash came between the two files, the manifest's times are the newer ones.
+        known = manifest.checkpoint if self._report.manifest_current and manifest is not None else ()
+        self._report.last_store_timestamp = max(self._report.last_store_timestamp, value.logics, *known)
         if self._parts.checkpoint.problem and files.files:
             self._report.notes.append(f"{self._parts.checkpoint.problem}: more of the log is read than usual")
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
@@ -132,8 +135,6 @@ class Recovery:
         if not files:
             return 0
         if self._report.manifest_current and manifest is not None:
-            # Newer than the checkpoint's times where a crash came between the two files: what is not walked counts too.
-            self._report.last_store_timestamp = max(manifest.checkpoint)
             return max(manifest.position, files[0].start)
         if self._parts.config.verify_whole_log_on_start:
             return files[0].start
