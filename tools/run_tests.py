@@ -18,7 +18,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 AGAIN_AT_MOST = 8
 """More than so many have not lost a race: something is broken."""
-PASSED, FAILED, NONE_FOUND = 0, 1, 5
+FAILED, NONE_FOUND = 1, 5
+_LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 
 
 def run(*arguments: str) -> int:
@@ -26,10 +27,10 @@ def run(*arguments: str) -> int:
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], check=False).returncode
 
 
-def failed_tests(root: Path) -> list[str]:
+def failed_tests() -> list[str]:
     """The tests that pytest's cache remembers as failed."""
     try:
-        return sorted(json.loads((root / ".pytest_cache/v/cache/lastfailed").read_text()))
+        return sorted(json.loads(_LAST_FAILED.read_text()))
     except FileNotFoundError:
         return []
 
@@ -45,18 +46,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--workers", default="2", help="how many tests run side by side")
     options, arguments = parser.parse_known_args()
-    root = Path.cwd()
-    (root / ".pytest_cache/v/cache/lastfailed").unlink(missing_ok=True)
+    _LAST_FAILED.unlink(missing_ok=True)
 
     beside = run("-n", options.workers, "--dist", "loadgroup", "-m", "not serial", *arguments)
     status = all_of([beside, run("-m", "serial", *arguments)])
-    failed = failed_tests(root)
+    failed = failed_tests()
     if status != FAILED or not 0 < len(failed) <= AGAIN_AT_MOST:
         return status
 
     print(f"\nonce more, alone: {', '.join(failed)}", flush=True)
     status = run("--last-failed", "--last-failed-no-failures=none", *arguments)
-    raced = sorted(set(failed) - set(failed_tests(root)))
+    raced = sorted(set(failed) - set(failed_tests()))
     if raced:
         print("passed only at the second try, to be mended (docs/CONTRIBUTING.md, Tests):")
         print(*(f"  {test}" for test in raced), sep="\n", flush=True)
