@@ -1,8 +1,6 @@
 """Small stores for fault tests: messages that prove themselves, settings under which everything rolls, and an audit."""
 
 import asyncio
-import os
-import random
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,6 +18,7 @@ from tandemmq.store.log.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Audit, LogRecord, Queue, QueueView
 from tests.quiet import wait_for_files_ahead
+from tests.seed import SEED as SEED
 
 HOST = Host("127.0.0.1", 10911)
 TOPICS = ("orders", "payments", "a-rather-long-topic-name-for-a-change")
@@ -28,21 +27,14 @@ FOREVER = 1 << 62
 LOG_FILE = 64 * 1024
 QUEUE_FILE = 100 * UNIT_SIZE
 SLOTS, ENTRIES = 61, 200
+ZEROS_OF_A_LENGTH = 3
+"""So many bytes before zeros end a record may begin: its length begins with zeros."""
 PATIENCE = 90.0
 """Seconds to wait for what must come: many times what it takes, for a machine that has other things to do."""
 PATIENCE_MS = 60_000
 """A flush that takes so long counts as a failure of the disk; shorter than PATIENCE, or the store would be blamed."""
 
 Result = TypeVar("Result")
-
-
-def seed() -> int:
-    """The seed of this test run: ``TANDEM_SEED`` replays one, else it is new each time. Tests print it."""
-    return int(os.environ.get("TANDEM_SEED") or random.SystemRandom().randrange(1 << 32))
-
-
-SEED = seed()
-"""Read when the module is imported: the environment of a single test is swept clean of TANDEM_ variables."""
 
 
 def small_config(root: Path, *, sync: bool = True, **changes: Any) -> StoreConfig:
@@ -151,7 +143,7 @@ def records_on_disk(root: Path, log_max: int = FOREVER) -> Iterator[tuple[int, b
                     raise CorruptRecord("another place", at)
             except CorruptRecord:
                 zeros = data[at : at + 4096] == bytes(min(4096, len(data) - at))
-                at += 4096 if zeros else 1
+                at += 4096 - ZEROS_OF_A_LENGTH if zeros else 1
                 continue
             yield start + at, data[at : at + record.size], record
             at += record.size

@@ -49,6 +49,16 @@ def test_a_batch_is_looked_into_only_where_it_must_be() -> None:
         rules.check_batch(encode_client_batch([(0, bytes(101), b"")]), 100)
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_properties_in_a_batch_may_not_end_in_a_zero_byte(at: int) -> None:
+    """Recovery takes such a record for a torn one: an acknowledged message would be gone after a crash."""
+    texts = [b"a\x01b\x02"] * 3
+    rules.check_batch(encode_client_batch([(0, b"\0", b"a\x01b\0\x02")] * 3), 100)
+    texts[at] = b"a\x01b\0"
+    with pytest.raises(IllegalMessage, match="zero byte"):
+        rules.check_batch(encode_client_batch([(0, b"", text) for text in texts]), 100)
+
+
 @pytest.mark.parametrize("size", range(0, 60, 7))
 def test_a_malformed_batch_is_left_to_the_log(size: int) -> None:
     rules.check_batch(encode_client_batch([(0, b"body", b"a\x01b\x02"), (0, b"body", b"")])[:size], 100)

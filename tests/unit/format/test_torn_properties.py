@@ -3,7 +3,7 @@
 import pytest
 
 from tandemmq.store.format.host import Host
-from tandemmq.store.format.record import Message, encode_record
+from tandemmq.store.format.record import CorruptRecord, Message, decode_record, encode_record
 from tandemmq.store.format.walker import Stop, Walker, compiled_walker, python_walker
 
 HOST = Host.parse("127.0.0.1:10911")
@@ -25,6 +25,9 @@ def test_properties_whose_end_never_reached_the_disk_are_a_torn_record(walker: W
     assert walker.walk(whole, 0, len(whole), 0, check_crc=True).count == 1
     walk = walker.walk(torn, 0, len(torn), 0, check_crc=True)
     assert (walk.count, walk.stop) == (0, Stop.BAD_CRC)
+    assert decode_record(whole).encode() == whole
+    with pytest.raises(CorruptRecord, match="never reached the disk"):
+        decode_record(torn)
 
 
 def test_a_record_without_properties_is_whole(walker: Walker) -> None:
