@@ -1,4 +1,4 @@
-"""What all tests share: coroutine tests on uvloop, and an environment without TANDEM_ settings."""
+"""What all tests share: coroutine tests on uvloop, an environment without TANDEM_ settings, and one seed."""
 
 import asyncio
 import inspect
@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import uvloop
+
+from tests.seed import SEED
 
 OF_THE_TESTS = ("TANDEM_TEST_", "TANDEM_GOLDEN", "TANDEM_SEED")
 """Variables that are for the tests themselves."""
@@ -32,14 +34,34 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(variable)
 
 
-def pytest_configure() -> None:
-    """A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Hypothesis draw from this run's seed.
+
+    And listen to Ctrl-C: a shell's background job ignores it, and so would every process that a test interrupts.
+    """
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(SEED)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_report_header() -> str:
+    """The seed, at the beginning."""
+    return f"TANDEM_SEED={SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """And at the end, where it is looked for."""
+    terminalreporter.write_line(f"TANDEM_SEED={SEED}")
+
+
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Tests marked `serial` share one xdist worker (with --dist loadgroup), so they never run beside each other."""
+    """Mark what draws at random; and let tests marked `serial` share one xdist worker, so that they run alone."""
     for item in items:
+        if hasattr(getattr(item, "module", None), "SEED") or getattr(
+            getattr(item, "obj", None), "is_hypothesis_test", False
+        ):
+            item.add_marker("seeded")
         if item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))

@@ -6,11 +6,17 @@ Hundreds of these tests start processes, kill them and wait for what the others 
 thousands may lose a race with its neighbours that says nothing of the code. So at most `AGAIN_AT_MOST` failed tests run
 once more, alone. One that fails again has failed. One that passes then is named at the end, to be mended: it is a race.
 
-Exit status is pytest's: 0 when every test has passed, 5 when none was found.
+All of a run draws from one seed, a second try too: ``TANDEM_SEED`` if it is set, else a new one. It is told at the
+beginning and at the end, and kept in `.pytest_cache/TANDEM_SEED`. Tests that draw from it (marked ``seeded``) have no
+second try: what one of them has found is a failure, whatever a second run would say.
+
+Exit status is pytest's: 0 when every test has passed, 1 when one has failed, 5 when none was found.
 """
 
 import argparse
 import json
+import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +25,23 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 AGAIN_AT_MOST = 8
 """More than so many have not lost a race: something is broken."""
 FAILED, NONE_FOUND = 1, 5
-_LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
+_CACHE = Path(".pytest_cache")
+_LAST_FAILED = _CACHE / "v/cache/lastfailed"
 
 
 def run(*arguments: str) -> int:
     """Run pytest; gives its exit status."""
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], check=False).returncode
+
+
+def begin() -> str:
+    """Set the seed of everything that is run from here on, tell it and keep it; gives how to say it."""
+    os.environ.setdefault("TANDEM_SEED", str(random.SystemRandom().randrange(1 << 32)))
+    seed = os.environ["TANDEM_SEED"]
+    _CACHE.mkdir(exist_ok=True)
+    (_CACHE / "TANDEM_SEED").write_text(f"{seed}\n")
+    print(f"TANDEM_SEED={seed}", flush=True)
+    return f"TANDEM_SEED={seed}"
 
 
 def failed_tests() -> list[str]:
@@ -48,18 +65,28 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     _LAST_FAILED.unlink(missing_ok=True)
 
+    seed = begin()
     beside = run("-n", options.workers, "--dist", "loadgroup", "-m", "not serial", *arguments)
     status = all_of([beside, run("-m", "serial", *arguments)])
-    failed = failed_tests()
-    if status != FAILED or not 0 < len(failed) <= AGAIN_AT_MOST:
-        return status
+    if status == FAILED and 0 < len(failed_tests()) <= AGAIN_AT_MOST:
+        status = second_try(arguments)
+    print(f"\nall of this run drew from {seed}", flush=True)
+    return status
 
-    print(f"\nonce more, alone: {', '.join(failed)}", flush=True)
-    status = run("--last-failed", "--last-failed-no-failures=none", *arguments)
-    raced = sorted(set(failed) - set(failed_tests()))
+
+def second_try(arguments: list[str]) -> int:
+    """Run the failed tests once more, without those that draw at random; gives the exit status of the whole run."""
+    failed = failed_tests()
+    print(f"\nonce more, alone, but for what draws at random: {', '.join(failed)}", flush=True)
+    status = run("--last-failed", "--last-failed-no-failures=none", *arguments, "-m", "not seeded")
+    still = failed_tests()
+    raced = sorted(set(failed) - set(still))
     if raced:
         print("passed only at the second try, to be mended (docs/CONTRIBUTING.md, Tests):")
         print(*(f"  {test}" for test in raced), sep="\n", flush=True)
+    if still:
+        print("failed:", *(f"  {test}" for test in still), sep="\n", flush=True)
+        return status if status not in (0, NONE_FOUND) else FAILED
     return status
 
 

@@ -2,6 +2,7 @@
 
     python -m tests.faults.soak --minutes 60 [--seed 7] [--only kills|powercuts]
     python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
+    python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
@@ -22,6 +23,7 @@ from tests.faults import transport_soak
 
 ROUND_LIVES = 300
 PAIR_KILLS = 300
+EXAMPLES = 2_000
 KINDS = ("kills", "powercuts")
 
 
@@ -63,23 +65,47 @@ def pair_soak(seed: int, minutes: float, kills: int) -> int:
     return 0
 
 
+def machine_soak(seed: int, minutes: float, examples: int) -> int:
+    """Batches of examples of the state machine, each with the next seed; what was found, as exit code."""
+    deadline, done = time.monotonic() + minutes * 60, 0
+    while time.monotonic() < deadline:
+        command = [sys.executable, "-m", "tests.faults.machine", "--seed", str(seed), "--examples", str(examples)]
+        begun = time.monotonic()
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        if outcome.returncode:
+            sys.stdout.write(f"machine with seed {seed} and {examples} examples:\n{outcome.stderr[-8000:]}\n")
+            return 1
+        done += examples
+        seconds = time.monotonic() - begun
+        sys.stdout.write(f"machine seed {seed}: nothing lost in {seconds:.0f} s; so far {done} examples\n")
+        sys.stdout.flush()
+        seed += 1
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--hours", type=float, default=0.0, help="instead of --minutes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--lives", type=int, default=ROUND_LIVES, help="lives in a round")
     parser.add_argument("--pair", action="store_true", help="kills the processes of a master and its slave in turn")
     parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
+    parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
     parser.add_argument("--transport", action="store_true", help="damaged traffic for the gRPC transport, and no store")
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     arguments = parser.parse_args()
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
+    minutes = arguments.hours * 60 or arguments.minutes
+    if arguments.machine:
+        return machine_soak(arguments.seed, minutes, arguments.examples)
     if arguments.pair:
-        return pair_soak(arguments.seed, arguments.minutes, arguments.kills)
+        return pair_soak(arguments.seed, minutes, arguments.kills)
     kinds = [arguments.only] if arguments.only else list(KINDS)
-    deadline, seed = time.monotonic() + arguments.minutes * 60, arguments.seed
+    deadline, seed = time.monotonic() + minutes * 60, arguments.seed
     totals = {"rounds": 0, "kills": 0, "cuts": 0, "acked": 0, "audits": 0}
     while time.monotonic() < deadline:
         for kind in list(kinds):

@@ -15,7 +15,7 @@ from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tests.faults import transport_target
 from tests.faults.harness import SEED
-from tests.faults.transport_fuzz import chance_of, fuzz
+from tests.faults.transport_fuzz import chance_of, fuzz, repr_of, smaller
 from tests.faults.transport_mutations import Mutator
 from tests.faults.transport_target import Target
 
@@ -80,11 +80,27 @@ def test_the_fuzzer_finds_planted_faults(
     monkeypatch.setattr(transport_target, "Connection", transport)
     found = fuzz(SEED, 0, 20_000, [])["fault"]
     assert fault in found["error"]
-    arguments = found["smallest"].split()
-    parts = [bytes.fromhex(part) for part in arguments[-1].split(",")]
+    arguments, parts = parts_of(found["smallest"])
     with pytest.raises((KeyError, AssertionError), match=fault if fault != "KeyError" else "stumbled"):
         Target(chance_of(int(arguments[1]), int(arguments[3]))).run(parts)
-    assert sum(map(len, parts)) < 2000
+    # How small depends on what the fault needs, and on the tries there are: never more than there was, and mostly less.
+    _, whole = parts_of(found["replay"])
+    assert len(parts) == len(whole)
+    assert all(len(part) <= len(before) for part, before in zip(parts, whole, strict=True))
+
+
+def parts_of(replay: str) -> tuple[list[str], list[bytes]]:
+    """The arguments that replay an input, and its parts."""
+    arguments = replay.split()
+    return arguments, [bytes.fromhex(part) for part in arguments[-1].split(",")]
+
+
+def test_an_input_is_made_as_small_as_its_fault_allows() -> None:
+    def run(parts: list[bytes]) -> BaseException | None:
+        return KeyError("both") if b"A" in parts[0] and b"Z" in parts[1] else None
+
+    parts = [b"x" * 700 + b"A" + b"y" * 300, b"z" * 50 + b"Z" * 5, b"w" * 90]
+    assert smaller(parts, repr_of(KeyError("both")), run) == [b"A", b"Z", b""]
 
 
 def test_the_same_number_gives_the_same_input() -> None:

@@ -1,5 +1,7 @@
 """The test runner on small suites of its own: what fails twice has failed, what raced is named, nothing is hidden."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,18 +22,31 @@ def test_races():
 """
 BROKEN = "def test_broken():\n    assert False\n"
 SOUND = "def test_sound():\n    pass\n"
+SEEDED = """
+import os
+from pathlib import Path
+import pytest
+@pytest.mark.parametrize("which", [pytest.param(0, marks=pytest.mark.seeded), 1])
+def test_draws(which):
+    with Path(__file__).with_name(f"drawn-{which}").open("a") as file:
+        file.write(os.environ["TANDEM_SEED"] + "\\n")
+    assert Path(__file__).with_name(f"drawn-{which}").read_text().count("\\n") == 2
+"""
 ALONE = "import pytest\n@pytest.mark.serial\ndef test_alone():\n    pass\n"
 
 
-def outcome(directory: Path, at_once: int = 0, /, **files: str) -> tuple[int, str]:
+def outcome(directory: Path, at_once: int = 0, seed: str = "", /, **files: str) -> tuple[int, str]:
     """Exit status and output of a run over test files with these contents."""
-    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    serial: alone\n")
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    serial: alone\n    seeded: draws\n")
     for name, content in files.items():
         (directory / f"test_{name}.py").write_text(content)
     command = [sys.executable, str(REPOSITORY / "tools/run_tests.py"), "--workers", str(at_once)]
+    environment = {name: value for name, value in os.environ.items() if name != "TANDEM_SEED"}
+    environment |= {"TANDEM_SEED": seed} if seed else {}
     done = subprocess.run(
-        command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=230, check=False
-    )
+        command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=230, check=False,
+        env=environment,
+    )  # fmt: skip
     return done.returncode, done.stdout
 
 
@@ -44,15 +59,41 @@ def test_a_suite_that_passes_runs_once(tmp_path: Path) -> None:
 def test_a_test_that_raced_is_named(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, sound=SOUND, races=RACES)
     assert status == 0
-    assert "once more, alone: test_races.py::test_races" in told
-    assert told.rstrip().endswith("to be mended (docs/CONTRIBUTING.md, Tests):\n  test_races.py::test_races")
+    assert "once more, alone, but for what draws at random: test_races.py::test_races" in told
+    assert "to be mended (docs/CONTRIBUTING.md, Tests):\n  test_races.py::test_races\n\nall of" in told
 
 
 def test_a_test_that_fails_twice_has_failed(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, 2, broken=BROKEN, races=RACES)
     assert status == 1
     assert told.count("FAILED test_broken.py::test_broken") == 2
-    assert told.rstrip().endswith("test_races.py::test_races"), "and the race is named all the same"
+    assert (
+        "(docs/CONTRIBUTING.md, Tests):\n  test_races.py::test_races\nfailed:\n  test_broken.py::test_broken\n" in told
+    )
+
+
+@pytest.mark.parametrize("at_once", [0, 2])
+def test_what_draws_at_random_has_no_second_try_and_all_draws_from_one_seed(tmp_path: Path, at_once: int) -> None:
+    """The first run fails, a second one would pass: it has failed. The other one may be tried again, with the seed."""
+    status, told = outcome(tmp_path, at_once, draws=SEEDED, sound=SOUND)
+    assert status == 1
+    assert (
+        "(docs/CONTRIBUTING.md, Tests):\n  test_draws.py::test_draws[1]\nfailed:\n  test_draws.py::test_draws[0]"
+        in told
+    )
+    seeds = re.findall(r"TANDEM_SEED=(\d+)", told)
+    assert told.startswith(f"TANDEM_SEED={seeds[0]}\n")
+    assert told.rstrip().endswith(f"TANDEM_SEED={seeds[0]}")
+    assert (tmp_path / "drawn-0").read_text() == f"{seeds[0]}\n"
+    assert (tmp_path / "drawn-1").read_text() == f"{seeds[0]}\n" * 2
+    assert (tmp_path / ".pytest_cache/TANDEM_SEED").read_text() == f"{seeds[0]}\n"
+
+
+def test_a_run_whose_only_failure_draws_at_random_has_failed(tmp_path: Path) -> None:
+    status, told = outcome(tmp_path, 0, "17", draws=SEEDED.replace(", 1]", "]"), sound=SOUND)
+    assert status == 1
+    assert (tmp_path / "drawn-0").read_text() == "17\n"
+    assert "failed:\n  test_draws.py::test_draws[0]" in told
 
 
 def test_a_failure_among_those_that_run_alone_counts(tmp_path: Path) -> None:
