@@ -2,6 +2,7 @@
 
 import socket
 import socketserver
+import time
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
@@ -46,8 +47,23 @@ class MetricsEndpoint:
         self.close()
 
 
+_PAUSE_SECONDS = 0.5
+"""After a connection that cannot be accepted, for want of descriptors: it stays there, and would be tried at once."""
+
+
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accepts a connection. Raises OSError, after a moment."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_PAUSE_SECONDS)
+            raise
+
+    def handle_error(self, _request: object, _client_address: object) -> None:
+        """A scrape that fails, for want of a thread or because who asked has gone, is asked for again."""
 
     def server_bind(self) -> None:
         """Binds without asking the name service who we are, as http.server does: that can hang for seconds."""

@@ -36,6 +36,7 @@ from tandemmq.common.metrics_endpoint import MetricsEndpoint
 from tandemmq.common.process import freeze_garbage
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.shutdown import StopSignal
+from tandemmq.common.started_pool import start_loop_threads
 
 if TYPE_CHECKING:
     from tandemmq.common.access.gate import Gate
@@ -161,8 +162,18 @@ class ServiceHost:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a service's main coroutine on uvloop to its end."""
-    uvloop.run(main)
+    """Runs a service's main coroutine on uvloop to its end. Raises NoThreads."""
+    uvloop.run(_with_threads(main))
+
+
+async def _with_threads(main: Coroutine[Any, Any, None]) -> None:
+    """Threads first: a service that has begun must not fail one day because the system starts no more."""
+    try:
+        start_loop_threads()
+    except BaseException:
+        main.close()
+        raise
+    await main
 
 
 def _gate(settings: ServerSettings) -> "Gate | None":

@@ -4,10 +4,10 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.started_pool import started_pool
 from tandemmq.common.tls import tls_context
 from tandemmq.replicator.connection import Events, Shared, SlaveConnection
 from tandemmq.replicator.listener import Listener, Peer, Peers
@@ -43,7 +43,7 @@ class Master:
         self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted)
         self._peers = Peers(settings.ha_allowed_peers)
         self._files = LogFiles(settings.store_path_root_dir)
-        self._executor = ThreadPoolExecutor(_DISK_THREADS, "ha-disk")
+        self._executor = started_pool(_DISK_THREADS, "ha-disk")
         self._shared: Shared | None = None
         self._events = Events(self._begun, self._acked, self._closed)
         self._connections: dict[int, SlaveConnection] = {}

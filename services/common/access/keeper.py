@@ -13,7 +13,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from tandemmq.common.access.principal import Principal
 from tandemmq.common.access.scrypt import fits
 from tandemmq.common.access.table import AccessTable
 from tandemmq.common.log_output import get_log
+from tandemmq.common.started_pool import started_pool
 
 log = get_log(__name__)
 
@@ -87,7 +87,7 @@ class AccessKeeper:
         self._comparing: dict[bytes, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
         self._attempts = Attempts()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="access")
+        self._thread = started_pool(1, "access")
         self._watching: asyncio.Task[None] | None = None
 
     # -- the file ---------------------------------------------------------------------------------------------------
@@ -107,10 +107,12 @@ class AccessKeeper:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self.changed:
-                self._take(
-                    await asyncio.to_thread(self._load)
-                )  # a table changes in a turn of the loop, for all at once
+            try:
+                if self.changed:
+                    # A table changes in a turn of the loop, for all at once.
+                    self._take(await asyncio.to_thread(self._load))
+            except Exception as error:  # noqa: BLE001 - who looks no more would never see that a user was removed
+                log.failure("the access file could not be looked at", error)
 
     @property
     def changed(self) -> bool:

@@ -8,8 +8,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from tandemmq.store.log.consume_queue import ConsumeQueue
@@ -132,29 +132,35 @@ class Checkpointer:
                 queue.mark_dirty(taken)
             for file in files:
                 file.dirty = True
-            if isinstance(error, OSError):
+            if isinstance(error, FlushFailed):
                 self._fail(error)
-                raise FlushFailed(f"Consume queues or index could not be made durable: {error}.") from error
             raise
 
     def _fail(self, error: Exception) -> None:
-        if self._flags.set(Reason.FLUSH_FAILED, f"consume queues or index cannot be made durable: {error}"):
+        if self._flags.set(Reason.FLUSH_FAILED, str(error).rstrip(".")):
             log.critical("The store is read-only from here on, the disk failed: %s", error)
             self._parts.observer.failed("flush")
 
     def _sync(self, paths: Iterable[Path], files: Iterable[IndexFile]) -> None:
-        """Sync queue files by path and index files; in a thread."""
+        """Sync queue files by path and index files; in a thread.
+
+        Raises:
+            FlushFailed: the disk refused, and may have lost the pages.
+            OSError: a file cannot be opened, such as for want of descriptors; its pages are as dirty as before.
+        """
         for path in paths:
             try:
                 fd = self._parts.disk.open(path, os.O_RDWR)
             except FileNotFoundError:  # expired meanwhile
                 continue
             try:
-                self._parts.disk.sync(fd)
+                with _final():
+                    self._parts.disk.sync(fd)
             finally:
                 os.close(fd)
         for file in files:
-            file.file.sync()
+            with _final():
+                file.file.sync()
 
     def _write(
         self,
@@ -171,3 +177,12 @@ class Checkpointer:
         previous = (before.physic, before.logics, before.index)
         write_manifest(root, Manifest(times, position, bounds, counts, previous=previous), parts.disk)
         parts.checkpoint.write(*times)
+
+
+@contextmanager
+def _final() -> Iterator[None]:
+    """A sync within: one that fails is never tried again. Raises FlushFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise FlushFailed(f"Consume queues or index could not be made durable: {error}.") from error

@@ -1,23 +1,26 @@
 """Making the commit log durable: group commit (RocketMQ: ``GroupCommitService``, ``FlushRealTimeService``).
 
-One thread calls ``fdatasync``; one call completes every waiter behind it while the next group gathers. A failed
-sync is never retried (the kernel may have thrown the pages away and marked them clean): from then on nothing is
-acknowledged.
+One thread calls ``fdatasync``; one call completes every waiter behind it while the next group gathers. It runs from
+the beginning, since memory may be too short later for a thread to start. A failed sync is never retried (the kernel may
+have thrown the pages away and marked them clean): from then on nothing is acknowledged. Whatever else goes wrong here
+counts as a failed sync, or the store would take messages that nobody makes durable.
 """
 
 import asyncio
+import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import NamedTuple
 
+from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.commit_log import CommitLog
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.observer import Observer
 
+log = logging.getLogger(__name__)
 _PAGE = 4096
 _TIMER_ROUNDING = 0.001
 """Seconds: a loop's clock and timers are as fine as a millisecond."""
@@ -46,13 +49,16 @@ class GroupCommit:
         on_failed: Callable[[OSError], None],
         flushed_offset: int,
     ) -> None:
-        """Begin with everything below ``flushed_offset`` durable. ``on_flushed`` is called after each group."""
+        """Begin with everything below ``flushed_offset`` durable. ``on_flushed`` is called after each group.
+
+        Raises NoThreads.
+        """
         self._config = config
         self._log = commit_log
         self._observer = observer
         self._on_flushed = on_flushed
         self._on_failed = on_failed
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tandem-flush")
+        self._thread = started_pool(1, "tandem-flush")
         self._waiters: deque[_Waiter] = deque()
         self._watching = False
         self._running = False
@@ -139,15 +145,18 @@ class GroupCommit:
             self._loop.call_soon(self._begin_group)
 
     def _begin_group(self) -> None:
+        try:
+            self._sync_group()
+        except Exception as error:  # noqa: BLE001 - whatever it was, nothing is durable
+            self._running = False
+            self._fail(error)
+
+    def _sync_group(self) -> None:
+        """Hand to the thread what there is to sync. Raises whatever comes."""
         begin, end = self.flushed_offset, self._log.max_offset
         timestamp = self._log.last_store_timestamp
         files = [file for file in self._log.files if file.end > begin and file.start < end]
-        try:
-            self._log.files.put_back_deleted(files)
-        except OSError as error:
-            self._running = False
-            self._fail(error)
-            return
+        self._log.files.put_back_deleted(files)
         begun = time.monotonic()
 
         def sync() -> None:
@@ -162,8 +171,15 @@ class GroupCommit:
         # A sync that was cancelled has not said that the disk has it.
         error = OSError("the sync was cancelled") if result.cancelled() else result.exception()
         if error is not None:
-            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+            self._fail(error)
             return
+        try:
+            self._complete(end, timestamp, seconds)
+        except Exception as unforeseen:  # noqa: BLE001 - as above
+            self._fail(unforeseen)
+
+    def _complete(self, end: int, timestamp: int, seconds: float) -> None:
+        """A group is on disk: tell whoever waits for it."""
         self._observer.flushed(seconds, end - self.flushed_offset)
         self.flushed_offset, self.flushed_timestamp = end, timestamp
         waiters = self._waiters
@@ -176,15 +192,26 @@ class GroupCommit:
         if waiters:
             self._kick()
 
-    def _fail(self, error: OSError) -> None:
-        self.failed = error
-        self._on_failed(error)
+    def _fail(self, error: BaseException) -> None:
+        """Nothing is durable from here on that is not yet; ``error``: why. The reason is said once."""
+        if self.failed is None:
+            if not isinstance(error, OSError):
+                log.error("Making messages durable met what it should not", exc_info=error)
+                error = OSError(f"{type(error).__name__}: {error}")
+            self.failed = error
+            self._on_failed(error)
         while self._waiters:
             future = self._waiters.popleft().future
             if not future.done():
                 future.set_result(False)
 
     async def _flush_by_time(self) -> None:
+        try:
+            await self._flush_at_intervals()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
+
+    async def _flush_at_intervals(self) -> None:
         """ASYNC_FLUSH: at each interval if enough pages are dirty or a file was completed.
 
         Now and then whatever there is.

@@ -8,11 +8,12 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
+from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.disk import Disk, make_dirs
-from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, StoreError
+from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile
 from tandemmq.store.log.mapped_file import NAME_DIGITS, MappedFile, file_name
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class MappedFileQueue:
         disk.sync_dir(directory)  # what a killed process has created or removed here is not durable yet
         self.files = [MappedFile(disk, directory / file_name(start), file_size, start) for start in starts]
         self._starts = starts
-        self._maker = ThreadPoolExecutor(1, thread_name_prefix="tandem-file-maker")
+        self._maker = started_pool(1, "tandem-file-maker")
         self._next: Future[MappedFile] | None = None
         self._next_start = -1
 
@@ -115,7 +116,7 @@ class MappedFileQueue:
                 file = self._next.result()
                 if not os.fstat(file.fd).st_nlink:  # see MappedFile.put_back_if_deleted
                     file = None
-            except (OSError, StoreError) as error:  # full then, or deleted by another process: it may work now
+            except Exception as error:  # noqa: BLE001 - full then, or deleted by another process: it may work now
                 log.warning("The next log file could not be made ahead: %s", error)
             finally:
                 self._next = None

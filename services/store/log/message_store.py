@@ -131,11 +131,12 @@ class MessageStore:
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             commit_log.resume_at(report.ended_at, report.last_store_timestamp)
+            store = cls(lock, parts, commit_log, report)
             abort_file.write(root, disk)
         except BaseException:
             files.close()
             raise
-        return cls(lock, parts, commit_log, report)
+        return store
 
     def start(self) -> None:
         """Begin flushing, checkpoints, retention, and the rebuilds that recovery asked for. Call on the event loop."""

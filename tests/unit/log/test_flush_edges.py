@@ -1,6 +1,7 @@
 """Flush and dispatch when something goes wrong that is no error of the disk."""
 
 import asyncio
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -45,6 +46,70 @@ async def test_a_sync_that_was_cancelled_acknowledges_nothing(tmp_path: Path) ->
     assert store.flushed_offset == before
     assert not store.writable
     await store.close()
+
+
+async def test_whatever_goes_wrong_in_a_flush_is_a_failed_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the store would take messages that nobody ever makes durable, and could not be stopped."""
+    store = _open(tmp_path, SYNC_FLUSH)
+    store.start()
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", refused, raising=False)
+    monkeypatch.setattr(store._parts.files, "put_back_deleted", refused)
+    appended = store.append(MESSAGE)
+    async with asyncio.timeout(60):
+        assert not await store.wait_flushed(appended.end_offset)
+        assert not store.writable
+        assert "can't start new thread" in store.why_not_writable
+        monkeypatch.undo()
+        await store.close()
+    assert (tmp_path / "abort").exists()
+
+
+async def test_whatever_goes_wrong_when_a_flush_is_told_is_a_failed_flush(tmp_path: Path) -> None:
+    """Who waits for it must hear of it."""
+    store = _open(tmp_path, SYNC_FLUSH)
+    store.start()
+    appended = store.append(MESSAGE)
+
+    def unforeseen() -> None:
+        raise MemoryError
+
+    store._flush._on_flushed = unforeseen
+    async with asyncio.timeout(60):
+        assert not await store.wait_flushed(appended.end_offset)
+        assert "MemoryError" in store.why_not_writable
+        await store.close()
+
+
+async def test_a_queue_file_that_cannot_be_opened_to_be_synced_is_synced_later(tmp_path: Path) -> None:
+    """Too many open files: its pages are as dirty as before, and the disk is well."""
+
+    class NoDescriptors(LocalDisk):
+        short = False
+
+        def open(self, path: Path, flags: int) -> int:
+            if self.short:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+            return super().open(path, flags)
+
+    disk = NoDescriptors()
+    store = _open(tmp_path, disk=disk)
+    store.start()
+    store.append(MESSAGE)
+    store.catch_up()
+    disk.short = True
+    with pytest.raises(OSError, match="Too many open files"):
+        await store._checkpointer.take()
+    assert store.writable
+    assert any(queue.is_dirty for queue in store.queues())
+    disk.short = False
+    await store.close()
+    assert not (tmp_path / "abort").exists()
 
 
 async def test_dispatch_that_meets_an_unforeseen_error_says_so_and_goes_on_later(
