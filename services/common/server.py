@@ -69,7 +69,7 @@ class ServiceHost:
         self.metrics_port = 0
         self._registry = registry
         self._metrics: MetricsEndpoint | None = None
-        self._stopping = False
+        self._stopping = self._frozen = False
         self._server = make_server(settings)
         self._guarded = self.guard.over(self._server)
         self._drain_steps: list[Step] = []
@@ -112,7 +112,9 @@ class ServiceHost:
     async def serving(self) -> None:
         """The services are ready: health says so from now on."""
         await self.health.serving()
-        freeze_garbage()
+        if not self._frozen:  # later what is alive would be kept for good: a service may come and go with its health
+            self._frozen = True
+            freeze_garbage()
         log.info("serving", services=",".join(self._guarded.services))
 
     async def run_until_stopped(self, announce: Callable[[], None] | None = None) -> None:

@@ -68,9 +68,13 @@ class Keeper:
         }
         return tables[kind]
 
-    def content(self, kind: TableKind) -> Content:
-        """A table as it is now."""
-        return self.table(kind).content
+    def content(self, kind: TableKind, keys: Iterable[str] | None = None) -> Content:
+        """A table as it is now; with `keys` only these entries, where they are there. All offsets cost a copy."""
+        table = self.table(kind)
+        if keys is None:
+            return table.content
+        entries = table.entries
+        return Content(table.version, {key: entries[key] for key in keys if key in entries})
 
     def stamp(self) -> Stamp:
         """What a new version is made of now."""

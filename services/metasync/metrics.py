@@ -47,9 +47,9 @@ class MetasyncMetrics(ServiceMetrics):
     def _collect_tables(self, keeper: Keeper, puller: Puller, standing: Callable[[], Standing]) -> Iterator[Metric]:
         slave = standing().role is Role.SLAVE
         gauges: tuple[tuple[str, str, Callable[[TableKind], float]], ...] = (
-            ("entries", "Entries of a table.", lambda kind: len(keeper.table(kind).content.entries)),
-            ("version", "Counter of a table's version.", lambda kind: keeper.content(kind).version.counter),
-            ("version_state", "Epoch of a table's version.", lambda kind: keeper.content(kind).version.state_version),
+            ("entries", "Entries of a table.", lambda kind: len(keeper.table(kind).entries)),
+            ("version", "Counter of a table's version.", lambda kind: keeper.table(kind).version.counter),
+            ("version_state", "Epoch of a table's version.", lambda kind: keeper.table(kind).version.state_version),
             ("unsaved", "1 while changes are not on disk.", lambda kind: int(keeper.unsaved(kind))),
             (
                 "sync_age_seconds",

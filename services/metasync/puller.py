@@ -126,7 +126,7 @@ class Puller:
         They are durable before a change is answered, so a master that has one has lost its files or is not the right
         one: its offsets are not to be trusted either.
         """
-        own = {kind: self._keeper.content(kind).version for kind in CONFIG_TABLES}
+        own = {kind: self._keeper.table(kind).version for kind in CONFIG_TABLES}
         return {kind: stale(kind, versions[kind], own[kind]) for kind in own if versions[kind].older_than(own[kind])}
 
     async def _copy(
@@ -140,7 +140,7 @@ class Puller:
         if kind in stale_ones or (stale_ones and kind not in CONFIG_TABLES):
             raise stale_ones.get(kind) or next(iter(stale_ones.values()))
         keeper = self._keeper
-        own = keeper.content(kind).version
+        own = keeper.table(kind).version
         followed = kind is not TableKind.CONSUMER_OFFSETS or keeper.offsets.followed
         if versions[kind] == own and followed:
             return

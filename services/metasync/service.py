@@ -64,8 +64,8 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         valid.check_names("topic", request.names)
         for name in request.names:
             valid.check_not_system(name, "delete")
-        await self._drop_offsets(self.keeper.offsets.keys_of(topics=set(request.names)))
         deleted, content = await self._delete(self.keeper.topics, request.names)
+        await self._drop_offsets(self.keeper.offsets.keys_of(topics=set(request.names)))
         return pb.DeleteTopicsResponse(version=translate.version_message(content.version), deleted=deleted)
 
     # -- groups -----------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         """Delete groups and, unless told otherwise, their offsets."""
         self.node.standing.check_master(self.node.master_address)
         valid.check_names("group", request.names)
+        deleted, content = await self._delete(self.keeper.groups, request.names)
         if not request.keep_offsets:
             await self._drop_offsets(self.keeper.offsets.keys_of(groups=set(request.names)))
-        deleted, content = await self._delete(self.keeper.groups, request.names)
         return pb.DeleteGroupsResponse(version=translate.version_message(content.version), deleted=deleted)
 
     # -- consumer offsets -------------------------------------------------------------------------------------------
@@ -108,7 +108,10 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         _check_commits(request.commits)
         if standing.role is Role.MASTER:
             await self._create_groups(request.commits)
-        on_slave = self.node.standing.role is not Role.MASTER
+            standing = self.node.standing  # another one may be the master by now
+            if standing.role is Role.FENCED:
+                standing.check_master(self.node.master_address)
+        on_slave = standing.role is not Role.MASTER
         changed: set[str] = set()
         results = [self._commit(commit, request.reset, on_slave, changed) for commit in request.commits]
         if changed:
@@ -200,7 +203,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         try:
             while True:
                 kind, keys = await watcher.next()
-                for page in translate.pages(kind, self.keeper.content(kind), keys):
+                for page in translate.pages(kind, self.keeper.content(kind, keys), keys):
                     yield page
         finally:
             self.keeper.hub.leave(watcher)

@@ -40,12 +40,12 @@ def pending(keeper: Keeper, kind: TableKind) -> int:
 
 
 def _table(keeper: Keeper, puller: Puller, kind: TableKind, slave: bool) -> pb.TableStatus:
-    content = keeper.content(kind)
+    held = keeper.table(kind)
     problems = [keeper.problems.get(kind, ""), puller.problems.get(kind, "") if slave else ""]
     return pb.TableStatus(
         table=cast(Any, int(kind)),
-        version=version_message(content.version),
-        entries=len(content.entries),
+        version=version_message(held.version),
+        entries=len(held.entries),
         unsaved=keeper.unsaved(kind),
         sync_age_seconds=sync_age(puller, kind) if slave else -1.0,
         taken_over=puller.taken_over[kind],

@@ -76,6 +76,16 @@ class ConfigTable:
         self.kind = kind
         self.content = Content()
 
+    @property
+    def version(self) -> DataVersion:
+        """Of the table as it is now."""
+        return self.content.version
+
+    @property
+    def entries(self) -> Mapping[str, Any]:
+        """The table as it is now, by name."""
+        return self.content.entries
+
     # -- the file ---------------------------------------------------------------------------------------------------
 
     def read(self, document: Mapping[str, Any]) -> Content:

@@ -40,7 +40,7 @@ _FLUSH_SECONDS = (
 _DISPATCH_SECONDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0)
 
 _MOST_SERIES = 50_000
-"""Series of one metric, as RocketMQ limits them; consumer groups beyond that count as one."""
+"""Series of one metric, as RocketMQ limits them; topics and consumer groups beyond that count as one."""
 _OTHERS = "(others)"
 _NO_GROUP = "(none)"
 """Of pulls that name no group. Prometheus takes an empty label for none at all."""
@@ -149,7 +149,9 @@ class StoreMetrics(ServiceMetrics):
         """`messages` of `size` bytes together were stored."""
         counts = self._in.get(topic)
         if counts is None:
-            counts = self._in[topic] = _In()
+            if len(self._in) >= _MOST_SERIES:
+                topic = _OTHERS
+            counts = self._in.setdefault(topic, _In())
         counts.messages += messages
         counts.bytes += size
         sizes = counts.sizes
@@ -161,7 +163,7 @@ class StoreMetrics(ServiceMetrics):
         counts = self._out.get((topic, group))
         if counts is None:
             if len(self._out) >= _MOST_SERIES:
-                group = _OTHERS
+                topic = group = _OTHERS
             counts = self._out.setdefault((topic, group), _Out())
         counts.messages += messages
         counts.bytes += size

@@ -1,6 +1,7 @@
 """ServiceHost on real sockets: health, reflection, errors, metrics, TLS, graceful stop."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -113,6 +114,16 @@ def method(kind: Any, name: str) -> Any:
 
 def say(channel: grpc.aio.Channel) -> Any:
     return method(channel.unary_unary, "Say")
+
+
+async def test_what_comes_to_life_later_stays_in_the_collector_s_sight() -> None:
+    """Health comes and goes; frozen each time, all that is alive then would be kept for good."""
+    async with hosted() as (host, _, _channel):
+        frozen = gc.get_freeze_count()
+        later = [[number] for number in range(100_000)]
+        await host.health.not_serving(SERVICE)
+        await host.serving()
+        assert gc.get_freeze_count() < frozen + len(later)
 
 
 async def test_all_four_kinds_of_calls_pass_the_guard() -> None:

@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from tandemmq.store.metrics import Gauges, StoreMetrics
 
 COMMON = {"cluster", "node_type", "node_id"}
@@ -26,6 +28,19 @@ def test_failures_of_background_tasks_begin_at_0_so_that_the_first_is_an_increas
         assert told_by(metrics)["tandem_background_failures_total", task] == 0
     metrics.failed("flush")
     assert told_by(metrics)["tandem_background_failures_total", "flush"] == 1
+
+
+def test_topics_beyond_the_limit_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandemmq.store.metrics._MOST_SERIES", 3)
+    metrics = StoreMetrics("c", "n")
+    for number in range(10):
+        metrics.sent(f"topic-{number}", 2, 100)
+        metrics.pulled(f"topic-{number}", "group", 1, 50)
+    told = told_by(metrics)
+    sent = {key[1]: value for key, value in told.items() if key[0] == "rocketmq_messages_in_total"}
+    pulled = {key[1:3]: value for key, value in told.items() if key[0] == "rocketmq_messages_out_total"}
+    assert sent == {"topic-0": 2, "topic-1": 2, "topic-2": 2, "(others)": 14}
+    assert pulled == {**{(f"topic-{number}", "group"): 1 for number in range(3)}, ("(others)", "(others)"): 7}
 
 
 def test_the_disk_is_seen_as_the_limits_see_it_without_what_is_kept_for_root() -> None:
