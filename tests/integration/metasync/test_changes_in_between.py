@@ -84,11 +84,12 @@ async def test_offsets_stay_when_the_deletion_of_their_topic_or_group_cannot_be_
             raise TableNotSaved("no space left")
 
         monkeypatch.setattr(service.keeper._documents[kind], "save", refuse)
+        if kind is TableKind.TOPICS:
+            deletion = service.DeleteTopics(pb.DeleteTopicsRequest(names=["orders"]), NOBODY)
+        else:
+            deletion = service.DeleteGroups(pb.DeleteGroupsRequest(names=["billing"]), NOBODY)  # type: ignore[assignment]
         with pytest.raises(TableNotSaved):
-            if kind is TableKind.TOPICS:
-                await service.DeleteTopics(pb.DeleteTopicsRequest(names=["orders"]), NOBODY)
-            else:
-                await service.DeleteGroups(pb.DeleteGroupsRequest(names=["billing"]), NOBODY)
+            await deletion
     again = Keeper(tmp_path)
     assert again.offsets.entries["orders@billing"].offsets == {0: 7}
     assert "orders" in again.topics.entries
@@ -114,7 +115,8 @@ async def test_status_scrapes_and_changes_for_watchers_do_not_copy_all_offsets(
         await service.CommitOffsets(commit(7), NOBODY)
         watch = service.Watch(pb.WatchRequest(tables=[pb.CONSUMER_OFFSETS]), NOBODY)
         whole = await anext(aiter(watch))
-        assert whole.whole and whole.last
+        assert whole.whole
+        assert whole.last
 
         def copied(_table: ConsumerOffsetTable) -> Content:
             raise AssertionError("the whole table was copied")
