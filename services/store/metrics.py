@@ -49,6 +49,10 @@ _TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention")
 """Background tasks that can fail. Counters begin at 0, or Prometheus would not see the first failure as an increase."""
 
 
+_FINDINGS = ("unit", "index", "message")
+"""What may not fit the log: queue units, places of the index; and messages that queues number and the log lacks."""
+
+
 class Distribution:
     """A histogram in plain numbers: how many values were at most each bound, and their sum."""
 
@@ -137,6 +141,7 @@ class StoreMetrics(ServiceMetrics):
         self._flushed_bytes = self._dispatched_messages = 0
         self._progress: dict[str, Progress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
+        self._found = dict.fromkeys(_FINDINGS, 0)
         self._gauges: Callable[[], Gauges] | None = None
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
@@ -202,6 +207,10 @@ class StoreMetrics(ServiceMetrics):
     def damaged(self, kind: str, size: int) -> None:
         """A damaged range was found; the gauges say how many there are."""
 
+    def found(self, kind: str, count: int) -> None:
+        """Something does not fit the log."""
+        self._found[kind] = self._found.get(kind, 0) + count
+
     def failed(self, what: str) -> None:
         """A background task failed."""
         self._failures[what] = self._failures.get(what, 0) + 1
@@ -261,6 +270,15 @@ class StoreMetrics(ServiceMetrics):
         for task, count in list(self._failures.items()):
             failures.add_metric(self._values(task), count)
         yield failures
+        findings = self._counter(
+            "tandem_findings_total",
+            "What did not fit the log: queue units (unit) and places of the index (index), made anew from it; messages "
+            "that a queue numbers and the log does not have (message).",
+            "kind",
+        )
+        for kind, count in list(self._found.items()):
+            findings.add_metric(self._values(kind), count)
+        yield findings
         ratio = self._gauge(
             "tandem_recovery_progress_ratio", "How far recovery or a rebuild has come, 0 to 1.", "phase"
         )

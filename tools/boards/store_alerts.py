@@ -90,6 +90,19 @@ STORE_ALERTS = (
         "Bytes of the commit log do not fit their checksums and are read around. The disk, or somebody, changed them.",
     ),
     Alert(
+        "store", "TandemDerivedFilesWrong", "warning",
+        'increase(tandem_findings_total{kind!="message"}[1h]) > 0', "",
+        "Queues or index of {{ $labels.node }} did not fit the log ({{ $labels.kind }})",
+        "Consume queue units, or places of the index, were wrong and are made anew from the log. No message is lost, "
+        "but the disk, or somebody, changes bytes.",
+    ),
+    Alert(
+        "store", "TandemMessagesMissing", "critical",
+        'increase(tandem_findings_total{kind="message"}[1h]) > 0', "",
+        "The log of {{ $labels.node }} lacks messages that its queues number",
+        "Consumers go on behind them. The store's log names queues and offsets.",
+    ),
+    Alert(
         "store", "TandemBackgroundFailures", "critical",
         "increase(tandem_background_failures_total[10m]) > 0", "",
         "{{ $labels.task }} failed in the store of {{ $labels.node }}",

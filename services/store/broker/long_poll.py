@@ -6,7 +6,11 @@ from dataclasses import replace
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
+from tandemmq.store.log.errors import QueueInDoubt
 from tandemmq.store.log.message_store import MessageStore
+
+_DOUBT_SECONDS = 5.0
+"""A reader waits so long for a queue that is being put right; then it is told to try again."""
 
 
 class LongPolls:
@@ -59,6 +63,18 @@ class LongPolls:
         for future in tuple(self._waiting):
             future.cancel()
 
+    async def pull_now(self, puller: Puller, wanted: Wanted) -> Pulled:
+        """Pull; where the queue does not fit the log, wait a moment until it is put right.
+
+        Raises as `Puller.pull`.
+        """
+        try:
+            return puller.pull(wanted)
+        except QueueInDoubt:
+            if not await self._store.repairs.settled(wanted.topic, wanted.queue_id, _DOUBT_SECONDS):
+                raise
+            return puller.pull(wanted)
+
     async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float) -> Pulled:
         """Pull, and if there is nothing, wait for it; NO_NEW_MESSAGE when the time is over.
 
@@ -67,7 +83,7 @@ class LongPolls:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_seconds
         while True:
-            pulled = puller.pull(wanted)
+            pulled = await self.pull_now(puller, wanted)
             if pulled.status is PullStatus.NO_MATCHED_MESSAGE and loop.time() < deadline:
                 wanted = replace(wanted, offset=pulled.next_offset)
                 await asyncio.sleep(0)  # a queue full of other tags must not hold up everybody else

@@ -4,8 +4,7 @@ The answer is records exactly as they lie in the log. Neighbours in the log are 
 filled by batches costs one copy, whatever the number of messages.
 """
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
 from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
@@ -14,22 +13,19 @@ from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
-from tandemmq.store.format.buffers import ReadBuffer
-from tandemmq.store.format.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, CorruptRecord, decode_record
-from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
-from tandemmq.store.format.unit import Unit, is_blank
+from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, decode_record
+from tandemmq.store.format.record_identity import behind_topic, probable_tags_code
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, record_tags_code
 from tandemmq.store.log.consume_queue import ConsumeQueue
-from tandemmq.store.log.errors import QueueNotReady
+from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 
 SCAN_UNITS = 8_192
 """With a tag filter: units looked at in one call (RocketMQ looks at 800 or more)."""
 
 _READ_UNITS = 1_024
-_HEAD = struct.Struct(">iI4xi4xqqi")
-"""TOTALSIZE, MAGICCODE, QUEUEID, QUEUEOFFSET, PHYSICALOFFSET, SYSFLAG."""
-_BODY_LENGTH_AT = 84  # with two IPv4 hosts
-_MAGICS = frozenset({MAGIC_V1, MAGIC_V2})
+_MOST_DOUBTS = 16
+"""Wrong units that are put right within one call."""
 
 
 class Puller:
@@ -70,6 +66,7 @@ class Puller:
         Raises:
             As `find`; BadRequest for a negative offset; QueueNotReady where the queue is being rebuilt and has nothing
             at the offset yet: a consumer that was told to go elsewhere would miss messages, or read them again.
+            QueueInDoubt: the unit at the offset does not fit the log, and is being put right.
         """
         check_not_negative("offset", wanted.offset)
         queue = self.find(wanted.topic, wanted.queue_id)
@@ -83,12 +80,28 @@ class Puller:
                 raise _not_ready(wanted)
             answer = Pulled(status, correct, queue.min_offset, queue.max_offset)
             return self._slave_reads.place(answer, wanted.offset)
-        reading = _Reading(self._store, wanted)
-        reading.read(queue)
-        if reading.hole and not reading.count:
-            raise _not_ready(wanted)
+        reading = self._read(queue, wanted)
         return Pulled(
             reading.status, reading.next_offset, queue.min_offset, queue.max_offset, reading.count, reading.records
+        )
+
+    def _read(self, queue: ConsumeQueue, wanted: Wanted) -> "_Reading":
+        """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""
+        strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
+        reading = _Reading(self._store, wanted, queue)
+        reading.read()
+        for _ in range(_MOST_DOUBTS):
+            if reading.hole < 0 or strict or not self._store.repairs.doubt(queue, reading.hole):
+                break
+            reading = _Reading(self._store, wanted, queue)
+            reading.read()
+        if reading.hole < 0 or reading.count:
+            return reading
+        if strict:
+            raise _not_ready(wanted)
+        raise QueueInDoubt(
+            f"Queue {wanted.queue_id} of topic {wanted.topic} does not fit the commit log at offset {reading.hole}.",
+            remedy="It is being put right; try again in a moment.",
         )
 
 
@@ -115,25 +128,25 @@ def _place(queue: ConsumeQueue, offset: int) -> tuple[PullStatus | None, int]:
 class _Reading:
     """One pull while it reads: first the units that are wanted, then their records."""
 
-    def __init__(self, store: MessageStore, wanted: Wanted) -> None:
+    def __init__(self, store: MessageStore, wanted: Wanted, queue: ConsumeQueue) -> None:
         self._store = store
         self._wanted = wanted
-        self._places: list[tuple[int, int, int]] = []  # queue offset, log offset, size
+        self._queue = queue
+        self._places: list[tuple[int, int, int, int]] = []  # queue offset, log offset, size, tags code
         self._topic = wanted.topic.encode()
         self._bytes = 0
-        self._strict = False
-        self.hole = False
+        self._wrong_tags = -1
+        self.hole = -1
+        """Offset of a unit that does not fit the log, before which reading has stopped; -1 if there is none."""
         self.count = 0
         self.records = b""
         self.next_offset = wanted.offset
         self.status = PullStatus.NO_MATCHED_MESSAGE
 
-    def read(self, queue: ConsumeQueue) -> None:
+    def read(self) -> None:
         """Take units until there is enough, or the end of the queue, or too much was looked at in vain; then copy."""
-        wanted = self._wanted
-        # A unit that is missing or wrong may be put right: stop before it.
-        self._strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
-        if wanted.tag_filter is None and not self._strict:
+        wanted, queue = self._wanted, self._queue
+        if wanted.tag_filter is None:
             bulk = self._store.read_bulk(queue, wanted.offset, wanted.max_messages, wanted.max_bytes)
             if bulk is not None:
                 self.count, self.records = bulk
@@ -146,7 +159,7 @@ class _Reading:
             units = queue.read(self.next_offset, min(missing, _READ_UNITS, SCAN_UNITS - looked_at))
             if not units:
                 if self.next_offset < queue.max_offset:
-                    self._unreadable(queue)
+                    self._unreadable()
                 break
             looked_at += len(units)
             if not self._take_all(units):
@@ -154,11 +167,15 @@ class _Reading:
         self.records = b"".join(self._pieces())
         if self.count:
             self.status = PullStatus.FOUND
+        if self._wrong_tags >= 0:
+            self._store.repairs.doubt(queue, self._wrong_tags)
 
-    def _unreadable(self, queue: ConsumeQueue) -> None:
+    def _unreadable(self) -> None:
         """The units at this place cannot be had: go on at the next file of the queue, unless they may come back."""
-        self.hole = self._strict
-        if not self._places and not self.hole:
+        queue = self._queue
+        if not self._store.repairs.is_lost(queue, self.next_offset):
+            self.hole = self.next_offset
+        elif not self._places:
             per_file = queue.units_per_file
             self.status = PullStatus.OFFSET_FOUND_NULL
             self.next_offset = min((self.next_offset // per_file + 1) * per_file, queue.max_offset)
@@ -168,61 +185,94 @@ class _Reading:
         wanted, tag_filter, places = self._wanted, self._wanted.tag_filter, self._places
         total, passed, first = self._bytes, 0, self.next_offset
         most_messages, most_bytes = wanted.max_messages, wanted.max_bytes
+        largest = self._store.config.mapped_file_size_commit_log  # a blank claims to be larger
         for unit in units:
             offset, size, code = unit
-            if size < MIN_RECORD_SIZE or (not offset and is_blank(unit)):
-                if self._strict:
-                    self.hole = True
+            number = first + passed
+            if not MIN_RECORD_SIZE <= size <= largest:
+                if not self._store.repairs.is_lost(self._queue, number):
+                    self.hole = number
                     break
                 passed += 1
                 continue
-            if tag_filter is not None and not (tag_filter.may_match(code) and self._has_tag(offset, size, tag_filter)):
+            if tag_filter is not None and not self._has_tag(number, unit, tag_filter):
+                if self.hole >= 0:
+                    break
                 passed += 1
                 continue
             if places and (len(places) >= most_messages or total + size > most_bytes):
                 break
             passed += 1
             total += size
-            places.append((first + passed - 1, offset, size))
+            places.append((number, offset, size, code))
         self.next_offset += passed
         self._bytes = total
-        return passed == len(units) and len(places) < most_messages
+        return passed == len(units) and len(places) < most_messages and self.hole < 0
 
-    def _has_tag(self, offset: int, size: int, tag_filter: TagFilter) -> bool:
-        """Whether a readable record stands there, with exactly one of the tags wanted."""
-        record = read_whole(self._store, offset, size)
-        if record is None:
+    def _has_tag(self, number: int, unit: Unit, tag_filter: TagFilter) -> bool:
+        """Whether the unit's record has exactly one of the tags wanted; `hole` is set where the record is not its.
+
+        A record whose unit has the hash of another tag is not read: that is what the hash is for. A code that is no
+        hash at all is noticed.
+        """
+        offset, size, code = unit
+        if not tag_filter.may_match(code):
+            if _is_hash(code) or self._wanted.topic == SCHEDULE_TOPIC:
+                return False
+            self._doubt(number)
             return False
+        data = read_whole(self._store, offset, size)
         try:
-            return decode_record(record, verify=False).tags in tag_filter.tags
+            record = None if data is None else decode_record(data, verify=False)
         except CorruptRecord:
+            record = None
+        wanted = self._wanted
+        named = wanted.topic, wanted.queue_id, number
+        if record is None or (record.topic, record.queue_id, record.queue_offset) != named:
+            self._doubt(number)
             return False
+        if record_tags_code(record.topic, record.properties, record.store_timestamp, self._levels) != code:
+            self._wrong_tags = number
+        return record.tags in tag_filter.tags
+
+    def _doubt(self, number: int) -> bool:
+        """Stop before a unit that does not fit the log, unless its message is known to be lost. True: it stops."""
+        if self._store.repairs.is_lost(self._queue, number):
+            return False
+        self.hole = number
+        return True
 
     def _pieces(self) -> Iterator[bytes]:
-        """The records taken, neighbours in one piece; without what is none: expired, quarantined, or a bad unit."""
+        """The records taken, neighbours in one piece; without those that are lost, and up to a unit that is wrong."""
         log, damage = self._store.commit_log, self._store.damage
         log_end = log.max_offset
+        topic, queue_id = self._topic, self._wanted.queue_id
         file, start, stop = None, 0, 0
         begin = end = -1
-        for number, offset, size in self._places:
+        for number, offset, size, code in self._places:
             if not start <= offset <= stop - size:
                 if file is not None:
                     yield file.map[begin - start : end - start]
                 file = log.files.find(offset)
                 begin = end = -1
                 if file is None or offset + size > min(file.end, log_end):
-                    self._note_missing(offset)
                     file, start, stop = None, 0, 0
+                    if self._doubt(number):
+                        self.next_offset = number
+                        return
+                    self._note_missing(offset)
                     continue
                 start, stop = file.start, min(file.end, log_end)
             assert file is not None
-            if not self._is_own(file.map, offset - start, number, offset, size):
-                if self._strict:  # the rebuild puts it right
-                    self.hole, self.next_offset = True, number
+            at = offset - start
+            behind = behind_topic(file.map, at, topic, queue_id, number, offset, size)
+            if behind < 0 or (damage and any(known.begin < offset + size and offset < known.end for known in damage)):
+                if self._doubt(number):
+                    self.next_offset = number
                     break
                 continue
-            if damage and any(known.begin < offset + size and offset < known.end for known in damage):
-                continue
+            if probable_tags_code(file.map[behind : at + size]) != code and self._wrong_tags < 0:
+                self._compare_tags(number, file.map[at : at + size], code)
             if offset != end:
                 if end > begin:
                     yield file.map[begin - start : end - start]
@@ -232,18 +282,23 @@ class _Reading:
         if file is not None:
             yield file.map[begin - start : end - start]
 
-    def _is_own(self, data: ReadBuffer, at: int, number: int, offset: int, size: int) -> bool:
-        """Whether the record at index `at` is the one of this queue with this number, not what a bad unit points at."""
-        found, magic, queue_id, queue_offset, physical, flags = _HEAD.unpack_from(data, at)
-        if (found, queue_id, queue_offset, physical) != (size, self._wanted.queue_id, number, offset):
-            return False
-        if magic not in _MAGICS:
-            return False
-        at += _BODY_LENGTH_AT + 12 * (flags & BORN_HOST_V6 != 0) + 12 * (flags & STORE_HOST_V6 != 0)
-        at += 4 + int.from_bytes(data[at : at + 4], "big")
-        at += 1 if magic == MAGIC_V1 else 2
-        return data[at : at + len(self._topic)] == self._topic and data[at - 1] == len(self._topic) & 0xFF
+    def _compare_tags(self, number: int, data: bytes, code: int) -> None:
+        try:
+            record = decode_record(data, verify=False)
+        except CorruptRecord:
+            return
+        if record_tags_code(record.topic, record.properties, record.store_timestamp, self._levels) != code:
+            self._wrong_tags = number
+
+    @property
+    def _levels(self) -> Sequence[int]:
+        return self._store.config.message_delay_levels
 
     def _note_missing(self, offset: int) -> None:
         if offset < self._store.commit_log.min_offset:
             self.status = PullStatus.MESSAGE_WAS_REMOVING
+
+
+def _is_hash(code: int) -> bool:
+    """Whether a tags code can be the hash of a tag, a Java int."""
+    return -(1 << 31) <= code < 1 << 31

@@ -8,6 +8,7 @@ and a thousand idle queues cost little.
 
 import asyncio
 import os
+from itertools import islice
 from pathlib import Path
 
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
@@ -18,6 +19,7 @@ from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
 
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
+_LOOK_BACK = 8  # so many units are asked where a single one might be wrong
 
 
 class ConsumeQueue:
@@ -88,6 +90,7 @@ class ConsumeQueue:
         create_file(
             self._disk, path, path.with_name(path.name + ".tmp"), lambda fd: self._disk.truncate(fd, self._file_size)
         )
+        self._cache.forget(self._name(start))  # one of that name may have been there, and gone
         self._starts.append(start)
         self._starts.sort()
         self._reserved = 0
@@ -251,10 +254,12 @@ class ConsumeQueue:
                 found = True
         return found
 
-    def correct_min_offset(self, log_min: int) -> None:
+    def correct_min_offset(self, log_min: int, *, compared: bool = False) -> None:
         """Set the first readable offset: the first unit that is no blank and points at or above ``log_min``.
 
-        A queue whose messages have all expired is empty, but keeps counting where it stood.
+        A queue whose messages have all expired is empty, but keeps counting where it stood. Unless the queue has been
+        ``compared`` with the log, a unit that was never written counts as readable: it may be wrong, and readers see to
+        it. One that points below ``log_min`` counts for nothing where one before it does not.
         """
         low, high = max(self.min_offset, self.first_offset_on_disk), self.max_offset
         if low < high and (first := self._message_at(low)) is not None and first.physical_offset >= log_min:
@@ -270,9 +275,24 @@ class ConsumeQueue:
                 high = middle
             else:
                 low = probe + 1
+        low = self._not_misled(low, log_min)
         while low < self.max_offset and self._message_at(low) is None:
+            unit = self.unit(low)
+            if not compared and unit is not None and not is_blank(unit):
+                break
             low += 1
         self.min_offset = min(low, self.max_offset)
+
+    def _not_misled(self, offset: int, log_min: int) -> int:
+        """Go back from where a search has ended, as far as units shortly before it are readable."""
+        least = max(self.min_offset, self.first_offset_on_disk)
+        number = offset
+        while number > max(offset - _LOOK_BACK, least):
+            number -= 1
+            unit = self._message_at(number)
+            if unit is not None and unit.physical_offset >= log_min:
+                offset = number
+        return offset
 
     def _message_at(self, offset: int) -> Unit | None:
         """The unit at ``offset`` if it stands for a message: neither blank nor empty."""
@@ -288,9 +308,9 @@ class ConsumeQueue:
         while len(self._starts) > 1 and not self.rebuilding:
             start = self._starts[0]
             offsets = range((start + self._file_size) // UNIT_SIZE - 1, start // UNIT_SIZE - 1, -1)
-            last = next(filter(None, map(self._message_at, offsets)), None)
-            if last is not None and last.physical_offset >= log_min:
-                break
+            messages = filter(None, map(self._message_at, offsets))
+            if any(unit.physical_offset >= log_min for unit in islice(messages, _LOOK_BACK)):
+                break  # the last one would say so, but it may be wrong
             path = self._path(start)
             self._disk.unlink(path)
             self._cache.forget(self._name(start))

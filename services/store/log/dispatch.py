@@ -141,10 +141,8 @@ class Dispatcher:
             self._observer.dispatched(time.perf_counter() - begun, step.walk.count, step.position - self.position)
         if step.torn_at >= 0:
             raise OSError(f"the log cannot be read at offset {step.torn_at}")
-        if step.damage is not None and self._parts.damage.add(step.damage):
-            log.error("Damage found while dispatching: %s", step.damage)
-            self._observer.damaged(step.damage.kind, step.damage.end - step.damage.begin)
-            self._parts.damage.save()
+        if step.damage is not None:
+            self._parts.note_damage(step.damage)
         self.position = step.position
 
     def _retry_later(self, error: Exception) -> None:

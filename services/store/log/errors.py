@@ -8,6 +8,7 @@
         │   ├── DiskFull            no room for the next file
     │   └── DiskFailed          the disk refused what the store needs in order to open, or to go on
         ├── QueueNotReady           this queue's next offset is not known yet (a rebuild is under way)
+        │   └── QueueInDoubt        a part of it does not fit the log, and is being put right
         ├── RecordTooLarge          the record could never fit (trap T3)
         ├── FlushFailed             fdatasync failed: the store is read-only from here on
         ├── StoreLocked             another process owns the directory
@@ -65,6 +66,10 @@ class QueueNotReady(StoreError):
 
     grpc_code: ClassVar[str] = "UNAVAILABLE"
     rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class QueueInDoubt(QueueNotReady):
+    """What a queue says at an offset does not fit the log, and is being put right."""
 
 
 class RecordTooLarge(StoreError):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from tandemmq.store.format.batch import BatchWriter
-from tandemmq.store.format.record import CorruptRecord, Message, decode_record
+from tandemmq.store.format.record import Message
 from tandemmq.store.log import abort_file
 from tandemmq.store.log.adoption import Adoption, roll_forward
 from tandemmq.store.log.bulk import read_bulk
@@ -33,6 +33,7 @@ from tandemmq.store.log.mastership import Mastership, Role
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queue_offsets import QueueOffsets
+from tandemmq.store.log.queue_repairs import QueueRepairs
 from tandemmq.store.log.recovery import Recovery
 from tandemmq.store.log.replica import Replica
 from tandemmq.store.log.replica_mark import zero_unfinished
@@ -67,6 +68,7 @@ class MessageStore:
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
         self._retention = Retention(parts, self.flags, self._checkpointer)
         self._restoring = Restoring(parts, recovery, self._checkpointer)
+        self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)
         self.on_grown: Callable[[], None] | None = None
@@ -165,6 +167,7 @@ class MessageStore:
         self._closed = True
         self.flags.set(Reason.CLOSED, "the store has been shut down")
         await self._restoring.stop()
+        await self.repairs.stop()
         await self.adoption.stop()
         await self._retention.stop()
         await self._checkpointer.stop()
@@ -371,14 +374,6 @@ class MessageStore:
         """Copy contiguous log bytes of one file; None where they are not all there."""
         return self.commit_log.read(physical_offset, size)
 
-    def store_time(self, physical_offset: int, size: int) -> int | None:
-        """Store time of a record, None where it cannot be read."""
-        data = self.read_record(physical_offset, size)
-        try:
-            return None if data is None else decode_record(data, verify=False).store_timestamp
-        except CorruptRecord:
-            return None
-
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""
         self._dispatcher.catch_up()
@@ -392,7 +387,7 @@ class MessageStore:
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Queue offset of the first message stored at or after ``timestamp_ms``; else the end of the queue."""
         queue = self.queue(topic, queue_id)
-        return 0 if queue is None else offset_by_time(queue, timestamp_ms, self.store_time)
+        return 0 if queue is None else offset_by_time(self._parts, queue, timestamp_ms, self.commit_log.max_offset)
 
     @property
     def damage(self) -> list[DamagedRange]:

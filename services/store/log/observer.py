@@ -21,6 +21,12 @@ class Observer(Protocol):
     def damaged(self, kind: str, size: int) -> None:
         """A damaged range was found."""
 
+    def found(self, kind: str, count: int) -> None:
+        """So many units, or places of the index, did not fit the log; or messages with a number are not in it.
+
+        ``kind``: ``unit``, ``index``, ``message``.
+        """
+
     def failed(self, what: str) -> None:
         """A background task failed; the store says more in its log and its flags."""
 
@@ -41,6 +47,9 @@ class NullObserver:
         """Ignore."""
 
     def damaged(self, kind: str, size: int) -> None:
+        """Ignore."""
+
+    def found(self, kind: str, count: int) -> None:
         """Ignore."""
 
     def failed(self, what: str) -> None:

@@ -1,5 +1,6 @@
 """The pieces that recovery and rebuilds work on, and the report they write."""
 
+import logging
 from dataclasses import dataclass, field
 
 from tandemmq.store.log.checkpoint_file import CheckpointFile
@@ -15,6 +16,8 @@ from tandemmq.store.log.mastership import Mastership
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queue_offsets import QueueOffsets
 from tandemmq.store.log.walkers import Walkers
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -52,3 +55,14 @@ class Parts:
     offsets: QueueOffsets
     walkers: Walkers
     mastership: Mastership
+
+    def note_damage(self, damage: DamagedRange) -> None:
+        """Remember a damaged stretch of the log, and tell of it, unless it is known.
+
+        Raises:
+            OSError: the list cannot be written.
+        """
+        if self.damage.add(damage):
+            log.error("Damage in the commit log: %s", damage)
+            self.observer.damaged(damage.kind, damage.end - damage.begin)
+            self.damage.save()

@@ -19,6 +19,7 @@ from tandemmq.store.log.index import Index
 from tandemmq.store.log.manifest import write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queue_offsets import QueueKey
+from tandemmq.store.log.queue_stretch import restore_units
 from tandemmq.store.log.scan import LogScan, Step
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Rebuild:
             queue.mark_dirty()  # what an earlier, killed process has restored may not be on disk
             queue.min_offset = queue.first_offset_on_disk
             # Not `begin`: old files may have gone while the log was walked.
-            queue.correct_min_offset(parts.files.files[0].start if parts.files.files else 0)
+            queue.correct_min_offset(parts.files.files[0].start if parts.files.files else 0, compared=True)
             parts.offsets.raise_to((queue.topic, queue.queue_id), queue.max_offset)
         parts.offsets.settle()
         parts.observer.recovering("queues", 1, 1)
@@ -84,17 +85,12 @@ class Rebuild:
             if step.torn_at >= 0:
                 break
             runs = await asyncio.to_thread(step.walk.runs) if step.walk is not None else []
-            self._note(step)
+            if step.damage is not None:
+                parts.note_damage(step.damage)
             position = step.position
             yield step, runs
             if step.finished:
                 break
-
-    def _note(self, step: Step) -> None:
-        if step.damage is not None and self._parts.damage.add(step.damage):
-            self._parts.damage.save()
-            self._parts.observer.damaged(step.damage.kind, step.damage.end - step.damage.begin)
-            log.warning("Damage in the commit log: %s", step.damage)
 
     def _put(self, runs: Iterable[UnitRun]) -> None:
         for run in self._parts.queues.nameable(runs):
@@ -122,19 +118,8 @@ class Rebuild:
 
 def _restore(queue: ConsumeQueue, run: UnitRun) -> int:
     """Put the units of ``run`` where they differ from what the queue has; gives how many were wrong or missing."""
-    restored, offset, units = 0, run.first_queue_offset, run.units
-    if offset >= queue.max_offset:
-        return queue.append_run(offset, units, run.last_end_physical)
-    while units and offset < queue.max_offset:
-        here = units[: (queue.max_offset - offset) * UNIT_SIZE]
-        have = queue.read_bytes(offset, len(here) // UNIT_SIZE)
-        part = here[: len(have)] if have else here
-        if part != have:
-            queue.put(offset, part)
-            restored += len(part) // UNIT_SIZE
-        offset += len(part) // UNIT_SIZE
-        units = units[len(part) :]
-    return restored + (queue.append_run(offset, units, run.last_end_physical) if units else 0)
+    restored = restore_units(queue, run.first_queue_offset, run.units)
+    return restored + queue.append_run(run.first_queue_offset, run.units, run.last_end_physical)
 
 
 async def rebuild_index(parts: Parts) -> None:

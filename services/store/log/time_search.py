@@ -1,24 +1,22 @@
 """Finding a queue offset by time (RocketMQ: ``ConsumeQueue.getOffsetInQueueByTime``)."""
 
-from collections.abc import Callable
-
-from tandemmq.store.format.unit import is_blank
+from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.queue_stretch import own_record_end
 
-# Store time of the record at (physical offset, size); None where it cannot be read.
-StoreTimeOf = Callable[[int, int], int | None]
 
-
-def offset_by_time(queue: ConsumeQueue, timestamp_ms: int, store_time: StoreTimeOf) -> int:
+def offset_by_time(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, log_end: int) -> int:
     """Give the offset of the first message stored at or after ``timestamp_ms``, by binary search over store times.
 
-    Units without a readable record take the time of the next one that has one.
+    Units without a record of their own below ``log_end`` take the time of the next one that has one.
     """
+    topic = queue.topic.encode()
     low, high = queue.min_offset, queue.max_offset
     while low < high:
         middle = (low + high) // 2
         probe, when = middle, None
-        while probe < high and (when := _time_at(queue, probe, store_time)) is None:
+        while probe < high and (when := _time_at(parts, queue, topic, probe, log_end)) is None:
             probe += 1
         if when is None:
             high = middle
@@ -29,6 +27,13 @@ def offset_by_time(queue: ConsumeQueue, timestamp_ms: int, store_time: StoreTime
     return low
 
 
-def _time_at(queue: ConsumeQueue, offset: int, store_time: StoreTimeOf) -> int | None:
+def _time_at(parts: Parts, queue: ConsumeQueue, topic: bytes, offset: int, log_end: int) -> int | None:
     unit = queue.unit(offset)
-    return None if unit is None or is_blank(unit) else store_time(unit.physical_offset, unit.size)
+    if unit is None or own_record_end(parts, queue, topic, offset, unit, log_end) < 0:
+        return None
+    file = parts.files.find(unit.physical_offset)
+    assert file is not None
+    try:
+        return decode_record(file.map, unit.physical_offset - file.start, verify=False).store_timestamp
+    except CorruptRecord:
+        return None

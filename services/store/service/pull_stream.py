@@ -71,7 +71,7 @@ class PullStream:
                 max_messages=min(wanted.max_messages, self._messages),
                 max_bytes=min(wanted.max_bytes, self._bytes),
             )
-            pulled = self._broker.puller.pull(now)
+            pulled = await self._broker.polls.pull_now(self._broker.puller, now)
             if pulled.status is PullStatus.FOUND:
                 self._messages -= pulled.count
                 self._bytes -= len(pulled.records)

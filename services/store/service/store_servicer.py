@@ -177,7 +177,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
             if request.wait_ms:
                 pulled = await self.broker.polls.pull(self.broker.puller, wanted, request.wait_ms / 1000)
             else:
-                pulled = self.broker.puller.pull(wanted)
+                pulled = await self.broker.polls.pull_now(self.broker.puller, wanted)
             outcome = pulled.status.name
         except TandemError as error:
             outcome = error.rocketmq_status
