@@ -142,6 +142,8 @@ class StoreMetrics(ServiceMetrics):
         self._progress: dict[str, Progress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
         self._found = dict.fromkeys(_FINDINGS, 0)
+
+        self._unusable_files: set[str] = set()
         self._gauges: Callable[[], Gauges] | None = None
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
@@ -211,6 +213,10 @@ class StoreMetrics(ServiceMetrics):
         """Something does not fit the log."""
         self._found[kind] = self._found.get(kind, 0) + count
 
+    def unusable(self, file: str) -> None:
+        """The start could not use a file beside the log."""
+        self._unusable_files.add(file)
+
     def failed(self, what: str) -> None:
         """A background task failed."""
         self._failures[what] = self._failures.get(what, 0) + 1
@@ -279,6 +285,13 @@ class StoreMetrics(ServiceMetrics):
         for kind, count in list(self._found.items()):
             findings.add_metric(self._values(kind), count)
         yield findings
+
+        unusable = self._gauge(
+            "tandem_unusable_files", "Files beside the log that the last start could not use, by name.", "file"
+        )
+        for file in sorted(self._unusable_files):
+            unusable.add_metric(self._values(file), 1)
+        yield unusable
         ratio = self._gauge(
             "tandem_recovery_progress_ratio", "How far recovery or a rebuild has come, 0 to 1.", "phase"
         )

@@ -103,6 +103,13 @@ STORE_ALERTS = (
         "Consumers go on behind them. The store's log names queues and offsets.",
     ),
     Alert(
+        "store", "TandemUnusableFiles", "warning",
+        "tandem_unusable_files > 0", "",
+        "{{ $labels.file }} of {{ $labels.node }} could not be used",
+        "A file beside the log does not fit its checksum, or says what cannot be true. The store has started without "
+        "it. The disk, or somebody, changed it.",
+    ),
+    Alert(
         "store", "TandemBackgroundFailures", "critical",
         "increase(tandem_background_failures_total[10m]) > 0", "",
         "{{ $labels.task }} failed in the store of {{ $labels.node }}",

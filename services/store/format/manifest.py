@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tandemmq.store.format.checkpoint import Checkpoint
-from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.store.format.sealed import natural, queue_bounds, seal, unseal
 from tandemmq.store.format.staged import StagedManifest
 
 NAME = "tandem.manifest"
@@ -111,14 +111,10 @@ class Manifest:
                 raise ValueError(f"version {document['version']}")
             return cls(
                 _times(document["checkpoint"]),
-                document["position"],
-                {
-                    (topic, int(queue_id)): (first, end)
-                    for topic, queues in document["queues"].items()
-                    for queue_id, (first, end) in queues.items()
-                },
-                [(name, count) for name, count in document["index"]],
-                document["rebuilding"],
+                natural(document["position"]),
+                queue_bounds(document["queues"]),
+                [(str(name), natural(count)) for name, count in document["index"]],
+                bool(document["rebuilding"]),
                 _times(document["previous"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -127,4 +123,4 @@ class Manifest:
 
 def _times(entry: list[int]) -> tuple[int, int, int]:
     physic, logics, index = entry
-    return physic, logics, index
+    return natural(physic), natural(logics), natural(index)

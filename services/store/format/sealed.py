@@ -19,12 +19,33 @@ def unseal(data: bytes) -> dict[str, Any]:
     Raises:
         ValueError: it is no such document, or its checksum does not fit.
     """
-    document = json.loads(data)
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(document, dict):
         raise ValueError("no JSON object")
     if document.pop(_SEAL, None) != _checksum(document):
         raise ValueError("the checksum does not fit")
     return document
+
+
+def natural(value: Any) -> int:
+    """A number that a store counts with: of a log, a queue, or milliseconds. Raises ValueError."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{value!r} is no number of 0 or more")
+    return value
+
+
+def queue_bounds(queues: dict[str, dict[str, Any]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """First and next queue offset by topic and queue id, as documents say them. Raises ValueError, AttributeError."""
+    bounds = {}
+    for topic, of_topic in queues.items():
+        for queue_id, (first, end) in of_topic.items():
+            if natural(first) > natural(end):
+                raise ValueError(f"queue {queue_id} of {topic} ends before it begins")
+            bounds[topic, natural(int(queue_id))] = first, end
+    return bounds
 
 
 def _checksum(document: dict[str, Any]) -> int:

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandemmq.store.format.errors import FormatError
-from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.store.format.sealed import natural, queue_bounds, seal, unseal
 
 FILE_NAME = "tandem.rebuilt"
 VERSION = 1
+_NUMBERS = (
+    "begin", "end", "messages", "consume_queue_file_size", "index_slots", "index_entries", "max_store_timestamp"
+)  # fmt: skip
 
 
 class UnreadableStagedManifest(FormatError):
@@ -71,13 +74,14 @@ class StagedManifest:
             document = unseal(data)
             if document.pop("version") != VERSION:
                 raise ValueError("it has another version")
-            queues = {
-                (topic, int(queue_id)): (int(first), int(end))
-                for topic, of_topic in document.pop("queues").items()
-                for queue_id, (first, end) in of_topic.items()
-            }
+            queues = queue_bounds(document.pop("queues"))
             index = document.pop("index")
-            entries = None if index is None else [(str(name), int(count)) for name, count in index]
-            return cls(**document, queues=queues, index=entries)
+            entries = None if index is None else [(str(name), natural(count)) for name, count in index]
+            manifest = cls(**document, queues=queues, index=entries)
+            for name in _NUMBERS:
+                natural(getattr(manifest, name))
+            if manifest.begin > manifest.end:
+                raise ValueError("it ends before it begins")
+            return manifest
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableStagedManifest(f"{FILE_NAME} cannot be read: {error}") from error

@@ -27,7 +27,7 @@ class CheckpointFile:
         self.problem = ""
         self.value = Checkpoint()
         try:
-            self.value = Checkpoint.decode(self.path.read_bytes())
+            self.value = _plausible(Checkpoint.decode(self.path.read_bytes()))
         except FileNotFoundError:
             self.problem = f"{self.path} is missing"
         except CorruptCheckpoint as error:
@@ -49,3 +49,10 @@ class CheckpointFile:
         """Store new times atomically; the bytes that others keep in the file stay."""
         self.value = replace(self.value, physic=physic, logics=logics, index=index)
         write_atomically(self._disk, self.path, self.value.encode())
+
+
+def _plausible(value: Checkpoint) -> Checkpoint:
+    """Raises CorruptCheckpoint: no store has such times."""
+    if min(value.physic, value.logics, value.index) < 0:
+        raise CorruptCheckpoint("a time before 1970")
+    return value

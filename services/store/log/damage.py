@@ -2,16 +2,23 @@
 
 A *torn tail* (nothing valid follows) is cut off and kept in ``broken/``; *rot* (valid records follow) stays where
 it is and is read around. Rot is remembered in ``tandem.damage``, so that every later start and every tool knows it
-without looking again.
+without looking again. JSON::
+
+    {"version": 1, "ranges": [{"begin": 7, "end": 9, "kind": "rot", "reason": "…"}], "crc32": 42}
+
+A list that cannot be used is found again: the whole log is walked.
 """
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.file_problems import FileProblem
 
 NAME = "tandem.damage"
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +43,22 @@ class DamagedRange:
 class DamageList:
     """The damaged ranges of one store, in log order."""
 
-    def __init__(self, root: Path, disk: Disk) -> None:
-        """Read what is known."""
+    def __init__(self, root: Path, disk: Disk, problems: list[FileProblem] | None = None) -> None:
+        """Read what is known; what cannot be used goes to ``problems``."""
         self._path = root / NAME
         self._disk = disk
         self.ranges: list[DamagedRange] = []
         self.changed = False  # since it was read
+        self.is_lost = False
+        """There is a list that cannot be used: what it said must be found again."""
         try:
-            self.ranges = [DamagedRange(**entry) for entry in unseal(self._path.read_bytes())["ranges"]]
+            self.ranges = _ranges(unseal(self._path.read_bytes()))
         except FileNotFoundError:
             pass
-        except (ValueError, TypeError, KeyError):  # found again when the log is walked; it is a note, not the truth
-            self.ranges = []
+        except (ValueError, TypeError, KeyError) as error:
+            self.is_lost = self.changed = True
+            if problems is not None:
+                problems.append(FileProblem(NAME, f"{error}; the whole log is read to find the damage again"))
 
     def add(self, damage: DamagedRange) -> bool:
         """Remember a range; False where it is known already."""
@@ -78,4 +89,14 @@ class DamageList:
         """Write the list; no file where there is no lasting damage."""
         lasting = [asdict(known) for known in self.ranges if known.kind != "torn"]
         if lasting or self._path.exists():
-            write_atomically(self._disk, self._path, seal({"ranges": lasting}, indent=1))
+            write_atomically(self._disk, self._path, seal({"version": VERSION, "ranges": lasting}, indent=1))
+
+
+def _ranges(document: dict[str, Any]) -> list[DamagedRange]:
+    """What a list says. Raises ValueError, TypeError, KeyError: it is none, or cannot be true."""
+    if document.get("version", VERSION) != VERSION:  # the first ones had none
+        raise ValueError(f"version {document['version']} is not known")
+    ranges = [DamagedRange(**entry) for entry in document["ranges"]]
+    if not all(type(one.begin) is int and type(one.end) is int and 0 <= one.begin < one.end for one in ranges):
+        raise ValueError("a range is no stretch of a log")
+    return ranges

@@ -4,18 +4,23 @@ from pathlib import Path
 
 from tandemmq.store.format.manifest import NAME, Manifest
 from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.file_problems import FileProblem
 
 __all__ = ["NAME", "Manifest", "read_manifest", "write_manifest"]
 
 
-def read_manifest(root: Path) -> Manifest | None:
+def read_manifest(root: Path, problems: list[FileProblem] | None = None) -> Manifest | None:
     """Read the manifest of a store directory.
 
-    None where it is missing or unreadable, which costs a look at the whole log.
+    None where it is missing, or unreadable, which goes to ``problems``; it costs a look at more of the log.
     """
     try:
         return Manifest.decode((root / NAME).read_bytes())
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        if problems is not None:
+            problems.append(FileProblem(NAME, f"{error}; queues and index are compared with the log"))
         return None
 
 

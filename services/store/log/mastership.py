@@ -13,10 +13,11 @@ that is known, oldest first. RocketMQ's controller mode has the same notion (``E
 
 from collections.abc import Callable
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.store.format.sealed import natural, seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
 
@@ -174,9 +175,9 @@ class Mastership:
         document = unseal(data)
         if document["version"] != VERSION:
             raise ValueError(f"version {document['version']} is not known")
-        epochs = tuple(EpochStart(epoch, start) for epoch, start in document["epochs"])
-        if not epochs or not all(type(number) is int and number >= 0 for one in epochs for number in one):
-            raise ValueError("the epochs are no numbers")
+        epochs = tuple(EpochStart(natural(epoch), natural(start)) for epoch, start in document["epochs"])
+        if not epochs or any(before.epoch >= after.epoch for before, after in pairwise(epochs)):
+            raise ValueError("the epochs do not rise")
         role = document["role"]
         self._role = None if role is None else Role(role)
-        self.fenced_by, self.epochs = int(document["fenced_by"]), epochs
+        self.fenced_by, self.epochs = natural(document["fenced_by"]), epochs

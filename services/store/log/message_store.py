@@ -24,6 +24,7 @@ from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
+from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.lock import StoreLock
@@ -115,8 +116,10 @@ class MessageStore:
         exit_before = abort_file.last_exit(root)
         mastership = Mastership(root, disk, Role(config.broker_role))
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
+        problems: list[FileProblem] = []
         try:
-            zero_unfinished(root, files)
+            manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
+            zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
             queues = ConsumeQueueStore(config, disk)
@@ -126,9 +129,8 @@ class MessageStore:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
             parts = Parts(
-                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk),
-                None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root),
-                DamageList(root, disk), QueueOffsets(), walkers, mastership,
+                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk), manifest,
+                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, problems,
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
@@ -186,14 +188,12 @@ class MessageStore:
         await self._flush.stop()
         self._parts.files.close()
         self._parts.queues.close()
-        self.replica.close()
-        abort = self.config.store_path_root_dir / "abort"
         try:
+            self.replica.close(clean=clean)
             if clean:
-                self._parts.disk.unlink(abort)
-                self._parts.disk.sync_dir(abort.parent)
+                abort_file.remove(self.config.store_path_root_dir, self._parts.disk)
         except OSError as error:
-            log.error("This shutdown counts as a crash, %s cannot be removed: %s", abort, error)
+            log.error("This shutdown counts as a crash: %s", error)
         finally:
             self._lock.release()
 

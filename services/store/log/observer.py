@@ -27,6 +27,9 @@ class Observer(Protocol):
         ``kind``: ``unit``, ``index``, ``message``.
         """
 
+    def unusable(self, file: str) -> None:
+        """The start could not use a file beside the log, and went on without it."""
+
     def failed(self, what: str) -> None:
         """A background task failed; the store says more in its log and its flags."""
 
@@ -50,6 +53,9 @@ class NullObserver:
         """Ignore."""
 
     def found(self, kind: str, count: int) -> None:
+        """Ignore."""
+
+    def unusable(self, file: str) -> None:
         """Ignore."""
 
     def failed(self, what: str) -> None:

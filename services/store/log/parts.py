@@ -9,6 +9,7 @@ from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.disk import Disk
+from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.manifest import Manifest
 from tandemmq.store.log.mapped_file_queue import MappedFileQueue
@@ -55,6 +56,8 @@ class Parts:
     offsets: QueueOffsets
     walkers: Walkers
     mastership: Mastership
+    problems: list[FileProblem] = field(default_factory=list)
+    """Files beside the log that this start could not use."""
 
     def note_damage(self, damage: DamagedRange) -> None:
         """Remember a damaged stretch of the log, and tell of it, unless it is known.

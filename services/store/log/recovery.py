@@ -24,6 +24,7 @@ from tandemmq.store.log.tail import cut_tail
 
 log = logging.getLogger(__name__)
 _PROGRESS_SECONDS = 1.0
+_DAY_MS = 86_400_000
 _SAMPLE, _SAMPLE_EVERY = 4_096, 1 << 20
 
 
@@ -52,6 +53,7 @@ class Recovery:
         index_begin = recover_index(parts, begin, report, self._store_time)
         end = self._walk(begin, index_begin, total, queues)
         report.ended_at = end
+        self._know_a_store_time()
         if parts.damage.ranges:
             queues.keep_numbers_of_damaged(parts.damage)
         report.cut_bytes = cut_tail(parts, end, report.damage)
@@ -66,6 +68,7 @@ class Recovery:
         for damage in report.damage:
             parts.observer.damaged(damage.kind, damage.end - damage.begin)
             log.warning("Damage in the commit log: %s", damage)
+        self._tell_problems()
         report.seconds = time.monotonic() - begun
         log.info(
             "Recovered the log from offset %d to %d: %d records in %.2f s (%s exit%s)",
@@ -74,6 +77,12 @@ class Recovery:
             "" if report.manifest_current else ", no current manifest",
         )  # fmt: skip
         return report
+
+    def _tell_problems(self) -> None:
+        for problem in self._parts.problems:
+            self._report.notes.append(str(problem))
+            self._parts.observer.unusable(problem.file)
+            log.warning("%s", problem)
 
     def _make_durable(self, begin: int) -> None:
         """Sync the part of the log that was read: what a killed process left in the page cache is not on disk yet.
@@ -97,6 +106,17 @@ class Recovery:
         except OSError as error:
             raise FlushFailed(f"The recovered part of the commit log cannot be made durable: {error}.") from error
 
+    def _know_a_store_time(self) -> None:
+        """Where the log holds no record that tells the newest store time, take the checkpoint's, if it can be true."""
+        newest = self._parts.checkpoint.value.logics
+        if not self._report.last_store_timestamp and 0 < newest <= self._parts.clock.now_ms() + _DAY_MS:
+            self._report.last_store_timestamp = newest
+
+    @property
+    def _walks_all(self) -> bool:
+        """Whether the whole log is to be read: it is wanted, or the list of its damage is lost."""
+        return self._parts.config.verify_whole_log_on_start or self._parts.damage.is_lost
+
     def _log_min(self) -> int:
         return self._parts.files.files[0].start if self._parts.files.files else 0
 
@@ -110,11 +130,11 @@ class Recovery:
             manifest is not None
             and manifest.belongs_to(times)
             and manifest.position <= (last.end if last is not None else 0)
-            and not self._parts.config.verify_whole_log_on_start
+            and not self._walks_all
         )
-        # Of what will not be walked. Where a crash came between the two files, the manifest's times are the newer ones.
-        known = manifest.checkpoint if self._report.manifest_current and manifest is not None else ()
-        self._report.last_store_timestamp = max(self._report.last_store_timestamp, value.logics, *known)
+        if self._report.manifest_current and manifest is not None:
+            # Of what will not be walked. After a crash between the two files, the manifest's times are the newer ones.
+            self._report.last_store_timestamp = max(value.logics, *manifest.checkpoint)
         if self._parts.checkpoint.problem and files.files:
             self._report.notes.append(f"{self._parts.checkpoint.problem}: more of the log is read than usual")
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
@@ -136,7 +156,7 @@ class Recovery:
             return 0
         if self._report.manifest_current and manifest is not None:
             return max(manifest.position, files[0].start)
-        if self._parts.config.verify_whole_log_on_start:
+        if self._walks_all:
             return files[0].start
         until = self._parts.checkpoint.trusted_until(self._parts.clock.now_ms())
         for file in reversed(files):

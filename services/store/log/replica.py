@@ -174,7 +174,7 @@ class Replica:
             flags.clear(Reason.FENCED)
         self._dispatcher.follow(mastership.is_slave)
 
-    def close(self) -> None:
-        """Let go of the mark."""
+    def close(self, *, clean: bool) -> None:
+        """Let go of the mark; ``clean``: it is worth nothing any more. Raises OSError."""
         if self._mark is not None:
-            self._mark.close()
+            self._mark.close(clean=clean)

@@ -11,7 +11,7 @@ from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.manifest import NAME, Manifest, read_manifest, write_manifest
 
 TIMES = st.tuples(*[st.integers(0, 1 << 60)] * 3)
-BOUNDS = st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+BOUNDS = st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)).map(lambda bounds: (min(bounds), max(bounds)))
 MANIFESTS = st.builds(
     Manifest,
     checkpoint=TIMES,

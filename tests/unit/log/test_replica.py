@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tandemmq.store.format.replica_stretch import decode_mark
 from tandemmq.store.log.errors import ForkedLog, NotWritable, WrongRole
 from tandemmq.store.log.mapped_file import file_name
 from tandemmq.store.log.mastership import Role
-from tandemmq.store.log.replica_mark import ReplicaMark, unfinished
+from tandemmq.store.log.replica_mark import NAME, ReplicaMark
 from tests.unit.log.replica_kit import FILE_SIZE, derived, log_of, master_log, message, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12
@@ -170,13 +171,14 @@ async def test_what_a_killed_slave_was_writing_is_zeroed_at_the_next_start(tmp_p
     await slave.close()
     # As after kill -9 while [whole, 30,000) was being copied: its end has arrived, its beginning has not.
     again = opened(root, "SLAVE")
-    mark = ReplicaMark(root, again._parts.disk)
     again.append_replica(whole, memoryview(log)[whole:30_000])
-    mark.begin(whole, 30_000)
-    mark.close()
+    begun = ReplicaMark(root, again._parts.disk)
+    begun.begin(whole, 30_000)
+    begun.close()
     file = again.commit_log.files.files[0]
     file.map[whole : whole + 3_000] = bytes(3_000)
-    assert unfinished(root) == (whole, 30_000)
+    mark = decode_mark((root / NAME).read_bytes())
+    assert (mark.begin, mark.end) == (whole, 30_000)
     again._lock.release()
     third = opened(root, "SLAVE")
     assert third.commit_log.max_offset == whole
@@ -186,11 +188,6 @@ async def test_what_a_killed_slave_was_writing_is_zeroed_at_the_next_start(tmp_p
     await third.close()
     again._dispatcher.stop()
     await again.close()
-
-
-def test_a_mark_of_before_the_last_boot_does_not_count(tmp_path: Path) -> None:
-    (tmp_path / "tandem.replica").write_bytes(b"another boot id." + (100).to_bytes(8, "big") + (50).to_bytes(8, "big"))
-    assert unfinished(tmp_path) is None
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])

@@ -1,0 +1,127 @@
+"""Files beside the log that were damaged: each is reported, what it said is found again, and nothing else changes."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.format.sealed import seal
+from tandemmq.store.log.errors import UnusableDirectory
+from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.observer import NullObserver
+from tests.unit.log.replica_kit import config, message, opened
+
+DEEP = b"[" * 100_000
+
+
+class Told(NullObserver):
+    """What was told of files."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+
+    def unusable(self, file: str) -> None:
+        self.files.append(file)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def deep(path: Path) -> None:
+    path.write_bytes(DEEP)
+
+
+def as_sealed(**document: object) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(seal(document))
+
+    return write
+
+
+async def filled(root: Path) -> None:
+    """A store with rot in its log that it knows of."""
+    store = opened(root)
+    places = [store.append(message(number)) for number in range(30)]
+    await store.close()
+    log = root / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    data[places[3].physical_offset + 90] ^= 1
+    log.write_bytes(data)
+    (root / "tandem.manifest").unlink()
+    (root / "checkpoint").unlink()
+    store = opened(root)
+    assert len(store.damage) == 1
+    await store.close()
+
+
+@pytest.mark.parametrize("spoil", [flip, deep, as_sealed(version=9), as_sealed(version=1, position=-5)])
+async def test_a_manifest_that_cannot_be_used_is_reported(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    await filled(tmp_path)
+    spoil(tmp_path / "tandem.manifest")
+    told = Told()
+    store = MessageStore.open(config(tmp_path), observer=told)
+    assert told.files == ["tandem.manifest"]
+    assert any("tandem.manifest cannot be used" in note for note in store.recovery.notes)
+    assert len(store.damage) == 1
+    store.start()
+    await store.close()
+    again = opened(tmp_path)
+    assert again._parts.problems == []
+    await again.close()
+
+
+BAD_RANGES: list[dict[str, object]] = [
+    {"begin": -1, "end": 5, "kind": "rot", "reason": ""},
+    {"begin": 5, "end": 5, "kind": "rot", "reason": ""},
+    {"begin": "0", "end": 5, "kind": "rot", "reason": ""},
+    {"begin": 0, "end": 5},
+]
+
+
+@pytest.mark.parametrize(
+    "spoil", [flip, deep, as_sealed(version=9, ranges=[]), *(as_sealed(ranges=[entry]) for entry in BAD_RANGES)]
+)
+async def test_damage_that_was_forgotten_is_found_again(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    """The manifest is current: without the list nobody would look where the damage is."""
+    await filled(tmp_path)
+    store = opened(tmp_path)
+    known = store.damage
+    await store.close()
+    spoil(tmp_path / "tandem.damage")
+    told = Told()
+    store = MessageStore.open(config(tmp_path), observer=told)
+    assert told.files == ["tandem.damage"]
+    assert [(one.begin, one.end) for one in store.damage] == [(one.begin, one.end) for one in known]
+    store.start()
+    await store.close()
+    again = opened(tmp_path)
+    assert again._parts.problems == []
+    assert [(one.begin, one.end) for one in again.damage] == [(one.begin, one.end) for one in known]
+    await again.close()
+
+
+@pytest.mark.parametrize("at", [0, 8])
+async def test_a_checkpoint_of_the_far_future_makes_no_message_of_the_far_future(tmp_path: Path, at: int) -> None:
+    await filled(tmp_path)
+    data = bytearray((tmp_path / "checkpoint").read_bytes())
+    newest = struct.unpack_from(">q", data, 8)[0]
+    struct.pack_into(">q", data, at, newest | 1 << 60)
+    (tmp_path / "checkpoint").write_bytes(data)
+    store = opened(tmp_path)
+    appended = store.append(message(40))
+    assert newest <= appended.store_timestamp < newest + 3_600_000
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "epochs", [[], [[2, 0], [2, 5]], [[2, 0], [1, 5]], [[1, -1]], [[True, 0]], [[1.5, 0]], [["1", 0]], [[1 << 63, 0]]]
+)
+async def test_epochs_that_cannot_be_true_are_refused(tmp_path: Path, epochs: list[list[int]]) -> None:
+    await filled(tmp_path)
+    as_sealed(version=1, role=None, fenced_by=0, epochs=epochs)(tmp_path / "tandem.epoch")
+    with pytest.raises(UnusableDirectory, match=r"tandem\.epoch"):
+        opened(tmp_path)
