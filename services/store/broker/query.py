@@ -3,6 +3,7 @@
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
 from tandemmq.store.broker.reading import read_whole
 from tandemmq.store.broker.rules import check_not_negative, check_topic_name
+from tandemmq.store.format.java import index_hash, index_key
 from tandemmq.store.format.message_id import IllegalMessageId, decode_offset_id
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.log.message_store import MessageStore
@@ -73,14 +74,24 @@ class Finder:
     def _verified(self, offset: int, topic: str, key: str, begin: int, end: int, *, unique: bool) -> bytes | None:
         """The record at an offset that the index gave, if it is what was asked for."""
         data = read_whole(self._store, offset)
-        if data is None:
-            return None
         try:
-            record = decode_record(data, verify=False)
+            record = None if data is None else decode_record(data, verify=False)
         except CorruptRecord:
+            record = None
+        if record is None or data is None:
+            self._suspect(offset, "no record begins there")
             return None
+        key_hash = index_hash(index_key(topic, key))
+        if all(index_hash(index_key(record.topic, one)) != key_hash for one in (record.unique_key or "", *record.keys)):
+            self._suspect(offset, "its record does not have the key of an entry")
         fits = record.topic == topic and begin <= record.store_timestamp <= end and _has_key(record, key, unique)
         return data if fits else None
+
+    def _suspect(self, offset: int, reason: str) -> None:
+        """Tell of an entry that names a place in the log, unless that has expired or is damaged."""
+        known = any(damaged.begin <= offset < damaged.end for damaged in self._store.damage)
+        if not known and not 0 <= offset < self._store.commit_log.min_offset:
+            self._store.index_repairs.suspect(f"log offset {offset}", reason)
 
 
 def _has_key(record: Record, key: str, unique: bool) -> bool:

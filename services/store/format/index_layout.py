@@ -20,7 +20,7 @@ The slot of a hash is hash mod slots. Entries are numbered 1 to entries - 1, so 
 Source: IndexFile, IndexHeader.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
@@ -36,6 +36,11 @@ _SLOT = Struct(">i")
 _ENTRY = Struct(">iqii")
 _MAX_INT = 0x7FFFFFFF
 _SECOND = 1000
+Suspect = Callable[[int, str], None]
+
+
+def _ignore(number: int, reason: str) -> None:
+    """Tell nobody."""
 
 
 class CorruptIndexHeader(FormatError):
@@ -86,6 +91,9 @@ class IndexEntry(NamedTuple):
     physical_offset: int
     seconds: int
     previous: int
+
+
+_NO_ENTRY = IndexEntry(0, 0, 0, 0)
 
 
 def entry_position(slots: int, number: int) -> int:
@@ -143,7 +151,14 @@ def put_key(
 
 
 def find(
-    buffer: ReadBuffer, slots: int, entries: int, key_hash: int, begin: int, end: int, limit: int | None = None
+    buffer: ReadBuffer,
+    slots: int,
+    entries: int,
+    key_hash: int,
+    begin: int,
+    end: int,
+    limit: int | None = None,
+    suspect: Suspect | None = None,
 ) -> Iterator[int]:
     """Physical offsets of entries with this hash and a store time that may lie in [begin, end] (ms), newest first.
 
@@ -151,25 +166,62 @@ def find(
     second because the file keeps whole seconds only. The first entry of a file, and one that claims the very begin, may
     have another time altogether (trap T8). So the caller compares topic, key and time with the record (trap T9).
     The walk does not end at an early time, and only goes to lower numbers, so that no damage makes it turn in circles.
+    What it meets that cannot be is told to ``suspect``: with an entry's number (0: the slot) and in words.
     """
     header = IndexHeader.unpack(buffer)
     if header.index_count <= 1:
         return
     last = min(header.index_count, entries - 1)
     left = entries if limit is None else limit
-    (number,) = _SLOT.unpack_from(buffer, HEADER_SIZE + SLOT_SIZE * (key_hash % slots))
+    slot = key_hash % slots
+    (number,) = _SLOT.unpack_from(buffer, HEADER_SIZE + SLOT_SIZE * slot)
+    suspect = suspect or _ignore
+    if not 0 <= number <= last:
+        suspect(0, f"slot {slot} names entry {number} of {last}")
     while 0 < number <= last and left > 0:
         stored_hash, physical_offset, seconds, previous = _ENTRY.unpack_from(buffer, entry_position(slots, number))
-        if stored_hash == key_hash and seconds >= 0:
+        if stored_hash % slots != slot or seconds < 0:
+            suspect(number, f"it is in the chain of slot {slot}, with hash {stored_hash} and {seconds} seconds")
+        elif stored_hash == key_hash:
+            if not _is_between_neighbours(buffer, slots, number, last, physical_offset):
+                suspect(number, f"its log offset {physical_offset} is not between those of its neighbours")
             time = header.begin_timestamp + seconds * _SECOND
             late_enough = time + _SECOND >= begin - _SECOND or seconds == _MAX_INT
             early_enough = time - _SECOND <= end or seconds == 0
             if number == 1 or (late_enough and early_enough):
                 left -= 1
                 yield physical_offset
-        if previous >= number:
+        if not 0 <= previous < number:
+            suspect(number, f"its predecessor is {previous}")
             return
         number = previous
+
+
+def _is_between_neighbours(buffer: ReadBuffer, slots: int, number: int, last: int, physical_offset: int) -> bool:
+    """Whether an offset is in the order of the log, as entries are."""
+    if number > 1 and read_entry(buffer, slots, number - 1).physical_offset > physical_offset:
+        return False
+    # Behind the newest entry there is nothing, or zeros.
+    return (
+        number >= last
+        or (after := read_entry(buffer, slots, number + 1)).physical_offset >= physical_offset
+        or (after == _NO_ENTRY)
+    )
+
+
+def header_fits(buffer: ReadBuffer, slots: int, entries: int) -> bool:
+    """Whether the header's ends are those of its first and last entries."""
+    header = IndexHeader.unpack(buffer)
+    last = header.index_count - 1
+    if not 0 < last < entries:
+        return last == 0
+    first_offset, newest = read_entry(buffer, slots, 1).physical_offset, read_entry(buffer, slots, last)
+    if (header.begin_physical_offset, header.end_physical_offset) != (first_offset, newest.physical_offset):
+        return False
+    seconds = max(header.end_timestamp - header.begin_timestamp, 0) // _SECOND
+    # The first entry of a file counts from the end of the file before it.
+    begun = header.begin_timestamp >= 0 and header.end_timestamp >= 0
+    return begun and (last == 1 or min(seconds, _MAX_INT) == newest.seconds)
 
 
 def entries_before(buffer: ReadBuffer, slots: int, entries: int, physical_offset: int) -> int:

@@ -36,6 +36,8 @@ class Index:
         self._clock = clock
         self._walkers = walkers
         self.position = 0  # records below this log offset are indexed
+        self.suspected: Callable[[str, str], None] = lambda place, reason: None
+        """Called with a place that cannot be, and what is wrong with it, when a query meets one."""
 
     def load(self) -> None:
         """Map the files.
@@ -120,9 +122,16 @@ class Index:
         """
         key_hash = java.index_hash(java.index_key(topic, key))
         for file in reversed(self.files):
-            header = file.header
-            if header.index_count > 1 and header.begin_timestamp - 1000 <= end and begin <= header.end_timestamp + 1000:
-                yield from file.find(key_hash, begin, end)
+            header, name = file.header, file.file.path.name
+            fits = file.header_fits
+            if not fits:
+                self.suspected(f"file {name}", "its header is not that of its entries")
+            in_time = header.begin_timestamp - 1000 <= end and begin <= header.end_timestamp + 1000
+            if in_time or not fits:
+                yield from file.find(key_hash, begin, end, self._suspect_in(name))
+
+    def _suspect_in(self, name: str) -> index_layout.Suspect:
+        return lambda number, reason: self.suspected(f"file {name}, entry {number}", reason)
 
     # -- recovery and retention -------------------------------------------------------------------------------------
 

@@ -60,9 +60,16 @@ class IndexFile:
         self.dirty = True
         return walk.index_into(self.file.map, self.slots, self.entries, row, key, skip_below)
 
-    def find(self, key_hash: int, begin: int, end: int) -> Iterator[int]:
+    def find(self, key_hash: int, begin: int, end: int, suspect: index_layout.Suspect) -> Iterator[int]:
         """Physical offsets of entries with this hash whose time may lie in [begin, end], newest first."""
-        return index_layout.find(self.file.map, self.slots, self.entries, key_hash, begin, end)
+        return index_layout.find(
+            self.file.map, self.slots, self.entries, key_hash, begin, end, suspect=suspect
+        )  # fmt: skip
+
+    @property
+    def header_fits(self) -> bool:
+        """Whether the header's ends are those of its first and last entries."""
+        return index_layout.header_fits(self.file.map, self.slots, self.entries)
 
     def entry_offset(self, number: int) -> int:
         """Physical offset that entry ``number`` points at."""

@@ -27,6 +27,7 @@ from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreC
 from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index import Index
+from tandemmq.store.log.index_repairs import IndexRepairs
 from tandemmq.store.log.lock import StoreLock
 from tandemmq.store.log.manifest import read_manifest
 from tandemmq.store.log.mapped_file_queue import MappedFileQueue
@@ -69,6 +70,7 @@ class MessageStore:
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
         self._retention = Retention(parts, self.flags, self._checkpointer)
         self._restoring = Restoring(parts, recovery, self._checkpointer)
+        self.index_repairs = IndexRepairs(parts, self._restoring)
         self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)

@@ -1,4 +1,4 @@
-"""Running the rebuilds that recovery asked for, in the background, until they are done."""
+"""Running the rebuilds that recovery, or a query, asked for, in the background, until they are done."""
 
 import asyncio
 import logging
@@ -29,6 +29,14 @@ class Restoring:
             self._checkpointer.complete = False
             self._task = asyncio.create_task(self._run(queues), name="rebuild")
 
+    def restore_index(self) -> None:
+        """Make the index anew, beside the present one; nothing where that is under way."""
+        if not self._recovery.index_complete:
+            return
+        self._recovery.index_complete = self._checkpointer.complete = False
+        if not self.running:
+            self._task = asyncio.create_task(self._run(queues=False), name="rebuild")
+
     @property
     def running(self) -> bool:
         """Whether missing derived files are being restored."""
@@ -50,7 +58,8 @@ class Restoring:
         while True:
             try:
                 await self._once(queues)
-                return
+                if self._recovery.index_complete:
+                    return
             except (OSError, NotWritable) as error:
                 log.error("A rebuild stopped, and begins anew in %d s: %s", _AGAIN_SECONDS, error)
                 self._parts.observer.failed("rebuild")

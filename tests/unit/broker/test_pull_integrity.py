@@ -10,23 +10,8 @@ import pytest
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, pack_unit, unpack_units
 from tandemmq.store.log.errors import QueueInDoubt
-from tandemmq.store.log.observer import NullObserver
-from tests.unit.broker.broker_kit import Kit, bodies, broker, records
-
-
-class Listener(NullObserver):
-    """Counts what is found."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def found(self, kind: str, count: int) -> None:
-        self.counts[kind] = self.counts.get(kind, 0) + count
-
-
-def listening(kit: Kit) -> Listener:
-    kit.store._parts.observer = listener = Listener()
-    return listener
+from tests.unit.broker.broker_kit import bodies, broker, records
+from tests.unit.broker.listener import listening
 
 
 @pytest.mark.parametrize(
