@@ -5,6 +5,7 @@
     __main__, settings, metrics    the service's start-up and what is told about it
     node                           the link to the store, and the side that the store's role asks for
     service, promotion, errors     tandemmq.replication.v1.Replication
+    healer, healing_service, log_peer   damaged stretches of the log, fetched again from a peer
     fencing                        tells an old master that it was replaced
     store_link, log_view           what the store says, and what it is told
     channels                       how other services are called

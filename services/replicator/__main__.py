@@ -14,8 +14,10 @@ from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
+from tandemmq.replication.v1.healing_pb2_grpc import add_HealingServicer_to_server
 from tandemmq.replication.v1.replication_pb2_grpc import add_ReplicationServicer_to_server
-from tandemmq.replicator.access import RULES
+from tandemmq.replicator.access import HEALING_RULES, RULES
+from tandemmq.replicator.healing_service import HealingService
 from tandemmq.replicator.metrics import ReplicatorMetrics
 from tandemmq.replicator.node import Node
 from tandemmq.replicator.service import ReplicationService
@@ -48,6 +50,7 @@ async def serve(settings: ReplicatorSettings, announce: Announce | None = None) 
     host = ServiceHost(settings, metrics.registry())
     node = Node(settings, host, metrics)
     host.add(add_ReplicationServicer_to_server, ReplicationService(node), RULES)
+    host.add(add_HealingServicer_to_server, HealingService(node), HEALING_RULES)
     described = NodeServicer("replicator", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
     metrics.watch_access(host.guard)

@@ -11,3 +11,6 @@ RULES: Rules = {
     "Follow": ability(Action.OPERATE),
 }
 """`tandemmq.replication.v1.Replication`."""
+
+HEALING_RULES: Rules = {name: ability(Action.INTERNAL) for name in ("Fetch", "Checksums")}
+"""`tandemmq.replication.v1.Healing`."""

@@ -68,6 +68,7 @@ class ReplicatorMetrics(ServiceMetrics):
         self.frames_sent = self.heartbeats_sent = self.bytes_sent = self.reports_received = 0
         self.connections_accepted = self.joins = 0
         self.links = self.fences = 0
+        self.heals = self.heal_failures = 0
         self.follower = FollowerCounters()
         """The slave side's own numbers; replaced by those of the follower that runs."""
         self._closed: dict[str, int] = {}
@@ -102,6 +103,8 @@ class ReplicatorMetrics(ServiceMetrics):
             ("ha_reconnects", "Attempts to follow the master after the first.", follower.reconnects),
             ("ha_staging_pauses", "Times that the store was slower than the master.", follower.staging_pauses),
             ("fences", "Times that an old master was told that it was replaced.", self.fences),
+            ("heals", "Damaged stretches of the log that were mended from a peer.", self.heals),
+            ("heal_failures", "Attempts to mend one from a peer that failed.", self.heal_failures),
             ("store_links", "Times that the link to the store was made.", self.links),
         ):
             yield self._one_counter(f"tandem_{name}_total", text, value)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -13,6 +14,7 @@ from tandemmq.replication.v1.replication_pb2 import FollowerState
 from tandemmq.replicator.channels import replicator_channel, store_channel
 from tandemmq.replicator.errors import raise_for_store
 from tandemmq.replicator.fencing import Fencer
+from tandemmq.replicator.healer import Healer
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics, SlaveNow
@@ -20,6 +22,7 @@ from tandemmq.replicator.replicas import ProgressTeller
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.replicator.slave import Follower
 from tandemmq.replicator.store_link import StoreLink
+from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
 from tandemmq.store.v1.replica_log_pb2 import (
     BrokerRole,
     DemoteRequest,
@@ -30,6 +33,9 @@ from tandemmq.store.v1.replica_log_pb2 import (
     RoleState,
 )
 from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
+
+if TYPE_CHECKING:  # the generated code knows this class by its types only
+    from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairAsyncStub
 
 log = get_log(__name__)
 
@@ -58,6 +64,10 @@ class Node:
         self._metrics = metrics
         self._channel = store_channel(settings)
         self._store = ReplicaLogStub(self._channel)
+        self.log_repair: LogRepairAsyncStub = LogRepairStub(self._channel)
+        """Our store's calls about damage of its log."""
+        self.slaves: dict[str, str] = {}
+        """Where slaves' replicators serve gRPC, by broker id, as they said when they joined."""
         self._teller: ProgressTeller | None = None
         self._link = StoreLink(self._channel, self.view, metrics, self._progress, self._begin_telling)
         self._held = False
@@ -86,6 +96,16 @@ class Node:
                 name="replicator, fencing an old master",
             ),
         ]
+        healer = Healer(
+            self.log_repair,
+            self.view,
+            self.peers,
+            lambda: self.follower.problem if self.follower.refused else "",
+            self.dial,
+            self.settings.store_path_root_dir / "commitlog",
+            self._metrics,
+        )
+        self._tasks.append(asyncio.create_task(healer.run(), name="replicator, mending the log"))
         self._link.start()
 
     async def stop(self) -> None:
@@ -177,6 +197,16 @@ class Node:
         address = self._following.ha_master_address
         return self._following.master_replicator_address(address) if address else ""
 
+    def peers(self) -> list[str]:
+        """Replicators of nodes that should have our log: the master's, also if we do not follow it now; or the slaves'.
+
+        Damage in the end of a log looks like a fork, and is mended: the bytes beside it tell whose log it is.
+        """
+        if self.master is not None:
+            return [self.slaves[one.identity] for one in self.master.replicas if one.identity in self.slaves]
+        master = self.old_master()
+        return [master] if master else []
+
     def following(self) -> str:
         """Why this node does not follow its master at present; empty if it does."""
         status = self.follower.status()
@@ -260,7 +290,7 @@ class Node:
             await self._host.serving()
             return
         log.warning("not serving", linked=self.view.linked, problem=self.problem or self.follower.problem)
-        for service in ("", "tandemmq.replication.v1.Replication"):
+        for service in ("", "tandemmq.replication.v1.Healing", "tandemmq.replication.v1.Replication"):
             await self._host.health.not_serving(service)
 
     def _read_slave(self) -> SlaveNow:

@@ -91,6 +91,9 @@ class ReplicationService(ReplicationServicer):
             log.warning("a slave knows a newer master", slave_epoch=request.epoch, epoch=identity.epoch)
             await self._node.fence(request.epoch)
         self._node.master.introduce((host, request.connection_port), request.broker_id)
+        if 0 < request.replicator_port < 1 << 16 and request.broker_id > 0:
+            named = f"[{host}]" if ":" in host else host
+            self._node.slaves[str(request.broker_id)] = f"{named}:{request.replicator_port}"
         return messages.JoinResponse(identity=identity, min_offset=view.min_offset, max_offset=view.max_offset)
 
     async def Promote(self, request: messages.PromoteRequest, context: Context) -> messages.PromoteResponse:
@@ -169,11 +172,15 @@ class ReplicationService(ReplicationServicer):
         return theirs.epoch
 
     def _admit(self, context: Context) -> str:
-        """The caller's address. Raises NotAllowedToCall; the node's own operators may always call."""
-        host = caller_address(context.peer())
-        if not self._peers.allow(host) and host and not _LOOPBACK.allow(host):
-            raise NotAllowedToCall(f"{host} is not one of haAllowedPeers")
-        return host
+        return admit(self._peers, context)
+
+
+def admit(peers: Peers, context: Context) -> str:
+    """The caller's address. Raises NotAllowedToCall; the node's own operators may always call."""
+    host = caller_address(context.peer())
+    if not peers.allow(host) and host and not _LOOPBACK.allow(host):
+        raise NotAllowedToCall(f"{host} is not one of haAllowedPeers")
+    return host
 
 
 def caller_address(peer: str) -> str:

@@ -325,6 +325,7 @@ class Follower:
             cluster_name=identity.cluster_name or settings.broker_cluster_name,
             epoch=local.epoch,
             file_size=local.file_size,
+            replicator_port=settings.grpc_port,
         )
         address = settings.master_replicator_address(self.master_address)
         master = await join_master(settings, address, request)

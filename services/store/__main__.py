@@ -19,12 +19,14 @@ from tandemmq.store.assembly import make_broker, open_topics
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service.access import DERIVED_FILES_RULES, REPLICA_LOG_RULES, RULES
+from tandemmq.store.service.access import DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
 from tandemmq.store.service.derived_files_servicer import DerivedFilesServicer
+from tandemmq.store.service.log_repair_servicer import LogRepairServicer
 from tandemmq.store.service.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.service.store_servicer import StoreServicer
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 from tandemmq.store.v1.derived_files_pb2_grpc import add_DerivedFilesServicer_to_server
+from tandemmq.store.v1.log_repair_pb2_grpc import add_LogRepairServicer_to_server
 from tandemmq.store.v1.replica_log_pb2_grpc import add_ReplicaLogServicer_to_server
 from tandemmq.store.v1.store_pb2_grpc import add_StoreServicer_to_server
 
@@ -63,6 +65,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     internal.add(add_ReplicaLogServicer_to_server, replica_log, REPLICA_LOG_RULES)
     derived_files = DerivedFilesServicer()
     internal.add(add_DerivedFilesServicer_to_server, derived_files, DERIVED_FILES_RULES)
+    log_repair = LogRepairServicer()
+    internal.add(add_LogRepairServicer_to_server, log_repair, LOG_REPAIR_RULES)
     internal.add(add_NodeServicer_to_server, described, NODE_RULES)
     metrics.watch_access(host.guard, internal.guard)
     await host.start()
@@ -82,6 +86,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     servicer.attach(broker)
     replica_log.attach(store, broker.acknowledgement.transfer)
     derived_files.attach(store)
+    log_repair.attach(store)
     host.on_drain(servicer.drain)
     internal.on_drain(replica_log.drain)
     host.on_close(internal.stop)

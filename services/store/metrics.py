@@ -142,8 +142,8 @@ class StoreMetrics(ServiceMetrics):
         self._progress: dict[str, Progress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
         self._found = dict.fromkeys(_FINDINGS, 0)
-
         self._unusable_files: set[str] = set()
+        self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
@@ -217,6 +217,11 @@ class StoreMetrics(ServiceMetrics):
         """The start could not use a file beside the log."""
         self._unusable_files.add(file)
 
+    def repaired(self, records: int, size: int) -> None:
+        """A damaged range was put right with a peer's bytes."""
+        self._repaired_records += records
+        self._repaired_bytes += size
+
     def failed(self, what: str) -> None:
         """A background task failed."""
         self._failures[what] = self._failures.get(what, 0) + 1
@@ -272,6 +277,10 @@ class StoreMetrics(ServiceMetrics):
             yield histogram
         yield self._one_counter("tandem_flushed_bytes_total", "Log bytes made durable.", self._flushed_bytes)
         yield self._one_counter("tandem_dispatched_messages_total", "Messages dispatched.", self._dispatched_messages)
+        text = "Damaged bytes of the log that were put right with a peer's."
+        yield self._one_counter("tandem_repaired_bytes_total", text, self._repaired_bytes)
+        text = "Records that can be read again since then."
+        yield self._one_counter("tandem_repaired_records_total", text, self._repaired_records)
         failures = self._counter("tandem_background_failures_total", "Background tasks that failed.", "task")
         for task, count in list(self._failures.items()):
             failures.add_metric(self._values(task), count)

@@ -177,6 +177,15 @@ _EVENTS = Row(
             "increase(tandem_store_links_total{@}[10m])",
         ),
         lines(
+            "Damage mended", "short",
+            "Damaged stretches of a log that were fetched again from a peer, and attempts that failed; and what the "
+            "stores have back of it. Anything here: bytes of a log changed on a disk. See docs/replication.md.",
+            ("increase(tandem_heals_total{@}[10m])", "{{node}} mended"),
+            ("increase(tandem_heal_failures_total{@}[10m])", "{{node}} failed"),
+            ("increase(tandem_repaired_records_total{@}[10m])", "{{node}} records"),
+            ("increase(tandem_repaired_bytes_total{@}[10m])", "{{node}} bytes"),
+        ),
+        lines(
             "Fenced", "short",
             "Times that an old master was told that it was replaced. After a promotion: 1. Again and again: an old "
             "master comes back as one; see docs/runbook.md.",

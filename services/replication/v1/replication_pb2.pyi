@@ -218,6 +218,7 @@ class JoinRequest(_message.Message):
     CLUSTER_NAME_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     FILE_SIZE_FIELD_NUMBER: _builtins.int
+    REPLICATOR_PORT_FIELD_NUMBER: _builtins.int
     connection_port: _builtins.int
     """Local port of the HA connection that is introduced."""
     broker_id: _builtins.int
@@ -225,6 +226,8 @@ class JoinRequest(_message.Message):
     cluster_name: _builtins.str
     epoch: _builtins.int
     file_size: _builtins.int
+    replicator_port: _builtins.int
+    """Where the slave's replicator serves gRPC, at the address that the call comes from; 0 if it does not say."""
     def __init__(
         self,
         *,
@@ -234,10 +237,11 @@ class JoinRequest(_message.Message):
         cluster_name: _builtins.str = ...,
         epoch: _builtins.int = ...,
         file_size: _builtins.int = ...,
+        replicator_port: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size", "replicator_port", b"replicator_port"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,9 +9,10 @@ without looking again. JSON::
 A list that cannot be used is found again: the whole log is walked.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
@@ -40,6 +41,29 @@ class DamagedRange:
         )
 
 
+class KnownDamage(Protocol):
+    """The ranges that a reader of the log steps over."""
+
+    @property
+    def ranges(self) -> Sequence[DamagedRange]:
+        """All of them, in log order."""
+        ...
+
+    def covering(self, offset: int) -> DamagedRange | None:
+        """The range that holds ``offset``."""
+        ...
+
+
+class NoDamage:
+    """For who reads damaged ranges like everything else, to see what is in them now."""
+
+    ranges: Sequence[DamagedRange] = ()
+
+    def covering(self, offset: int) -> DamagedRange | None:
+        """No range holds any offset."""
+        return None
+
+
 class DamageList:
     """The damaged ranges of one store, in log order."""
 
@@ -51,6 +75,7 @@ class DamageList:
         self.changed = False  # since it was read
         self.is_lost = False
         """There is a list that cannot be used: what it said must be found again."""
+        self._healing: DamagedRange | None = None
         try:
             self.ranges = _ranges(unseal(self._path.read_bytes()))
         except FileNotFoundError:
@@ -74,6 +99,21 @@ class DamageList:
         self.ranges.remove(damage)
         self.changed = True
 
+    def begin_healing(self, damage: DamagedRange) -> None:
+        """A range can be read again. The file says so after `healed` only."""
+        self._healing = damage
+        self.ranges = [known for known in self.ranges if known != damage]
+
+    def healed(self) -> None:
+        """All that belongs to it is durable. Raises OSError: then call `healing_failed`."""
+        self._healing = None
+        self.save()
+
+    def healing_failed(self, damage: DamagedRange) -> None:
+        """It is not: the range counts as damaged still."""
+        self._healing = None
+        self.add(damage)
+
     def forget_below(self, offset: int) -> None:
         """Drop ranges that have expired with their files."""
         kept = [known for known in self.ranges if known.end > offset]
@@ -87,7 +127,8 @@ class DamageList:
 
     def save(self) -> None:
         """Write the list; no file where there is no lasting damage."""
-        lasting = [asdict(known) for known in self.ranges if known.kind != "torn"]
+        ranges = self.ranges if self._healing is None else [*self.ranges, self._healing]
+        lasting = [asdict(known) for known in ranges if known.kind != "torn"]
         if lasting or self._path.exists():
             write_atomically(self._disk, self._path, seal({"version": VERSION, "ranges": lasting}, indent=1))
 

@@ -19,6 +19,7 @@
         │   ├── BadStagingName      the name is none of a staging directory
         │   ├── NoStaging           there is no such directory
         │   └── UnusableStaging     what lies in it is not what this store could go on with
+        ├── RepairRefused           bytes of a peer that do not mend the log, or no damage where they should go
         └── UnusableDirectory       what lies in the directory is not what the settings say
             ├── FileSizeMismatch
             └── ForeignFile
@@ -135,6 +136,13 @@ class NoStaging(AdoptionRefused):
 
 class UnusableStaging(AdoptionRefused):
     """The files of a staging directory are not whole, or do not belong to this store's log and settings."""
+
+
+class RepairRefused(StoreError):
+    """A damaged stretch of the log is not repaired, with these bytes or at present; it counts as damaged still."""
+
+    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
 
 
 class UnusableDirectory(StoreError):

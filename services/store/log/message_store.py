@@ -26,6 +26,7 @@ from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
 from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.flush import GroupCommit
+from tandemmq.store.log.healing import Healing
 from tandemmq.store.log.index import Index
 from tandemmq.store.log.index_repairs import IndexRepairs
 from tandemmq.store.log.lock import StoreLock
@@ -73,6 +74,7 @@ class MessageStore:
         self.index_repairs = IndexRepairs(parts, self._restoring)
         self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
+        self.healing = Healing(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring, self.repairs)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)
         self.on_grown: Callable[[], None] | None = None
         """Called when the log has grown, was flushed, or lost its oldest file; whoever listens reads the offsets."""
@@ -170,6 +172,7 @@ class MessageStore:
             return
         self._closed = True
         self.flags.set(Reason.CLOSED, "the store has been shut down")
+        await self.healing.stop()
         await self._restoring.stop()
         await self.repairs.stop()
         await self.adoption.stop()
@@ -371,10 +374,6 @@ class MessageStore:
     ) -> tuple[int, bytes] | None:
         """Number and bytes of many records of a queue, where that is cheap (see `bulk`); else None."""
         return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.commit_log.max_offset)
-
-    def read_raw(self, physical_offset: int, size: int) -> bytes | None:
-        """Copy contiguous log bytes of one file; None where they are not all there."""
-        return self.commit_log.read(physical_offset, size)
 
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""

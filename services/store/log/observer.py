@@ -30,6 +30,9 @@ class Observer(Protocol):
     def unusable(self, file: str) -> None:
         """The start could not use a file beside the log, and went on without it."""
 
+    def repaired(self, records: int, size: int) -> None:
+        """``size`` damaged bytes of the log hold ``records`` records again."""
+
     def failed(self, what: str) -> None:
         """A background task failed; the store says more in its log and its flags."""
 
@@ -56,6 +59,9 @@ class NullObserver:
         """Ignore."""
 
     def unusable(self, file: str) -> None:
+        """Ignore."""
+
+    def repaired(self, records: int, size: int) -> None:
         """Ignore."""
 
     def failed(self, what: str) -> None:

@@ -53,6 +53,10 @@ class QueueRepairs:
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
 
+    def search_again(self) -> None:
+        """Damaged records have come back: what was not in the log may be there now."""
+        self._lost.clear()
+
     def is_lost(self, queue: ConsumeQueue, offset: int) -> bool:
         """Whether the log was searched for the message with this number, and does not have it."""
         lost = self._lost.get((queue.topic, queue.queue_id))

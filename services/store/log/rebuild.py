@@ -9,10 +9,11 @@ loop.
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 
-from tandemmq.store.format.unit import UNIT_SIZE, impossible_units
+from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.index import Index
@@ -60,6 +61,40 @@ class Rebuild:
         parts.offsets.settle()
         parts.observer.recovering("queues", 1, 1)
         log.info("Consume queues are complete; %d units restored", self.units_restored)
+
+    async def restore_stretch(self, begin: int) -> None:
+        """Put the units of records from ``begin`` to the tail where they are missing: the log was damaged there.
+
+        A number that was given again meanwhile stays with the message that has it now.
+        """
+        parts = self._parts
+        log_min = parts.files.files[0].start if parts.files.files else 0
+        async for _, runs in self._walk(begin, self._tail):
+            for run in parts.queues.nameable(runs):
+                queue = parts.queues.ensure(run.topic, run.queue_id)
+                self._put(one for one in _one_by_one(run) if not self._given_again(queue, one))
+                queue.min_offset = queue.first_offset_on_disk
+                queue.correct_min_offset(log_min)
+                parts.offsets.raise_to((run.topic, run.queue_id), queue.max_offset)
+
+    def _given_again(self, queue: ConsumeQueue, one: UnitRun) -> bool:
+        """Whether the queue has another message at this number."""
+        number = one.first_queue_offset
+        unit = queue.unit(number) if number < queue.max_offset else None
+        if unit is None or is_blank(unit) or is_empty(unit) or unit.physical_offset == one.first_physical:
+            return False
+        file = self._parts.files.find(unit.physical_offset)
+        try:
+            record = None if file is None else decode_record(file.map, unit.physical_offset - file.start)
+        except CorruptRecord:
+            return False
+        if record is None or (record.topic, record.queue_id, record.queue_offset) != (one.topic, one.queue_id, number):
+            return False
+        log.error(
+            "Message %d of queue %d of %s at log offset %d is back; its number was given to the one at %d meanwhile",
+            number, one.queue_id, one.topic, one.first_physical, unit.physical_offset,
+        )  # fmt: skip
+        return True
 
     async def _distrust_manifest(self) -> None:
         """Write down that queues may have holes: a crash may leave the end of a queue restored and its middle not."""
@@ -113,6 +148,21 @@ class Rebuild:
             first_queue_offset=first,
             count=end - first,
             units=run.units[(first - run.first_queue_offset) * UNIT_SIZE :],
+        )
+
+
+def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
+    """Each unit of a run as a run of its own."""
+    for at in range(run.count):
+        unit = run.units[at * UNIT_SIZE : (at + 1) * UNIT_SIZE]
+        begin = int.from_bytes(unit[:8], "big")
+        yield replace(
+            run,
+            first_queue_offset=run.first_queue_offset + at,
+            count=1,
+            units=unit,
+            first_physical=begin,
+            last_end_physical=begin + int.from_bytes(unit[8:12], "big"),
         )
 
 

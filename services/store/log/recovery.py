@@ -15,6 +15,7 @@ import time
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.disk import is_zero
 from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.examining import examine
 from tandemmq.store.log.index_recovery import recover_index
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts, RecoveryReport
@@ -140,15 +141,17 @@ class Recovery:
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
 
     def _forget_what_was_overwritten(self) -> None:
-        """Drop known damage where a record stands by now: RocketMQ cuts a log at damage, and writes on there."""
+        """Drop known damage where records stand by now: RocketMQ cuts a log at damage, and writes on there.
+
+        With a current manifest nobody has. Valid records are there all the same where a repair was killed, which does
+        not count before their queue units and index entries are there too; the next repair sees to that.
+        """
+        if self._report.manifest_current:
+            return
         for known in list(self._parts.damage.ranges):
-            file = self._parts.files.find(known.begin)
-            try:
-                record = None if file is None else decode_record(file.map, known.begin - file.start)
-            except CorruptRecord:
-                continue
-            if record is not None and record.physical_offset == known.begin:
+            if known.kind == "rot" and examine(self._parts, known.begin, known.end, fresh=True).good_until >= known.end:
                 self._parts.damage.forget(known)
+                self._report.index_complete = False
 
     def _starting_point(self) -> int:
         files, manifest = self._parts.files.files, self._parts.manifest

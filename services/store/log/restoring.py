@@ -42,6 +42,12 @@ class Restoring:
         """Whether missing derived files are being restored."""
         return self._task is not None and not self._task.done()
 
+    async def index_anew(self) -> None:
+        """Rebuild the index, because entries of records that were damaged are missing; then take a checkpoint."""
+        self._recovery.index_complete = self._checkpointer.complete = False
+        self._task = asyncio.create_task(self._run(queues=False), name="rebuild")
+        await self.wait()
+
     async def wait(self) -> None:
         """Wait until nothing is being rebuilt."""
         if self._task is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tandemmq.store.format.walker import REASONS, Stop, Walk, Walker
-from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.damage import DamagedRange, KnownDamage
 from tandemmq.store.log.disk import data_stretches, is_zero
 from tandemmq.store.log.mapped_file import MappedFile
 
@@ -62,7 +62,7 @@ class LogScan:
         self,
         files: LogFiles,
         walker: Walker,
-        damage: DamageList,
+        damage: KnownDamage,
         *,
         check_crc: bool,
         delay_levels: tuple[int, ...],

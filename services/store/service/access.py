@@ -64,5 +64,8 @@ REPLICA_LOG_RULES: Rules = {
 }
 """`tandemmq.store.v1.ReplicaLog`."""
 
+LOG_REPAIR_RULES: Rules = {name: ability(Action.INTERNAL) for name in ("GetDamage", "Examine", "Repair")}
+"""`tandemmq.store.v1.LogRepair`."""
+
 DERIVED_FILES_RULES: Rules = {"Adopt": ability(Action.OPERATE, Action.INTERNAL)}
 """`tandemmq.store.v1.DerivedFiles`: a job of a person who operates the node."""

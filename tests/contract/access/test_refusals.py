@@ -13,8 +13,9 @@ from google.protobuf.message_factory import GetMessageClass
 from tandemmq.admin.v1 import admin_pb2 as admin
 from tandemmq.metadata.v1 import metadata_pb2 as metadata
 from tandemmq.node.v1 import node_pb2 as node
+from tandemmq.replication.v1 import healing_pb2
 from tandemmq.replication.v1 import replication_pb2 as replication
-from tandemmq.store.v1 import derived_files_pb2, message_pb2, replica_log_pb2
+from tandemmq.store.v1 import derived_files_pb2, log_repair_pb2, message_pb2, replica_log_pb2
 from tandemmq.store.v1 import store_pb2 as store
 from tests.access_users import USERS, credentials
 from tests.contract.access.conftest import Guarded
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.xdist_group("access")
 
 REFUSALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 STORE, LOG, FILES = "tandemmq.store.v1.Store", "tandemmq.store.v1.ReplicaLog", "tandemmq.store.v1.DerivedFiles"
+HEALING, REPAIR = "tandemmq.replication.v1.Healing", "tandemmq.store.v1.LogRepair"
 METADATA, REPLICATION = "tandemmq.metadata.v1.Metadata", "tandemmq.replication.v1.Replication"
 NODE, ADMIN = "tandemmq.node.v1.Node", "tandemmq.admin.v1.Admin"
 
@@ -88,6 +90,11 @@ CASES = [
     Case("replicator", REPLICATION, "Promote", replication.PromoteRequest(), "operates"),
     Case("replicator", REPLICATION, "Fence", replication.FenceRequest(), "peer"),
     Case("replicator", REPLICATION, "Follow", replication.FollowRequest(), "operates"),
+    Case("replicator", HEALING, "Fetch", healing_pb2.FetchRequest(), "peer"),
+    Case("replicator", HEALING, "Checksums", healing_pb2.ChecksumsRequest(), "peer"),
+    Case("internal", REPAIR, "GetDamage", log_repair_pb2.GetDamageRequest(), "peer"),
+    Case("internal", REPAIR, "Examine", log_repair_pb2.ExamineRequest(), "peer"),
+    Case("internal", REPAIR, "Repair", log_repair_pb2.RepairBytes(), "peer"),
     Case("internal", LOG, "Link", replica_log_pb2.ReplicationProgress(), "peer"),
     Case("internal", LOG, "Receive", replica_log_pb2.ReplicaBytes(), "peer"),
     Case("internal", LOG, "GetRole", replica_log_pb2.GetRoleRequest(), "peer"),

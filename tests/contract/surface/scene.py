@@ -1,11 +1,13 @@
 """All services of a node and an admin beside them, each a process, with something in them; and nodes to be spoilt."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from tandemmq.client import StoreClient
@@ -22,8 +24,21 @@ NODE = "tandemmq.node.v1.Node"
 
 PORTS: dict[str, list[str]] = {
     "store": [HEALTH, REFLECTION, NODE, "tandemmq.store.v1.Store"],
-    "internal": [HEALTH, REFLECTION, NODE, "tandemmq.store.v1.DerivedFiles", "tandemmq.store.v1.ReplicaLog"],
-    "replicator": [HEALTH, REFLECTION, NODE, "tandemmq.replication.v1.Replication"],
+    "internal": [
+        HEALTH,
+        REFLECTION,
+        NODE,
+        "tandemmq.store.v1.DerivedFiles",
+        "tandemmq.store.v1.LogRepair",
+        "tandemmq.store.v1.ReplicaLog",
+    ],
+    "replicator": [
+        HEALTH,
+        REFLECTION,
+        NODE,
+        "tandemmq.replication.v1.Healing",
+        "tandemmq.replication.v1.Replication",
+    ],
     "metasync": [HEALTH, REFLECTION, "tandemmq.metadata.v1.Metadata", NODE],
     "admin": [HEALTH, REFLECTION, "tandemmq.admin.v1.Admin", NODE],
 }
@@ -86,7 +101,7 @@ class Scene:
         """And how much of each was looked at."""
         self.metrics: dict[str, int] = {}
         """Ports of the services' metrics."""
-        self.values: dict[str, Callable[[], str]] = {}
+        self.values: dict[str, Callable[[], Any]] = {}
         """By the names that requests.json has for them."""
         self.ports = {name: Port(address) for name, address in addresses.items()}
 
@@ -115,6 +130,11 @@ class Scene:
         jobs = admin.ask("/tandemmq.admin.v1.Admin/ListJobs").jobs
         job = jobs[0] if jobs else admin.ask("/tandemmq.admin.v1.Admin/StartJob", kind="AUDIT", node="one")
         return str(job.id)
+
+    def identity(self) -> dict[str, Any]:
+        """Whose log it is."""
+        role = self.ports["internal"].ask("/tandemmq.store.v1.ReplicaLog/GetRole")
+        return MessageToDict(role.identity)
 
     def log_end(self) -> str:
         """Where the store's log ends now."""
@@ -185,7 +205,39 @@ def _furnish(scene: Scene, node: Node) -> None:
         commits = [{"topic": "surface", "group": "readers", "queueId": 0, "offset": "1"}]
         metasync.ask(f"{METADATA}/CommitOffsets", commits=commits)
         stage(_config(node), _dispatched(client))
-    scene.values = {"message_id": lambda: receipts[0].message_id, "job": scene.job}
+    rot = Rot(scene, node, receipts[2].physical_offset, receipts[3].physical_offset)
+    scene.values = {
+        "message_id": lambda: receipts[0].message_id,
+        "job": scene.job,
+        "identity": scene.identity,
+        "first_end": lambda: str(receipts[1].physical_offset),
+        "log_end": scene.log_end,
+        "rot_begin": rot.begin,
+        "rot_end": lambda: str(receipts[3].physical_offset),
+        "rot_bytes": lambda: rot.good,
+    }
+
+
+class Rot:
+    """A record that is damaged whenever somebody is about to mend it."""
+
+    def __init__(self, scene: Scene, node: Node, begin: int, end: int) -> None:
+        self._internal = scene.ports["internal"]
+        self._begin, self._end = begin, end
+        self._file = node.root / "commitlog" / f"{0:020d}"
+        with self._file.open("rb") as file:
+            file.seek(begin)
+            self.good = base64.b64encode(file.read(end - begin)).decode()
+
+    def begin(self) -> str:
+        """Where it begins; it is damaged now, and the store knows."""
+        with self._file.open("r+b") as file:
+            file.seek(self._begin + 4)
+            file.write(b"rot!")
+        self._internal.ask(
+            "/tandemmq.store.v1.LogRepair/Examine", begin=str(self._begin), end=str(self._end), note=True
+        )
+        return str(self._begin)
 
 
 def _dispatched(client: StoreClient) -> int:

@@ -67,7 +67,7 @@ async def test_the_bytes_are_the_same(tmp_path: Path, append_crc: bool) -> None:
     assert dict(together.commit_log.offsets) == dict(alone.commit_log.offsets)
     for start in range(0, end, FILE_SIZE):
         size = min(FILE_SIZE, end - start)
-        assert together.read_raw(start, size) == alone.read_raw(start, size)
+        assert together.commit_log.read(start, size) == alone.commit_log.read(start, size)
     for store in (together, alone):
         await store.close()
 

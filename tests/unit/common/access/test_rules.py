@@ -17,10 +17,10 @@ from tandemmq.common.access.rules import Rules, check_complete
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metasync import access as metasync_access
 from tandemmq.node.v1 import node_pb2
-from tandemmq.replication.v1 import replication_pb2
+from tandemmq.replication.v1 import healing_pb2, replication_pb2
 from tandemmq.replicator import access as replicator_access
 from tandemmq.store.service import access as store_access
-from tandemmq.store.v1 import derived_files_pb2, message_pb2, replica_log_pb2, store_pb2
+from tandemmq.store.v1 import derived_files_pb2, log_repair_pb2, message_pb2, replica_log_pb2, store_pb2
 
 PROTOS = Path(__file__).resolve().parents[4] / "protos"
 
@@ -28,13 +28,25 @@ RULES: dict[str, Rules] = {
     "tandemmq.store.v1.Store": store_access.RULES,
     "tandemmq.store.v1.ReplicaLog": store_access.REPLICA_LOG_RULES,
     "tandemmq.store.v1.DerivedFiles": store_access.DERIVED_FILES_RULES,
+    "tandemmq.store.v1.LogRepair": store_access.LOG_REPAIR_RULES,
     "tandemmq.metadata.v1.Metadata": metasync_access.RULES,
     "tandemmq.replication.v1.Replication": replicator_access.RULES,
+    "tandemmq.replication.v1.Healing": replicator_access.HEALING_RULES,
     "tandemmq.node.v1.Node": node_access.RULES,
     "tandemmq.admin.v1.Admin": admin_access.RULES,
 }
 
-FILES = (store_pb2, replica_log_pb2, derived_files_pb2, metadata_pb2, replication_pb2, node_pb2, admin_pb2)
+FILES = (
+    store_pb2,
+    replica_log_pb2,
+    derived_files_pb2,
+    log_repair_pb2,
+    metadata_pb2,
+    replication_pb2,
+    healing_pb2,
+    node_pb2,
+    admin_pb2,
+)
 SERVICES: dict[str, ServiceDescriptor] = {
     service.full_name: service for file in FILES for service in file.DESCRIPTOR.services_by_name.values()
 }
