@@ -16,7 +16,6 @@ from tandemmq.store.format.host import Host
 
 _V4_CHARS = 32
 _V6_CHARS = 56
-_CLOCK_SET_BACK_MS = 1_000_000
 
 
 class IllegalMessageId(FormatError):
@@ -55,7 +54,9 @@ def unique_id_time_hint(unique_id: str, now_ms: int, tz: tzinfo | None = None) -
 
 
 class UniqueIdGenerator:
-    """Makes the unique ids of one process. Not safe for several threads; reads no clock.
+    """Makes the unique ids of one process, none twice, whatever the clock does. Not safe for several threads.
+
+    The time in them never goes back, and goes on where all numbers of a millisecond are used up.
 
     ``ip``: 4 or 16 address bytes; ``tz`` None: local time, as Java clients have it.
     """
@@ -65,16 +66,20 @@ class UniqueIdGenerator:
         self._tz = tz
         self._counter = 0
         self._month_start = self._month_end = 0
+        self._time, self._first = -1, 0  # of the last id, and the first number that was given at this time
 
     def next(self, now_ms: int) -> str:
         """The next id, for a message made at ``now_ms``."""
+        counter = self._counter
+        if now_ms > self._time:
+            self._time, self._first = now_ms, counter
+        elif counter == self._first:
+            self._time += 1
+        now_ms = self._time
         if now_ms >= self._month_end:
             now = datetime.fromtimestamp(now_ms / 1000, self._tz)
             self._month_start, self._month_end = _month_start(now), _month_start(now, +1)
         since = now_ms - self._month_start
-        if -_CLOCK_SET_BACK_MS < since < 0:
-            since = 0  # The clock was set back a little over the start of the month.
-        counter = self._counter
         self._counter = counter + 1 & 0xFFFF
         tail = (since & 0xFFFFFFFF) << 16 | counter
         return f"{self._prefix}{tail:012X}"

@@ -77,7 +77,7 @@ def test_unique_id_vector() -> None:
 
 
 def test_unique_ids_at_month_ends() -> None:
-    """Counted from the new month when one begins; above 2^31 ms late in it; 0 when the clock is set back a little."""
+    """Counted from the new month when one begins; above 2^31 ms late in it; a clock set back is not followed."""
     generator = message_id.UniqueIdGenerator(bytes(4), 1, 2, UTC)
 
     def since(*date: int) -> int:
@@ -88,6 +88,14 @@ def test_unique_ids_at_month_ends() -> None:
     assert since(2024, 1, 1) == 0
     assert since(2023, 12, 31, 23, 59, 59) == 0
     assert since(2024, 1, 1, 0, 0, 1) == 1000
+
+
+@pytest.mark.parametrize("back", [0, 1, 5_000, 7_200_000])
+def test_no_unique_id_is_made_twice_when_the_clock_is_set_back(back: int) -> None:
+    """Again and again to the same millisecond, while all numbers come round."""
+    generator = message_id.UniqueIdGenerator(bytes(4), 1, 2, UTC)
+    made = [generator.next(NOW - back * ((at >> 9) % 2)) for at in range(140_000)]
+    assert len({*made}) == len(made)
 
 
 def test_unique_id_time_is_a_hint() -> None:
