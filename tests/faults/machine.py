@@ -84,6 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.pending: list[tuple[Ack, int]] = []
         self.life = self.number = 0
         self.sync = sync
+        self.damaged = self.numbers_in_manifest_only = False
         self.root = self.scratch / "0"
         self.root.mkdir()
         self.disk = PowerDisk(self.root)
@@ -270,7 +271,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(DERIVED), pick=st.integers(0, 1000), clean=st.booleans(), kill=st.booleans())
     def delete_derived(self, what: str, pick: int, clean: bool, kill: bool) -> None:
-        """Take away a derived file or directory, or a part of it; maybe kill the rebuild half-way."""
+        """Take away a derived file or directory, or a part of it; maybe kill the rebuild half-way.
+
+        One fault at a time: where a record is damaged and its queue was made anew, the number of that record stands in
+        the manifest only, and is gone with it.
+        """
+        if self.numbers_in_manifest_only and what in ("tandem.manifest", "checkpoint"):
+            return
+        self.numbers_in_manifest_only |= self.damaged and what == "consumequeue"
         if clean:
             self.close()
             self.acknowledge(FOREVER_MS)
@@ -291,18 +299,18 @@ class StoreMachine(RuleBasedStateMachine):
             self.kill()
         else:
             self.look()
-        # One fault at a time: the number of a damaged record is gone if its queue and the manifest are.
         self.checkpoint()
 
     @rule(place=st.floats(0, 1), bit=st.integers(0, 7))
     def damage_the_log(self, place: float, bit: int) -> None:
         """Flip a bit anywhere in the log: the record that is hit may go, its neighbours may not."""
         before = self.look()
-        if not before.records:
+        if not before.records or self.numbers_in_manifest_only:
             return
         at = before.log_min + int(place * (before.log_max - before.log_min - 1))
         if not all(checked(record, at) for record in before.records):
             return
+        self.damaged = True
         self.close()
         file_size = self.store.config.mapped_file_size_commit_log
         path = self.root / "commitlog" / f"{at - at % file_size:020d}"
