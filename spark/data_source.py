@@ -204,6 +204,7 @@ def _trimmed(log_range: LogRange, begin: int, end: int) -> LogRange | None:
 def _end_of(store: str) -> int:
     """The log offset behind the last message that the running store lets consumers see. Raises ClientError."""
     from tandemmq.client import Identity, StoreClient
+    from tandemmq.client.results import readable_end
 
     with StoreClient(store, **Identity.from_environment().arguments()) as client:
-        return int(client.log().dispatched_offset)
+        return readable_end(client.log())

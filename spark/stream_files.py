@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from tandemmq.client import StoreClient
+from tandemmq.client.results import readable_end
 from tandemmq.spark.data_source import RangePartition
 from tandemmq.spark.errors import BadJobOption, NotAStore
 from tandemmq.spark.log_files import LogFile, list_log_files
@@ -153,8 +154,8 @@ class FileFollower:
         if not self._place_known:
             self._check_place(Path(log.root))
             self._place_known = True
-        self._highest = int(log.max_offset)
-        return int(log.dispatched_offset)
+        self._highest = int(log.state.max_offset)  # what may be seen can be less for a while, after a restart
+        return readable_end(log)
 
     def _check_place(self, root: Path) -> None:
         """The store may see its directory under another path, in a container say; but not under a path that is here."""

@@ -78,6 +78,8 @@ class QueueFollower:
         self._options = options
         self._store = store
         self._link = StoreLink(store)
+        self._assigned: dict[tuple[str, int], int] = {}
+        """Of each queue the next offset that it will assign, whether or not all before it may be seen."""
 
     def check(self, document: Document) -> None:
         """Raises BadJobOption if a checkpoint's document is not of this kind."""
@@ -116,6 +118,7 @@ class QueueFollower:
         listed = self._link.ask(self._listed) if wait else self._link.demand(self._listed)
         if listed is None:
             return None
+        self._assigned = {place: _assigned(offsets) for place, offsets in listed.items()}
         return _document({place: offsets.max_offset for place, offsets in listed.items() if not offsets.rebuilding})
 
     def after(self, start: Document, end: Document) -> Document:
@@ -123,7 +126,9 @@ class QueueFollower:
         before, now = _offsets(start), _offsets(end)
         for place, offset in before.items():
             known = now.setdefault(place, offset)  # one that is rebuilt has no end for the moment
-            if known < offset:
+            if known < offset <= self._assigned.get(place, 0):  # a master that has just started waits for its replicas
+                now[place] = offset
+            elif known < offset:
                 lose(
                     self._options.fail_on_data_loss,
                     f"Queue {place[1]} of topic {place[0]} ends at offset {known:,}, and the query has read it up to "
@@ -216,7 +221,7 @@ class QueueFollower:
                         if offset >= span.end:
                             return
                 queue = client.offsets(span.topic, span.queue_id)[0]
-                if not queue.rebuilding and queue.max_offset < span.end:
+                if not queue.rebuilding and queue.next_offset < span.end:
                     lose(fail, _missing(span, offset, span.end, "the store has lost them, or it is another store"))
                     return
             except grpc.RpcError as error:
@@ -300,3 +305,7 @@ def _document(offsets: Offsets) -> Document:
     for (topic, queue), offset in sorted(offsets.items()):
         document.setdefault(topic, {})[str(queue)] = offset
     return document
+
+
+def _assigned(queue: store_pb2.QueueOffsets) -> int:
+    return max(queue.next_offset, queue.max_offset)

@@ -24,13 +24,18 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class QueueOffsets:
-    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for."""
+    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for.
+
+    `max_offset` is the end that consumers see, `next_offset` what the next message gets: more, where replicas are
+    awaited.
+    """
 
     queue_id: int
     min_offset: int
     max_offset: int
     at_time: int | None
     rebuilding: bool
+    next_offset: int
 
 
 def pulled(response: store_pb2.PullResponse, *, verify: bool) -> Pulled:
@@ -44,6 +49,11 @@ def pulled(response: store_pb2.PullResponse, *, verify: bool) -> Pulled:
     )
 
 
+def readable_end(log: store_pb2.GetLogResponse) -> int:
+    """The log offset behind the last record that consumers of a store may see."""
+    return int(log.readable_offset if log.HasField("readable_offset") else log.dispatched_offset)
+
+
 def queue_offsets(response: store_pb2.GetOffsetsResponse) -> list[QueueOffsets]:
     """The offsets of queues."""
     return [
@@ -53,6 +63,7 @@ def queue_offsets(response: store_pb2.GetOffsetsResponse) -> list[QueueOffsets]:
             queue.max_offset,
             queue.offset_at_time if queue.HasField("offset_at_time") else None,
             queue.rebuilding,
+            max(queue.next_offset, queue.max_offset),
         )
         for queue in response.queues
     ]

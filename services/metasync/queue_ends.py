@@ -65,4 +65,8 @@ async def _queue_ends(address: str, dialer: Dialer) -> dict[str, dict[int, int]]
         answer = await stub.ListQueues(store_pb2.ListQueuesRequest(), timeout=ASK_SECONDS)
     if any(queue.rebuilding for topic in answer.topics for queue in topic.queues):
         return None
-    return {topic.topic: {queue.queue_id: queue.max_offset for queue in topic.queues} for topic in answer.topics}
+    # Not the end that consumers see: one that has seen more, before the master was started again, is no reason.
+    return {
+        topic.topic: {queue.queue_id: max(queue.next_offset, queue.max_offset) for queue in topic.queues}
+        for topic in answer.topics
+    }

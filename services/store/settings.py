@@ -154,6 +154,9 @@ class StoreSettings(ServerSettings):
         "SYNC_MASTER: with fewer replicas in sync, this one included, nothing is stored (IN_SYNC_REPLICAS_NOT_ENOUGH).",
         low=1,
     )
+    read_uncommitted: bool = setting(
+        False, "SYNC_MASTER: consumers see messages that too few replicas have, too.", name="readUnCommitted"
+    )
     slave_read_enable: bool = setting(
         False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
     )
@@ -353,7 +356,7 @@ _LOG_SETTINGS = (
     "flush_consume_queue_least_pages", "flush_consume_queue_thorough_interval", "checkpoint_log_bytes",
     "file_reserved_time", "clean_resource_interval", "delete_file_batch_max", "disk_max_used_space_ratio",
     "disk_space_clean_forcibly_ratio", "disk_space_warning_level_ratio", "clean_file_forcibly_enable", "prefault_bytes",
-    "verify_whole_log_on_start",
+    "verify_whole_log_on_start", "read_uncommitted",
 )  # fmt: skip
 
 PROFILES: Profiles = {

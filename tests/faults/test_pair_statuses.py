@@ -36,7 +36,8 @@ def alone(directory: Path, role: str = "SYNC_MASTER", **settings: object) -> Ite
     """A master without a slave; `settings` are the store's, those of the replicator among them."""
     replicas = {name: value for name, value in settings.items() if "nSyncReplicas" in name}
     replicas["haHousekeepingInterval"] = 120_000  # a mute slave stays a slave
-    node = Node(directory / "a", 0, role, store={"slaveTimeout": SLAVE_TIMEOUT, **settings}, replicator=replicas)
+    own = {"slaveTimeout": SLAVE_TIMEOUT, "readUnCommitted": "true", **settings}  # to see that it is stored
+    node = Node(directory / "a", 0, role, store=own, replicator=replicas)
     try:
         node.start()
         until(lambda: linked(node), 60, lambda: f"the link: {node.status()}")

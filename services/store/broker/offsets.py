@@ -12,13 +12,17 @@ from tandemmq.store.log.message_store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for."""
+    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for.
+
+    `max_offset` is the end that consumers see, `next_offset` that which the next message gets.
+    """
 
     queue_id: int
     min_offset: int
     max_offset: int
     at_time: int | None = None
     rebuilding: bool = False
+    next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +84,4 @@ class Catalog:
                 queue_id, 0, 0, None if time_ms is None else 0, may_have_been_lost(self._store, topic, queue_id)
             )
         at_time = None if time_ms is None else self._store.offset_by_time(topic, queue_id, time_ms)
-        return QueueState(queue_id, queue.min_offset, queue.max_offset, at_time, queue.rebuilding)
+        return QueueState(queue_id, queue.min_offset, queue.readable_end, at_time, queue.rebuilding, queue.max_offset)

@@ -74,26 +74,25 @@ class Puller:
             if may_have_been_lost(self._store, wanted.topic, wanted.queue_id):
                 raise _not_ready(wanted)
             return self._slave_reads.place(Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0), wanted.offset)
-        status, correct = _place(queue, wanted.offset)
+        end = queue.readable_end
+        status, correct = _place(queue, end, wanted.offset)
         if status is not None:
             if queue.rebuilding and correct != wanted.offset:
                 raise _not_ready(wanted)
-            answer = Pulled(status, correct, queue.min_offset, queue.max_offset)
+            answer = Pulled(status, correct, queue.min_offset, end)
             return self._slave_reads.place(answer, wanted.offset)
-        reading = self._read(queue, wanted)
-        return Pulled(
-            reading.status, reading.next_offset, queue.min_offset, queue.max_offset, reading.count, reading.records
-        )
+        reading = self._read(queue, end, wanted)
+        return Pulled(reading.status, reading.next_offset, queue.min_offset, end, reading.count, reading.records)
 
-    def _read(self, queue: ConsumeQueue, wanted: Wanted) -> "_Reading":
+    def _read(self, queue: ConsumeQueue, end: int, wanted: Wanted) -> "_Reading":
         """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""
         strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
-        reading = _Reading(self._store, wanted, queue)
+        reading = _Reading(self._store, wanted, queue, end)
         reading.read()
         for _ in range(_MOST_DOUBTS):
             if reading.hole < 0 or strict or not self._store.repairs.doubt(queue, reading.hole):
                 break
-            reading = _Reading(self._store, wanted, queue)
+            reading = _Reading(self._store, wanted, queue, end)
             reading.read()
         if reading.hole < 0 or reading.count:
             return reading
@@ -112,24 +111,29 @@ def _not_ready(wanted: Wanted) -> QueueNotReady:
     )
 
 
-def _place(queue: ConsumeQueue, offset: int) -> tuple[PullStatus | None, int]:
-    """The status of an offset that holds no message, with the offset to go on at; None for one that may."""
+def _place(queue: ConsumeQueue, end: int, offset: int) -> tuple[PullStatus | None, int]:
+    """The status of an offset that holds no message, with the offset to go on at; None for one that may.
+
+    From `end` on the queue has messages that may not be seen yet. A consumer that is there waits: it may have seen them
+    before this master was started again, and would get them twice if it was sent back.
+    """
     if queue.max_offset == 0:
         return PullStatus.NO_MESSAGE_IN_QUEUE, 0
     if offset < queue.min_offset:
         return PullStatus.OFFSET_TOO_SMALL, queue.min_offset
-    if offset == queue.max_offset:
+    if end <= offset <= queue.max_offset:
         return PullStatus.OFFSET_OVERFLOW_ONE, offset
     if offset > queue.max_offset:
-        return PullStatus.OFFSET_OVERFLOW_BADLY, queue.max_offset
+        return PullStatus.OFFSET_OVERFLOW_BADLY, end
     return None, offset
 
 
 class _Reading:
     """One pull while it reads: first the units that are wanted, then their records."""
 
-    def __init__(self, store: MessageStore, wanted: Wanted, queue: ConsumeQueue) -> None:
+    def __init__(self, store: MessageStore, wanted: Wanted, queue: ConsumeQueue, end: int) -> None:
         self._store = store
+        self._end = end
         self._wanted = wanted
         self._queue = queue
         self._places: list[tuple[int, int, int, int]] = []  # queue offset, log offset, size, tags code
@@ -147,7 +151,9 @@ class _Reading:
         """Take units until there is enough, or the end of the queue, or too much was looked at in vain; then copy."""
         wanted, queue = self._wanted, self._queue
         if wanted.tag_filter is None:
-            bulk = self._store.read_bulk(queue, wanted.offset, wanted.max_messages, wanted.max_bytes)
+            bulk = self._store.read_bulk(
+                queue, wanted.offset, min(wanted.max_messages, self._end - wanted.offset), wanted.max_bytes
+            )
             if bulk is not None:
                 self.count, self.records = bulk
                 self.next_offset += self.count
@@ -156,9 +162,10 @@ class _Reading:
         looked_at = 0
         while looked_at < SCAN_UNITS:
             missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS
-            units = queue.read(self.next_offset, min(missing, _READ_UNITS, SCAN_UNITS - looked_at))
+            most = min(missing, _READ_UNITS, SCAN_UNITS - looked_at, self._end - self.next_offset)
+            units = queue.read(self.next_offset, most)
             if not units:
-                if self.next_offset < queue.max_offset:
+                if self.next_offset < self._end:
                     self._unreadable()
                 break
             looked_at += len(units)
@@ -178,7 +185,7 @@ class _Reading:
         elif not self._places:
             per_file = queue.units_per_file
             self.status = PullStatus.OFFSET_FOUND_NULL
-            self.next_offset = min((self.next_offset // per_file + 1) * per_file, queue.max_offset)
+            self.next_offset = min((self.next_offset // per_file + 1) * per_file, self._end)
 
     def _take_all(self, units: list[Unit]) -> bool:
         """Take units in order; False when there is enough."""

@@ -1,5 +1,6 @@
 """Reading what clients may see: one record; and what is not there for the moment only."""
 
+from tandemmq.store.format.unit import is_blank
 from tandemmq.store.log.message_store import MessageStore
 
 
@@ -7,12 +8,15 @@ def read_whole(store: MessageStore, offset: int, size: int | None = None) -> byt
     """The record that begins at a log offset, of `size` bytes where that is known.
 
     None if there is none, if it lies in a damaged stretch of the log, or if it may not be seen yet (with SYNC_FLUSH, a
-    message that is not on disk).
+    message that is not on disk; on a synchronous master, one that its replicas do not have).
     """
-    if not 0 <= offset < store.confirm_offset:
+    end = store.confirm_offset
+    if not 0 <= offset < end:
         return None
     record = store.read_record(offset, size)
-    if record is None or any(known.begin < offset + len(record) and offset < known.end for known in store.damage):
+    if record is None or offset + len(record) > end:
+        return None
+    if any(known.begin < offset + len(record) and offset < known.end for known in store.damage):
         return None
     return record
 
@@ -21,3 +25,13 @@ def may_have_been_lost(store: MessageStore, topic: str, queue_id: int) -> bool:
     """Whether a queue that is not there may only not be rebuilt yet."""
     offsets = store.commit_log.offsets
     return not offsets.all_known or (topic, queue_id) in offsets.uncertain
+
+
+def readable_log_end(store: MessageStore) -> int:
+    """Log offset behind the last record that clients may see, where `confirm_offset` may lie inside one."""
+    end, limit = store.dispatched_offset, store.confirm_offset
+    if end <= limit:
+        return end
+    units = (queue.unit(queue.readable_end - 1) for queue in store.queues() if queue.readable_end > queue.min_offset)
+    ends = [unit.end for unit in units if unit is not None and not is_blank(unit)]
+    return max([store.commit_log.min_offset, *(one for one in ends if one <= limit)])

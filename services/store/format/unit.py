@@ -41,6 +41,11 @@ class Unit(NamedTuple):
     size: int
     tags_code: int
 
+    @property
+    def end(self) -> int:
+        """Log offset behind the record."""
+        return self.physical_offset + self.size
+
 
 _BLANK = Unit(0, _MAX_INT, 0)
 BLANK_UNIT = _UNIT.pack(*_BLANK)

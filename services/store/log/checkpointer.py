@@ -65,8 +65,9 @@ class Checkpointer:
             await asyncio.sleep(config.flush_interval_consume_queue / 1000)
             behind = self._dispatcher.position - self._last_position
             due = time.monotonic() - self._last_thorough >= config.flush_consume_queue_thorough_interval / 1000
+            news = behind > 0 or self._parts.confirmed.mark != self._parts.checkpoint.value.confirm
             try:
-                if behind >= config.checkpoint_log_bytes or (due and behind > 0):
+                if behind >= config.checkpoint_log_bytes or (due and news):
                     await self.take()
                 else:
                     await self._sync_dirty(config.flush_consume_queue_least_pages * _PAGE)

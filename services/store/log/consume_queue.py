@@ -8,10 +8,12 @@ and a thousand idle queues cost little.
 
 import asyncio
 import os
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
+from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.file_cache import FileCache
 from tandemmq.store.log.mapped_file import file_name
@@ -20,13 +22,23 @@ from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
 _LOOK_BACK = 8  # so many units are asked where a single one might be wrong
+_IN_FLIGHT = 64
+"""So many units at the end of a queue are looked at first for what is not confirmed yet."""
+_BLANKS_MAX = 1_000
+"""Further than that nobody looks for a message behind blanks, to tell whether what lies before them may be seen."""
 
 
 class ConsumeQueue:
     """Offsets, reads, writes and waiters of one queue. Offsets are queue offsets (units), not bytes."""
 
-    def __init__(self, directory: Path, file_size: int, disk: Disk, cache: FileCache) -> None:
-        """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real."""
+    def __init__(
+        self, directory: Path, file_size: int, disk: Disk, cache: FileCache, confirmed: Confirmed | None = None
+    ) -> None:
+        """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real.
+
+        ``confirmed`` limits `readable_end`.
+        """
+        self._confirmed = confirmed or Confirmed()
         self.directory = directory
         self._prefix = f"{directory}/"
         self._named = -1, ""
@@ -146,7 +158,7 @@ class ConsumeQueue:
         self.max_offset = end
         self.last_end = last_end
         if self._waiters:
-            self._wake()
+            self.wake()
         return end - first
 
     def _fill_gap(self, first: int) -> None:
@@ -265,16 +277,7 @@ class ConsumeQueue:
         if low < high and (first := self._message_at(low)) is not None and first.physical_offset >= log_min:
             self.min_offset = low  # the usual case
             return
-        while low < high:
-            middle = probe = (low + high) // 2
-            unit: Unit | None = None
-            # Blanks lie before the first message, and where damage in the log has taken some: look at who follows.
-            while probe < high and (unit := self._message_at(probe)) is None:
-                probe += 1
-            if unit is None or unit.physical_offset >= log_min:
-                high = middle
-            else:
-                low = probe + 1
+        low = self._search(low, high, high, lambda unit: unit.physical_offset >= log_min)
         low = self._not_misled(low, log_min)
         while low < self.max_offset and self._message_at(low) is None:
             unit = self.unit(low)
@@ -293,6 +296,34 @@ class ConsumeQueue:
             if unit is not None and unit.physical_offset >= log_min:
                 offset = number
         return offset
+
+    @property
+    def readable_end(self) -> int:
+        """Offset behind the last message that readers may see: the end of the queue, or before what is unconfirmed."""
+        limit, end = self._confirmed.limit, self.max_offset
+        if 0 < self.last_end <= limit or end == self.min_offset:
+            return end
+        low, recent = self.min_offset, end - _IN_FLIGHT
+        if recent > low and (unit := self._message_at(recent)) is not None and unit.end <= limit:
+            low = recent + 1
+        return self._search(low, end, _BLANKS_MAX, lambda unit: unit.end > limit)
+
+    def _search(self, low: int, high: int, most: int, reached: Callable[[Unit], bool]) -> int:
+        """The first offset in a range with a message of which ``reached`` is true, as of all behind it; else ``high``.
+
+        Blanks lie before the first message, and where damage in the log has taken some: up to ``most`` units behind a
+        blank are looked at for the message that follows.
+        """
+        while low < high:
+            middle = probe = (low + high) // 2
+            unit: Unit | None = None
+            while probe < min(high, middle + most) and (unit := self._message_at(probe)) is None:
+                probe += 1
+            if unit is None or reached(unit):
+                high = middle
+            else:
+                low = probe + 1
+        return low
 
     def _message_at(self, offset: int) -> Unit | None:
         """The unit at ``offset`` if it stands for a message: neither blank nor empty."""
@@ -330,7 +361,7 @@ class ConsumeQueue:
         self.min_offset, self.max_offset, self.last_end = fresh.min_offset, fresh.max_offset, fresh.last_end
         self.dirty_bytes, self.rebuilding = fresh.dirty_bytes, False
         self.correct_min_offset(log_min)
-        self._wake()
+        self.wake()
 
     # -- flush and waiters ------------------------------------------------------------------------------------------
 
@@ -351,16 +382,19 @@ class ConsumeQueue:
         self._dirty_files.update(self._starts if paths is None else (int(path.name) for path in paths))
 
     def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
-        """Give a future that is done when the queue has a message at ``offset``. Cancel it to stop waiting."""
+        """Give a future that is done when there is a message to read at ``offset``. Cancel it to stop waiting."""
         future = asyncio.get_running_loop().create_future()
+        self._waiters[future] = offset
+        future.add_done_callback(self._waiters.pop)  # woken, or not waiting any more
         if self.max_offset > offset:
-            future.set_result(None)
-        else:
-            self._waiters[future] = offset
-            future.add_done_callback(self._waiters.pop)  # woken, or not waiting any more
+            self.wake()
         return future
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Tell those who wait for what may be read by now; where more is there, look again when it is confirmed."""
+        end = self.readable_end
         for future, offset in self._waiters.items():
-            if self.max_offset > offset and not future.done():
+            if end > offset and not future.done():
                 future.set_result(None)
+        if end < self.max_offset:
+            self._confirmed.hold(self)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.disk import Disk, make_dirs
 from tandemmq.store.log.errors import ForeignFile
@@ -20,12 +21,13 @@ _STRANGE_TOLD = 100
 class ConsumeQueueStore:
     """The consume queues of one store directory."""
 
-    def __init__(self, config: StoreConfig, disk: Disk) -> None:
-        """Stand before an unread directory; `load` reads it."""
+    def __init__(self, config: StoreConfig, disk: Disk, confirmed: Confirmed | None = None) -> None:
+        """Stand before an unread directory; `load` reads it. ``confirmed``: what readers of the queues may see."""
         self._directory = config.consume_queue_dir
         self._file_size = config.mapped_file_size_consume_queue
         self._disk = disk
         self._cache = FileCache(disk)
+        self._confirmed = confirmed
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._strange: set[QueueKey] = set()
 
@@ -58,7 +60,8 @@ class ConsumeQueueStore:
 
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = self._directory / topic / str(queue_id)
-        queue = self._queues[topic, queue_id] = ConsumeQueue(directory, self._file_size, self._disk, self._cache)
+        queue = ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed)
+        self._queues[topic, queue_id] = queue
         return queue
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:

@@ -18,6 +18,7 @@ from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.clock import Clock, SystemClock
 from tandemmq.store.log.commit_log import Appended, AppendedBatch, CommitLog, EncodedBatch
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
@@ -65,7 +66,7 @@ class MessageStore:
         self._flush = GroupCommit(
             parts.config, commit_log, parts.observer, self._on_flushed, self._on_flush_failed, recovery.ended_at
         )
-        self._dispatcher = Dispatcher(parts, self.flags, lambda: self.confirm_offset, recovery.ended_at)
+        self._dispatcher = Dispatcher(parts, self.flags, self._dispatch_limit, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
         recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
@@ -119,6 +120,7 @@ class MessageStore:
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
         mastership = Mastership(root, disk, Role(config.broker_role))
+        confirmed = Confirmed(holds_back=not config.read_uncommitted)
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         problems: list[FileProblem] = []
         try:
@@ -126,18 +128,18 @@ class MessageStore:
             zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
-            queues = ConsumeQueueStore(config, disk)
+            queues, index = ConsumeQueueStore(config, disk, confirmed), None
             queues.load()
-            index = None
             if config.message_index_enable:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
             parts = Parts(
-                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk), manifest,
-                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, problems,
+                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk, confirmed), manifest,
+                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, confirmed, problems,
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
+            parts.checkpoint.resume_confirmed(mastership.role, report.ended_at)
             commit_log.resume_at(report.ended_at, report.last_store_timestamp)
             store = cls(lock, parts, commit_log, report)
             abort_file.write(root, disk)
@@ -215,11 +217,7 @@ class MessageStore:
         return self.flags.why
 
     def append(self, message: Message) -> Appended:
-        """Append one message.
-
-        Raises:
-            NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: nothing was written.
-        """
+        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored."""
         begun = time.perf_counter()
         self._check_writable()
         try:
@@ -311,10 +309,13 @@ class MessageStore:
         """Log offset up to which everything is durable."""
         return self._flush.flushed_offset
 
+    def _dispatch_limit(self) -> int:
+        return self.commit_log.max_offset if self._seen_at_once else self._flush.flushed_offset
+
     @property
     def confirm_offset(self) -> int:
-        """Log offset up to which messages may be seen: durable with SYNC_FLUSH, else all."""
-        return self.commit_log.max_offset if self._seen_at_once else self._flush.flushed_offset
+        """Log offset up to which messages may be seen: durable with SYNC_FLUSH, confirmed (see `Confirmed`)."""
+        return min(self._dispatch_limit(), self._parts.confirmed.limit)
 
     @property
     def dispatched_offset(self) -> int:
@@ -353,10 +354,7 @@ class MessageStore:
         return iter(self._parts.queues)
 
     def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
-        """Give one whole record; None where there is none (expired, damaged, or no record begins there).
-
-        ``size``, where known, must be the record's.
-        """
+        """Give one whole record, of ``size`` if that is known; None where there is none: expired, damaged, another."""
         file = self._parts.files.find(physical_offset)
         if file is None or physical_offset + 91 > self.commit_log.max_offset:
             return None
@@ -372,8 +370,8 @@ class MessageStore:
     def read_bulk(
         self, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int
     ) -> tuple[int, bytes] | None:
-        """Number and bytes of many records of a queue, where that is cheap (see `bulk`); else None."""
-        return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.commit_log.max_offset)
+        """Number and bytes of many records of a queue, where that is cheap; else None."""
+        return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.confirm_offset)
 
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.clock import Clock
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.disk import Disk
@@ -56,6 +57,7 @@ class Parts:
     offsets: QueueOffsets
     walkers: Walkers
     mastership: Mastership
+    confirmed: Confirmed
     problems: list[FileProblem] = field(default_factory=list)
     """Files beside the log that this start could not use."""
 

@@ -46,7 +46,7 @@ class QueueRecovery:
                 queue = self._queues.ensure(topic, queue_id)
                 if queue.max_offset < end or manifest.rebuilding:
                     queue.rebuilding = True
-                    queue.max_offset = end
+                    queue.max_offset, queue.last_end = end, 0
 
     def _agrees(self, queue: ConsumeQueue, bounds: tuple[int, int], begin: int) -> bool:
         """Whether the queue's files are all there, up to the last unit that the manifest knows of."""

@@ -81,6 +81,7 @@ class Replica:
             log.critical("No more replica bytes are taken, the disk failed: %s", error)
             raise disk_error(error, "Replica bytes cannot be written") from error
         self._flags.clear(Reason.LOG_DISK_FULL)
+        self._parts.confirmed.show_all()  # a master has gone on where this log ended: all of it is that master's too
 
     def _begin_at(self, offset: int) -> None:
         """Begin an empty log at the start of a file; refuse everything else."""
@@ -120,6 +121,10 @@ class Replica:
             end = step.position
         return end
 
+    def confirm(self, offset: int) -> None:
+        """As many nodes as a send waits for have everything below ``offset``, on a synchronous master."""
+        self._parts.confirmed.raise_to(min(offset, self._log.max_offset))
+
     # -- roles ------------------------------------------------------------------------------------------------------
 
     async def promote(self, role: Role, epoch: int) -> None:
@@ -136,6 +141,10 @@ class Replica:
         if self.mastership.is_slave:
             self.trim()
         self.mastership.promote(role, epoch, self._log.max_offset)
+        # No node has more, or somebody has accepted the loss: what is here is what its numbers stand for from now on.
+        # A start that finds no mark yet comes to the same, as no message has been taken since.
+        self._parts.confirmed.begin(role, self._log.max_offset)
+        self._parts.checkpoint.write_mark()
         self._log.last_store_timestamp = max(self._log.last_store_timestamp, self._dispatcher.last_store_timestamp)
         self._apply_role()
         log.warning("This store is %s from log offset %d on, epoch %d", role, self._log.max_offset, self.epoch)

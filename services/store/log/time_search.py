@@ -12,7 +12,7 @@ def offset_by_time(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, log_end
     Units without a record of their own below ``log_end`` take the time of the next one that has one.
     """
     topic = queue.topic.encode()
-    low, high = queue.min_offset, queue.max_offset
+    low, high = queue.min_offset, queue.readable_end
     while low < high:
         middle = (low + high) // 2
         probe, when = middle, None

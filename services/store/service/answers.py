@@ -6,6 +6,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import Pulled
+from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.broker.send import Ready, SentAll, SentBatch
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
@@ -148,6 +149,7 @@ def queue_offsets(state: QueueState) -> store_pb2.QueueOffsets:
         max_offset=state.max_offset,
         offset_at_time=state.at_time,
         rebuilding=state.rebuilding,
+        next_offset=state.next_offset,
     )
 
 
@@ -189,6 +191,7 @@ def log_files(store: MessageStore) -> store_pb2.GetLogResponse:
         min_offset=store.commit_log.min_offset,
         max_offset=store.confirm_offset,
         dispatched_offset=store.dispatched_offset,
+        readable_offset=readable_log_end(store),
         file_size=config.mapped_file_size_commit_log,
         consume_queue_file_size=config.mapped_file_size_consume_queue // UNIT_SIZE * UNIT_SIZE,
         index_slots=config.max_hash_slot_num,

@@ -101,6 +101,10 @@ class ReplicaLink:
 
     def _hear(self, progress: ReplicationProgress) -> None:
         transfer = self._transfer
+        if progress.enough:
+            self._store.replica.confirm(
+                progress.replicated_offset
+            )  # before the sends: who has a receipt finds its message
         transfer.progress(progress.enough, progress.replicated_offset, progress.in_sync)
         if progress.replicas or not progress.in_sync:
             transfer.replicas = [

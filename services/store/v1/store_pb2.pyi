@@ -111,9 +111,9 @@ class _PullStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PullStatus
     OFFSET_FOUND_NULL: _PullStatus.ValueType  # 4
     """A part of the consume queue cannot be read. Go on at next_begin_offset."""
     OFFSET_OVERFLOW_BADLY: _PullStatus.ValueType  # 5
-    """The offset is behind max_offset by more than nothing: the queue is shorter than the consumer thinks. next_begin_offset is max_offset."""
+    """The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
     OFFSET_OVERFLOW_ONE: _PullStatus.ValueType  # 6
-    """The offset is max_offset: everything has been read."""
+    """Everything has been read. The offset is max_offset, or behind it where the next messages may not be seen yet."""
     OFFSET_TOO_SMALL: _PullStatus.ValueType  # 7
     """The offset is below min_offset: expired. next_begin_offset is min_offset."""
     NO_MATCHED_LOGIC_QUEUE: _PullStatus.ValueType  # 8
@@ -137,9 +137,9 @@ MESSAGE_WAS_REMOVING: PullStatus.ValueType  # 3
 OFFSET_FOUND_NULL: PullStatus.ValueType  # 4
 """A part of the consume queue cannot be read. Go on at next_begin_offset."""
 OFFSET_OVERFLOW_BADLY: PullStatus.ValueType  # 5
-"""The offset is behind max_offset by more than nothing: the queue is shorter than the consumer thinks. next_begin_offset is max_offset."""
+"""The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
 OFFSET_OVERFLOW_ONE: PullStatus.ValueType  # 6
-"""The offset is max_offset: everything has been read."""
+"""Everything has been read. The offset is max_offset, or behind it where the next messages may not be seen yet."""
 OFFSET_TOO_SMALL: PullStatus.ValueType  # 7
 """The offset is below min_offset: expired. next_begin_offset is min_offset."""
 NO_MATCHED_LOGIC_QUEUE: PullStatus.ValueType  # 8
@@ -483,7 +483,9 @@ class PullResponse(_message.Message):
     min_offset: _builtins.int
     """First offset that the queue still has."""
     max_offset: _builtins.int
-    """Next offset that the queue will assign, as far as consumers may see: with SYNC_FLUSH only flushed messages count."""
+    """Next offset that the queue will assign, as far as consumers may see: with SYNC_FLUSH only flushed messages count, on a
+    SYNC_MASTER only those that as many nodes have as a send waits for (setting readUnCommitted).
+    """
     count: _builtins.int
     """Number of messages in `records` or `messages`."""
     records: _builtins.bytes
@@ -793,6 +795,7 @@ class QueueOffsets(_message.Message):
     MAX_OFFSET_FIELD_NUMBER: _builtins.int
     OFFSET_AT_TIME_FIELD_NUMBER: _builtins.int
     REBUILDING_FIELD_NUMBER: _builtins.int
+    NEXT_OFFSET_FIELD_NUMBER: _builtins.int
     queue_id: _builtins.int
     min_offset: _builtins.int
     """First offset that the queue still has."""
@@ -802,6 +805,8 @@ class QueueOffsets(_message.Message):
     """Only if a timestamp was asked for: offset of the first message stored at or behind it; max_offset if there is none."""
     rebuilding: _builtins.bool
     """The queue is being rebuilt from the log: neither offset is final, and pulls of what is still missing are UNAVAILABLE."""
+    next_offset: _builtins.int
+    """Next offset that the queue will assign, whether or not consumers may see all below it. 0: as max_offset."""
     def __init__(
         self,
         *,
@@ -810,10 +815,11 @@ class QueueOffsets(_message.Message):
         max_offset: _builtins.int = ...,
         offset_at_time: _builtins.int | None = ...,
         rebuilding: _builtins.bool = ...,
+        next_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_offset_at_time", b"_offset_at_time", "offset_at_time", b"offset_at_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_offset_at_time", b"_offset_at_time", "max_offset", b"max_offset", "min_offset", b"min_offset", "offset_at_time", b"offset_at_time", "queue_id", b"queue_id", "rebuilding", b"rebuilding"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_offset_at_time", b"_offset_at_time", "max_offset", b"max_offset", "min_offset", b"min_offset", "next_offset", b"next_offset", "offset_at_time", b"offset_at_time", "queue_id", b"queue_id", "rebuilding", b"rebuilding"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__offset_at_time: _TypeAlias = _typing.Literal["offset_at_time"]  # noqa: Y015
     _WhichOneofArgType__offset_at_time: _TypeAlias = _typing.Literal["_offset_at_time", b"_offset_at_time"]  # noqa: Y015
@@ -1004,12 +1010,15 @@ class GetLogResponse(_message.Message):
     DELAY_LEVELS_MS_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     DIRECTORY_MARK_FIELD_NUMBER: _builtins.int
+    READABLE_OFFSET_FIELD_NUMBER: _builtins.int
     root: _builtins.str
     """Absolute path of the store's directory on its own host: `storePathRootDir`."""
     min_offset: _builtins.int
     """Of the oldest byte that is kept: a multiple of file_size."""
     max_offset: _builtins.int
-    """Up to which messages may be seen: with SYNC_FLUSH what is on disk, else all. On a slave it may lie inside a record."""
+    """Up to which messages may be seen: with SYNC_FLUSH what is on disk, on a SYNC_MASTER what enough replicas have, else all.
+    It may lie inside a record.
+    """
     dispatched_offset: _builtins.int
     """Up to which consume queues and index are complete; always where a record ends, on a slave too."""
     file_size: _builtins.int
@@ -1024,6 +1033,10 @@ class GetLogResponse(_message.Message):
     directory_mark: _builtins.str
     """Says that a directory is this one, where it is mounted under another path: inode and ctime (ns) of its file `lock`, as
     `1234-1700000000000000000`.
+    """
+    readable_offset: _builtins.int
+    """Behind the last record that consumers may see: as dispatched_offset, or less where a SYNC_MASTER waits for its replicas.
+    Always where a record ends. Stores before this field show all that is dispatched.
     """
     @_builtins.property
     def delay_levels_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -1048,11 +1061,14 @@ class GetLogResponse(_message.Message):
         delay_levels_ms: _abc.Iterable[_builtins.int] | None = ...,
         state: Global___LogState | None = ...,
         directory_mark: _builtins.str = ...,
+        readable_offset: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "readable_offset", b"readable_offset", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consume_queue_file_size", b"consume_queue_file_size", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "root", b"root", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "consume_queue_file_size", b"consume_queue_file_size", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "readable_offset", b"readable_offset", "root", b"root", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__readable_offset: _TypeAlias = _typing.Literal["readable_offset"]  # noqa: Y015
+    _WhichOneofArgType__readable_offset: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__readable_offset) -> _WhichOneofReturnType__readable_offset | None: ...
 
 Global___GetLogResponse: _TypeAlias = GetLogResponse  # noqa: Y015
