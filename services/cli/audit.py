@@ -10,8 +10,9 @@ import typer
 from tandemmq.cli.connection import RUNNING_STORE, told
 from tandemmq.cli.failures import FAILED
 from tandemmq.cli.moments import show_bytes, show_moment, show_seconds
-from tandemmq.cli.options import Json, Set
+from tandemmq.cli.options import DEFAULT_REPLICATOR_ADDRESS, Json, ReplicatorAddress, Set
 from tandemmq.cli.output import Output, Row, printable
+from tandemmq.cli.pair_audit import Peers, Rate, Repair, compare
 from tandemmq.cli.phases import TellProgress, phase_bars
 from tandemmq.cli.spark_options import (
     DEFAULT_MEMORY,
@@ -43,9 +44,16 @@ _PHASES = {
 _PLACES_SHOWN = 5
 _QUEUES_SHOWN = 30
 
+StoreConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="The store's broker.conf, for its delay levels."),
+]
+
 
 def audit(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="A store directory: the one with commitlog/ in it.")],
+    store: Annotated[
+        Path | None, typer.Argument(metavar="STORE", help="A store directory: the one with commitlog/ in it.")
+    ] = None,
     topics: Annotated[
         list[str] | None,
         typer.Option("--topic", "-t", metavar="NAME", help="Only the queues of this topic. Repeatable."),
@@ -60,10 +68,7 @@ def audit(
         typer.Option("--details", metavar="N", help="Name so many places of each finding; all are counted.", min=0),
     ] = 20,
     running: Running = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="The store's broker.conf, for its delay levels."),
-    ] = None,
+    config: StoreConfigFile = None,
     overrides: Set = None,
     partitions: Partitions = None,
     range_size: RangeSize = DEFAULT_RANGE_SIZE,
@@ -71,6 +76,13 @@ def audit(
     conf: SparkConf = None,
     memory: Memory = DEFAULT_MEMORY,
     progress: TellProgress = False,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="Compare the logs of the nodes of a pair, which run; see below.")
+    ] = False,
+    repair: Repair = False,
+    peers: Peers = None,
+    rate: Rate = 0,
+    address: ReplicatorAddress = DEFAULT_REPLICATOR_ADDRESS,
     as_json: Json = False,
 ) -> None:
     """Compare a store's queues and index with its commit log.
@@ -85,12 +97,23 @@ def audit(
     without them the delivery times of delayed messages are not compared. Small logs are read by this process alone,
     large ones, or with --master, on Spark.
 
+    With --pair, and no STORE, the replicator at --address compares its node's log with its master's, or a master's with
+    those of its slaves, as far as both have it: by checksums, without moving the log. Where they differ it says which
+    record, and whose is right by its own checksum; with --repair a node that has a damaged one fetches it again.
+
     Exit code 1 if there are faults; notes are none.
 
     With --json: one document, {"faults", "findings": [{"kind", "fault", "count", "places": [...]}], "damage", "topics",
-    "queues", "index", "begin_offset", "end_offset", "records", ...}.
+    "queues", "index", "begin_offset", "end_offset", "records", ...}; with --pair {"peers": [{"peer", "begin_offset",
+    "end_offset", "differences": [{"begin_offset", "end_offset", "here", "there", "topic", ...}]}]}.
     """
     output = Output(as_json=as_json)
+    if store is None or pair:
+        _check_pair(store, pair=pair)
+        compare(output, address, peers or [], repair=repair, rate=rate, progress=progress)
+        return
+    if repair or peers or rate:
+        raise typer.BadParameter("these belong to --pair", param_hint="--repair, --peer, --rate")
     request = _request(store, config, overrides, running)
     request = _with(request, topics=tuple(topics or ()), queues=queues, index=index, details=details)
     request = _with(request, partitions=partitions, range_size=range_size)
@@ -119,6 +142,14 @@ def audit(
         _say(output, report, html)
     if report.faults:
         raise typer.Exit(FAILED)
+
+
+def _check_pair(store: Path | None, *, pair: bool) -> None:
+    """Either a store is looked at or a pair. Raises BadParameter."""
+    if store is not None:
+        raise typer.BadParameter("with --pair the nodes say themselves where their logs are", param_hint="STORE")
+    if not pair:
+        raise typer.BadParameter("say which store, or --pair", param_hint="STORE")
 
 
 def _request(store: Path, config: Path | None, overrides: list[str] | None, running: str | None) -> "AuditRequest":

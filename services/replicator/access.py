@@ -12,5 +12,8 @@ RULES: Rules = {
 }
 """`tandemmq.replication.v1.Replication`."""
 
-HEALING_RULES: Rules = {name: ability(Action.INTERNAL) for name in ("Fetch", "Checksums")}
+HEALING_RULES: Rules = {
+    **{name: ability(Action.INTERNAL) for name in ("Fetch", "Checksums", "Records")},
+    "Audit": ability(Action.OPERATE),
+}
 """`tandemmq.replication.v1.Healing`."""

@@ -7,22 +7,23 @@ from typing import Any
 import grpc
 from isal.isal_zlib import crc32
 
+from tandemmq.common.addresses import check_address
 from tandemmq.common.errors import TandemError
 from tandemmq.replication.v1 import healing_pb2 as messages
 from tandemmq.replication.v1.healing_pb2_grpc import HealingServicer
 from tandemmq.replicator.errors import BadRequest, raise_for_store
 from tandemmq.replicator.listener import Peers
-from tandemmq.replicator.log_peer import CHUNK_SIZE, check_same_log, read_checksums
+from tandemmq.replicator.log_peer import CHUNK_SIZE, EXAMINE_SECONDS, MOST_RECORDS, check_same_log, read_checksums
 from tandemmq.replicator.log_view import NoStore
 from tandemmq.replicator.node import Node
 from tandemmq.replicator.overlap import read_log
+from tandemmq.replicator.pair_audit import PairAudit
 from tandemmq.replicator.service import admit
-from tandemmq.store.v1.log_repair_pb2 import ExamineRequest
+from tandemmq.store.v1.log_repair_pb2 import ExamineRequest, ExamineResponse
 from tandemmq.store.v1.replica_log_pb2 import LogIdentity
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-_EXAMINE_SECONDS = 120.0
 _LEAST_STEP, _LARGEST_STEP = 512, 64 << 20
 _AT_ONCE = 2
 """Calls that may read at a time; others wait for their turn."""
@@ -32,6 +33,13 @@ class NotHere(TandemError):
     """The stretch is not in this node's log."""
 
     grpc_code = "OUT_OF_RANGE"
+
+
+class NoPeer(TandemError):
+    """There is nobody to compare with."""
+
+    grpc_code = "FAILED_PRECONDITION"
+    remedy = "name its replicator (--peer), or let a slave follow this master first"
 
 
 class DamagedHere(TandemError):
@@ -82,6 +90,42 @@ class HealingService(HealingServicer):
                 if rate:
                     await asyncio.sleep((at - request.begin) / rate - (loop.time() - begun))
 
+    async def Records(self, request: messages.RecordsRequest, context: Context) -> ExamineResponse:
+        """What our store says of them."""
+        self._check(context, request.identity, request.begin, request.end)
+        try:
+            return await self._node.log_repair.Examine(
+                ExamineRequest(
+                    begin=request.begin, end=request.end, seek=True, max_records=MOST_RECORDS, note=request.note
+                ),
+                timeout=EXAMINE_SECONDS,
+            )
+        except grpc.aio.AioRpcError as error:
+            raise_for_store(error)
+
+    async def Audit(self, request: messages.AuditRequest, context: Context) -> AsyncIterator[messages.AuditProgress]:
+        """Compare our log with our peers'."""
+        admit(self._peers, context)
+        if request.bytes_per_second < 0:
+            raise BadRequest("bytes_per_second must not be negative")
+        for address in request.peers:
+            if check_address(address) is not None:
+                raise BadRequest(f"peers must be host:port, not {address!r}")
+        node = self._node
+        if not node.view.linked:
+            raise NoStore("there is no link to the store")
+        peers = list(request.peers) or node.peers()
+        if not peers:
+            raise NoPeer("no other node is known that has this log")
+        for address in peers:
+            channel = node.dial(address)
+            try:
+                audit = PairAudit(channel, address, node.log_repair, node.view, self._commit_log, request)
+                async for progress in audit.run():
+                    yield progress
+            finally:
+                await channel.close()
+
     def _check(self, context: Context, theirs: LogIdentity, begin: int, end: int) -> None:
         """Raises NotAllowedToCall, NoStore, OtherLog, BadRequest, NotHere."""
         admit(self._peers, context)
@@ -98,7 +142,7 @@ class HealingService(HealingServicer):
         """Raises DamagedHere, StoreUnreachable."""
         try:
             found = await self._node.log_repair.Examine(
-                ExamineRequest(begin=begin, end=end, note=True), timeout=_EXAMINE_SECONDS
+                ExamineRequest(begin=begin, end=end, note=True), timeout=EXAMINE_SECONDS
             )
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)

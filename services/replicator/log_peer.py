@@ -7,13 +7,19 @@ import grpc
 from isal.isal_zlib import crc32
 
 from tandemmq.common.errors import TandemError
-from tandemmq.replication.v1.healing_pb2 import ChecksumsRequest, FetchRequest, StretchChecksum
+from tandemmq.replication.v1.healing_pb2 import ChecksumsRequest, FetchRequest, RecordsRequest, StretchChecksum
 from tandemmq.replication.v1.healing_pb2_grpc import HealingStub
 from tandemmq.replicator.overlap import read_log
+from tandemmq.store.v1.log_repair_pb2 import ExamineResponse
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity
 
 CHUNK_SIZE = 1 << 20
 """Log bytes in one message."""
+
+EXAMINE_SECONDS = 120.0
+"""How long a store may take to walk a stretch: up to a whole file, to find where its records begin."""
+MOST_RECORDS = 1_000
+"""Of a stretch, that are told of."""
 
 
 class OtherLog(TandemError):
@@ -71,6 +77,12 @@ class LogPeer:
         request = ChecksumsRequest(identity=self._identity, begin=begin, end=end, step=step, bytes_per_second=rate)
         async for one in self._stub.Checksums(request, timeout=seconds):
             yield one
+
+    async def records(self, begin: int, end: int, *, note: bool) -> ExamineResponse:
+        """What its store says of the records in a stretch. Raises AioRpcError."""
+        request = RecordsRequest(identity=self._identity, begin=begin, end=end, note=note)
+        response: ExamineResponse = await self._stub.Records(request, timeout=EXAMINE_SECONDS)
+        return response
 
     async def fetch(self, begin: int, end: int) -> AsyncIterator[bytes]:
         """Bytes of its log, in order. Raises AioRpcError, DamagedInFlight."""

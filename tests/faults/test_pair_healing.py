@@ -1,7 +1,10 @@
 """Rot in one node's log is mended with the other's bytes; where that cannot be, it stays reported."""
 
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,6 +213,61 @@ def test_rot_in_the_end_of_a_log_that_looks_like_a_fork_is_found_and_mended(pair
         flip(pair.slave, one)
     pair.slave.replicator.start()
     until(lambda: not damage(pair.slave) and pair.following(), SECONDS, lambda: f"it is mended: {pair.describe()}")
+    assert_equal_in_the_end(pair)
+
+
+def audited(node: Node, *options: str) -> list[dict[str, Any]]:
+    """What `tandem audit --pair` says there, of each peer; its exit code fits."""
+    command = [
+        sys.executable,
+        "-m",
+        "tandemmq.cli.main",
+        "audit",
+        "--pair",
+        "--address",
+        node.address("replicator"),
+        "--json",
+    ]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout, done.stderr
+    peers: list[dict[str, Any]] = json.loads(done.stdout)["peers"]
+    assert done.returncode == int(any(one["differences"] for one in peers))
+    return peers
+
+
+def test_an_audit_of_the_pair_finds_what_differs_and_has_it_mended(pair: Pair) -> None:
+    told = fill(pair.master, 2_000, "audit")
+    pair.wait_level()
+    end = pair.master.role().max_offset
+    for node, peer in ((pair.slave, pair.master), (pair.master, pair.slave)):
+        (clean,) = audited(node)
+        assert clean == {
+            "peer": peer.address("replicator"),
+            "begin_offset": 0,
+            "end_offset": end,
+            "differences": [],
+        }
+    uncovered, here, there = told[100], told[900], told[1_500]
+    flip(pair.slave, uncovered, STORE_TIMESTAMP)
+    flip(pair.slave, here)
+    flip(pair.master, there)
+    (found,) = audited(pair.slave, "--rate", "100")
+    assert [(one["begin_offset"], one["here"], one["there"]) for one in found["differences"]] == [
+        (uncovered.physical_offset, "VALID", "VALID"),
+        (here.physical_offset, "DAMAGED", "VALID"),
+        (there.physical_offset, "VALID", "DAMAGED"),
+    ]
+    assert [(one["topic"], one["queue_id"], one["queue_offset"]) for one in found["differences"]] == [
+        (one.topic, one.queue_id, one.queue_offset) for one in (uncovered, here, there)
+    ]
+    assert damage(pair.slave) == damage(pair.master) == []  # it only looked
+    assert len(audited(pair.slave, "--repair")[0]["differences"]) == 3
+    until(lambda: not damage(pair.slave) and not damage(pair.master), SECONDS, lambda: f"mended; {pair.describe()}")
+    (left,) = audited(pair.master, "--peer", pair.slave.address("replicator"))
+    assert [one["begin_offset"] for one in left["differences"]] == [uncovered.physical_offset]
+    flip(pair.slave, uncovered, STORE_TIMESTAMP)
+    assert audited(pair.master)[0]["differences"] == []
     assert_equal_in_the_end(pair)
 
 

@@ -22,24 +22,35 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from tandemmq.store.v1 import log_repair_pb2 as tandemmq_dot_store_dot_v1_dot_log__repair__pb2
 from tandemmq.store.v1 import replica_log_pb2 as tandemmq_dot_store_dot_v1_dot_replica__log__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/replication/v1/healing.proto\x12\x17tandemmq.replication.v1\x1a#tandemmq/store/v1/replica_log.proto\"\\\n\x0c\x46\x65tchRequest\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\">\n\x0c\x46\x65tchedBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\r\"\x88\x01\n\x10\x43hecksumsRequest\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\x12\x0c\n\x04step\x18\x04 \x01(\x03\x12\x18\n\x10\x62ytes_per_second\x18\x05 \x01(\x03\"?\n\x0fStretchChecksum\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x03\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\r2\xc6\x01\n\x07Healing\x12W\n\x05\x46\x65tch\x12%.tandemmq.replication.v1.FetchRequest\x1a%.tandemmq.replication.v1.FetchedBytes0\x01\x12\x62\n\tChecksums\x12).tandemmq.replication.v1.ChecksumsRequest\x1a(.tandemmq.replication.v1.StretchChecksum0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/replication/v1/healing.proto\x12\x17tandemmq.replication.v1\x1a\"tandemmq/store/v1/log_repair.proto\x1a#tandemmq/store/v1/replica_log.proto\"\\\n\x0c\x46\x65tchRequest\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\">\n\x0c\x46\x65tchedBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\r\"\x88\x01\n\x10\x43hecksumsRequest\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\x12\x0c\n\x04step\x18\x04 \x01(\x03\x12\x18\n\x10\x62ytes_per_second\x18\x05 \x01(\x03\"?\n\x0fStretchChecksum\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x03\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\r\"l\n\x0eRecordsRequest\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\x12\x0c\n\x04note\x18\x04 \x01(\x08\"G\n\x0c\x41uditRequest\x12\x0e\n\x06repair\x18\x01 \x01(\x08\x12\x18\n\x10\x62ytes_per_second\x18\x02 \x01(\x03\x12\r\n\x05peers\x18\x03 \x03(\t\"\x81\x01\n\rAuditProgress\x12\x0c\n\x04peer\x18\x01 \x01(\t\x12\r\n\x05\x62\x65gin\x18\x02 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x03\x12\x0c\n\x04\x64one\x18\x04 \x01(\x03\x12\x38\n\x0b\x64ifferences\x18\x05 \x03(\x0b\x32#.tandemmq.replication.v1.Difference\"\xc8\x01\n\nDifference\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x03\x12\x32\n\x04here\x18\x03 \x01(\x0e\x32$.tandemmq.replication.v1.RecordState\x12\x33\n\x05there\x18\x04 \x01(\x0e\x32$.tandemmq.replication.v1.RecordState\x12\r\n\x05topic\x18\x05 \x01(\t\x12\x10\n\x08queue_id\x18\x06 \x01(\x05\x12\x14\n\x0cqueue_offset\x18\x07 \x01(\x03*C\n\x0bRecordState\x12\x1c\n\x18RECORD_STATE_UNSPECIFIED\x10\x00\x12\t\n\x05VALID\x10\x01\x12\x0b\n\x07\x44\x41MAGED\x10\x02\x32\xf8\x02\n\x07Healing\x12W\n\x05\x46\x65tch\x12%.tandemmq.replication.v1.FetchRequest\x1a%.tandemmq.replication.v1.FetchedBytes0\x01\x12\x62\n\tChecksums\x12).tandemmq.replication.v1.ChecksumsRequest\x1a(.tandemmq.replication.v1.StretchChecksum0\x01\x12V\n\x07Records\x12\'.tandemmq.replication.v1.RecordsRequest\x1a\".tandemmq.store.v1.ExamineResponse\x12X\n\x05\x41udit\x12%.tandemmq.replication.v1.AuditRequest\x1a&.tandemmq.replication.v1.AuditProgress0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tandemmq.replication.v1.healing_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FETCHREQUEST']._serialized_start=103
-  _globals['_FETCHREQUEST']._serialized_end=195
-  _globals['_FETCHEDBYTES']._serialized_start=197
-  _globals['_FETCHEDBYTES']._serialized_end=259
-  _globals['_CHECKSUMSREQUEST']._serialized_start=262
-  _globals['_CHECKSUMSREQUEST']._serialized_end=398
-  _globals['_STRETCHCHECKSUM']._serialized_start=400
-  _globals['_STRETCHCHECKSUM']._serialized_end=463
-  _globals['_HEALING']._serialized_start=466
-  _globals['_HEALING']._serialized_end=664
+  _globals['_RECORDSTATE']._serialized_start=1019
+  _globals['_RECORDSTATE']._serialized_end=1086
+  _globals['_FETCHREQUEST']._serialized_start=139
+  _globals['_FETCHREQUEST']._serialized_end=231
+  _globals['_FETCHEDBYTES']._serialized_start=233
+  _globals['_FETCHEDBYTES']._serialized_end=295
+  _globals['_CHECKSUMSREQUEST']._serialized_start=298
+  _globals['_CHECKSUMSREQUEST']._serialized_end=434
+  _globals['_STRETCHCHECKSUM']._serialized_start=436
+  _globals['_STRETCHCHECKSUM']._serialized_end=499
+  _globals['_RECORDSREQUEST']._serialized_start=501
+  _globals['_RECORDSREQUEST']._serialized_end=609
+  _globals['_AUDITREQUEST']._serialized_start=611
+  _globals['_AUDITREQUEST']._serialized_end=682
+  _globals['_AUDITPROGRESS']._serialized_start=685
+  _globals['_AUDITPROGRESS']._serialized_end=814
+  _globals['_DIFFERENCE']._serialized_start=817
+  _globals['_DIFFERENCE']._serialized_end=1017
+  _globals['_HEALING']._serialized_start=1089
+  _globals['_HEALING']._serialized_end=1465
 # @@protoc_insertion_point(module_scope)

@@ -10,8 +10,11 @@ nodes differ without moving it.
   PERMISSION_DENIED    the caller's address is not one of haAllowedPeers
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from tandemmq.store.v1 import replica_log_pb2 as _replica_log_pb2
 import builtins as _builtins
 import sys
@@ -23,6 +26,28 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _RecordState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RecordStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RecordState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RECORD_STATE_UNSPECIFIED: _RecordState.ValueType  # 0
+    VALID: _RecordState.ValueType  # 1
+    """A record with the right checksum. If the other node has one too, they differ in what no checksum covers."""
+    DAMAGED: _RecordState.ValueType  # 2
+    """No record, or one that fails its checksum."""
+
+class RecordState(_RecordState, metaclass=_RecordStateEnumTypeWrapper):
+    """What one node has at a place."""
+
+RECORD_STATE_UNSPECIFIED: RecordState.ValueType  # 0
+VALID: RecordState.ValueType  # 1
+"""A record with the right checksum. If the other node has one too, they differ in what no checksum covers."""
+DAMAGED: RecordState.ValueType  # 2
+"""No record, or one that fails its checksum."""
+Global___RecordState: _TypeAlias = RecordState  # noqa: Y015
 
 @_typing.final
 class FetchRequest(_message.Message):
@@ -141,3 +166,140 @@ class StretchChecksum(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StretchChecksum: _TypeAlias = StretchChecksum  # noqa: Y015
+
+@_typing.final
+class RecordsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDENTITY_FIELD_NUMBER: _builtins.int
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    begin: _builtins.int
+    end: _builtins.int
+    note: _builtins.bool
+    """Have what is damaged noted, and so mended."""
+    @_builtins.property
+    def identity(self) -> _replica_log_pb2.LogIdentity:
+        """As in FetchRequest."""
+
+    def __init__(
+        self,
+        *,
+        identity: _replica_log_pb2.LogIdentity | None = ...,
+        begin: _builtins.int = ...,
+        end: _builtins.int = ...,
+        note: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "end", b"end", "identity", b"identity", "note", b"note"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordsRequest: _TypeAlias = RecordsRequest  # noqa: Y015
+
+@_typing.final
+class AuditRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPAIR_FIELD_NUMBER: _builtins.int
+    BYTES_PER_SECOND_FIELD_NUMBER: _builtins.int
+    PEERS_FIELD_NUMBER: _builtins.int
+    repair: _builtins.bool
+    """Have damaged records noted on the node that has them: it fetches them again from the other one."""
+    bytes_per_second: _builtins.int
+    """Each node reads no more than so many bytes of its log in a second; 0: as many as the disk gives."""
+    @_builtins.property
+    def peers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """gRPC addresses of the replicators to compare with. Empty: the master's, or those of the slaves that follow."""
+
+    def __init__(
+        self,
+        *,
+        repair: _builtins.bool = ...,
+        bytes_per_second: _builtins.int = ...,
+        peers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_per_second", b"bytes_per_second", "peers", b"peers", "repair", b"repair"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditRequest: _TypeAlias = AuditRequest  # noqa: Y015
+
+@_typing.final
+class AuditProgress(_message.Message):
+    """How far one peer's log is compared, and what was found since the last answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PEER_FIELD_NUMBER: _builtins.int
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    DIFFERENCES_FIELD_NUMBER: _builtins.int
+    peer: _builtins.str
+    begin: _builtins.int
+    """What both have: it is compared from `begin` to `end`, and was up to `done`."""
+    end: _builtins.int
+    done: _builtins.int
+    @_builtins.property
+    def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Difference]: ...
+    def __init__(
+        self,
+        *,
+        peer: _builtins.str = ...,
+        begin: _builtins.int = ...,
+        end: _builtins.int = ...,
+        done: _builtins.int = ...,
+        differences: _abc.Iterable[Global___Difference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "differences", b"differences", "done", b"done", "end", b"end", "peer", b"peer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditProgress: _TypeAlias = AuditProgress  # noqa: Y015
+
+@_typing.final
+class Difference(_message.Message):
+    """Where two logs differ."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    HERE_FIELD_NUMBER: _builtins.int
+    THERE_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    QUEUE_ID_FIELD_NUMBER: _builtins.int
+    QUEUE_OFFSET_FIELD_NUMBER: _builtins.int
+    begin: _builtins.int
+    end: _builtins.int
+    here: Global___RecordState.ValueType
+    there: Global___RecordState.ValueType
+    topic: _builtins.str
+    """Of the record, if one of the two can be read."""
+    queue_id: _builtins.int
+    queue_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        begin: _builtins.int = ...,
+        end: _builtins.int = ...,
+        here: Global___RecordState.ValueType = ...,
+        there: Global___RecordState.ValueType = ...,
+        topic: _builtins.str = ...,
+        queue_id: _builtins.int = ...,
+        queue_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "end", b"end", "here", b"here", "queue_id", b"queue_id", "queue_offset", b"queue_offset", "there", b"there", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Difference: _TypeAlias = Difference  # noqa: Y015

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from tandemmq.replication.v1 import healing_pb2 as tandemmq_dot_replication_dot_v1_dot_healing__pb2
+from tandemmq.store.v1 import log_repair_pb2 as tandemmq_dot_store_dot_v1_dot_log__repair__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -44,6 +45,16 @@ class HealingStub:
                 request_serializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.ChecksumsRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.StretchChecksum.FromString,
                 _registered_method=True)
+        self.Records = channel.unary_unary(
+                '/tandemmq.replication.v1.Healing/Records',
+                request_serializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.RecordsRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_store_dot_v1_dot_log__repair__pb2.ExamineResponse.FromString,
+                _registered_method=True)
+        self.Audit = channel.unary_stream(
+                '/tandemmq.replication.v1.Healing/Audit',
+                request_serializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditProgress.FromString,
+                _registered_method=True)
 
 
 class HealingServicer:
@@ -63,6 +74,21 @@ class HealingServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Records(self, request, context):
+        """What the node's store says of the records in a stretch: LogRepair.Examine, with `seek`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Audit(self, request, context):
+        """Compares this node's log with its peers', as far as both have it, by checksums; where they differ, down to the record. The log's own
+        bytes stay where they are. An answer comes after each quarter of a GiB.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_HealingServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -75,6 +101,16 @@ def add_HealingServicer_to_server(servicer, server):
                     servicer.Checksums,
                     request_deserializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.ChecksumsRequest.FromString,
                     response_serializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.StretchChecksum.SerializeToString,
+            ),
+            'Records': grpc.unary_unary_rpc_method_handler(
+                    servicer.Records,
+                    request_deserializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.RecordsRequest.FromString,
+                    response_serializer=tandemmq_dot_store_dot_v1_dot_log__repair__pb2.ExamineResponse.SerializeToString,
+            ),
+            'Audit': grpc.unary_stream_rpc_method_handler(
+                    servicer.Audit,
+                    request_deserializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditRequest.FromString,
+                    response_serializer=tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditProgress.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -131,6 +167,60 @@ class Healing:
             '/tandemmq.replication.v1.Healing/Checksums',
             tandemmq_dot_replication_dot_v1_dot_healing__pb2.ChecksumsRequest.SerializeToString,
             tandemmq_dot_replication_dot_v1_dot_healing__pb2.StretchChecksum.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Records(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.replication.v1.Healing/Records',
+            tandemmq_dot_replication_dot_v1_dot_healing__pb2.RecordsRequest.SerializeToString,
+            tandemmq_dot_store_dot_v1_dot_log__repair__pb2.ExamineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Audit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tandemmq.replication.v1.Healing/Audit',
+            tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditRequest.SerializeToString,
+            tandemmq_dot_replication_dot_v1_dot_healing__pb2.AuditProgress.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,6 +13,7 @@ nodes differ without moving it.
 from collections import abc as _abc
 from grpc import aio as _aio
 from tandemmq.replication.v1 import healing_pb2 as _healing_pb2
+from tandemmq.store.v1 import log_repair_pb2 as _log_repair_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -42,6 +43,12 @@ class HealingStub:
     """Bytes of the log, in order. The store has walked them before: they are whole records with right checksums."""
     Checksums: _grpc.UnaryStreamMultiCallable[_healing_pb2.ChecksumsRequest, _healing_pb2.StretchChecksum]
     """Checksums of stretches of the log, in order, read from its files without a look at what is in them."""
+    Records: _grpc.UnaryUnaryMultiCallable[_healing_pb2.RecordsRequest, _log_repair_pb2.ExamineResponse]
+    """What the node's store says of the records in a stretch: LogRepair.Examine, with `seek`."""
+    Audit: _grpc.UnaryStreamMultiCallable[_healing_pb2.AuditRequest, _healing_pb2.AuditProgress]
+    """Compares this node's log with its peers', as far as both have it, by checksums; where they differ, down to the record. The log's own
+    bytes stay where they are. An answer comes after each quarter of a GiB.
+    """
 
 @_typing.type_check_only
 class HealingAsyncStub(HealingStub):
@@ -50,6 +57,12 @@ class HealingAsyncStub(HealingStub):
     """Bytes of the log, in order. The store has walked them before: they are whole records with right checksums."""
     Checksums: _aio.UnaryStreamMultiCallable[_healing_pb2.ChecksumsRequest, _healing_pb2.StretchChecksum]  # type: ignore[assignment]
     """Checksums of stretches of the log, in order, read from its files without a look at what is in them."""
+    Records: _aio.UnaryUnaryMultiCallable[_healing_pb2.RecordsRequest, _log_repair_pb2.ExamineResponse]  # type: ignore[assignment]
+    """What the node's store says of the records in a stretch: LogRepair.Examine, with `seek`."""
+    Audit: _aio.UnaryStreamMultiCallable[_healing_pb2.AuditRequest, _healing_pb2.AuditProgress]  # type: ignore[assignment]
+    """Compares this node's log with its peers', as far as both have it, by checksums; where they differ, down to the record. The log's own
+    bytes stay where they are. An answer comes after each quarter of a GiB.
+    """
 
 class HealingServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -67,5 +80,23 @@ class HealingServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_healing_pb2.StretchChecksum], _abc.AsyncIterator[_healing_pb2.StretchChecksum]]:
         """Checksums of stretches of the log, in order, read from its files without a look at what is in them."""
+
+    @_abc_1.abstractmethod
+    def Records(
+        self,
+        request: _healing_pb2.RecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_log_repair_pb2.ExamineResponse, _abc.Awaitable[_log_repair_pb2.ExamineResponse]]:
+        """What the node's store says of the records in a stretch: LogRepair.Examine, with `seek`."""
+
+    @_abc_1.abstractmethod
+    def Audit(
+        self,
+        request: _healing_pb2.AuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_healing_pb2.AuditProgress], _abc.AsyncIterator[_healing_pb2.AuditProgress]]:
+        """Compares this node's log with its peers', as far as both have it, by checksums; where they differ, down to the record. The log's own
+        bytes stay where they are. An answer comes after each quarter of a GiB.
+        """
 
 def add_HealingServicer_to_server(servicer: HealingServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

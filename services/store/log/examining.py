@@ -33,7 +33,7 @@ def examine(
     """Walk ``[begin, end)``; ``begin`` is where a record begins, or with ``seek`` anywhere.
 
     A stretch that is known as damaged counts as such, whatever is in it, unless ``fresh`` asks for a new look. A record
-    that ``end`` lies in is looked at as far as ``limit``.
+    that ``end`` lies in is looked at too, and told of, as far as ``limit``; it does not count for ``good_until``.
     """
     if seek:
         begin = _record_at(parts, begin)
@@ -45,8 +45,10 @@ def examine(
             return found
     if found.good_until < end < limit:
         rest = Examined(found.good_until, found.good_until)
-        _take(parts, _scan(parts, 0, damage, check_crc=True, rows=1).step(found.good_until, limit), rest, 0)
+        scan = _scan(parts, 0, damage, check_crc=True, rows=1)
+        _take(parts, scan.step(found.good_until, limit), rest, most - len(found.records))
         found.damage = rest.damage
+        found.records += rest.records
     return found
 
 

@@ -14,4 +14,6 @@ async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         await asyncio.wait([working])
+        if not working.cancelled():
+            working.exception()  # nobody waits for it any more
         raise

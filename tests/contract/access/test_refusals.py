@@ -92,6 +92,8 @@ CASES = [
     Case("replicator", REPLICATION, "Follow", replication.FollowRequest(), "operates"),
     Case("replicator", HEALING, "Fetch", healing_pb2.FetchRequest(), "peer"),
     Case("replicator", HEALING, "Checksums", healing_pb2.ChecksumsRequest(), "peer"),
+    Case("replicator", HEALING, "Records", healing_pb2.RecordsRequest(), "peer"),
+    Case("replicator", HEALING, "Audit", healing_pb2.AuditRequest(), "operates"),
     Case("internal", REPAIR, "GetDamage", log_repair_pb2.GetDamageRequest(), "peer"),
     Case("internal", REPAIR, "Examine", log_repair_pb2.ExamineRequest(), "peer"),
     Case("internal", REPAIR, "Repair", log_repair_pb2.RepairBytes(), "peer"),

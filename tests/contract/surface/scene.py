@@ -212,6 +212,7 @@ def _furnish(scene: Scene, node: Node) -> None:
         "identity": scene.identity,
         "first_end": lambda: str(receipts[1].physical_offset),
         "log_end": scene.log_end,
+        "replicator": lambda: node.address("replicator"),
         "rot_begin": rot.begin,
         "rot_end": lambda: str(receipts[3].physical_offset),
         "rot_bytes": lambda: rot.good,
