@@ -2,6 +2,7 @@
 
     python -m tests.faults.soak --minutes 60 [--seed 7] [--only kills|powercuts]
     python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
+    python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
 
@@ -40,13 +41,13 @@ def one_round(kind: str, seed: int, lives: int) -> dict[str, Any]:
     return report
 
 
-def pair_soak(seed: int, minutes: float, kills: int) -> int:
-    """Pairs whose processes are killed, one pair after the other; what it found, as exit code."""
+def pair_soak(seed: int, minutes: float, *campaign: str) -> int:
+    """Pairs whose processes are killed, or stand still, one pair after the other; what it found, as exit code."""
     deadline, totals = time.monotonic() + minutes * 60, {"pairs": 0, "kills": 0, "put_ok": 0}
     while time.monotonic() < deadline:
         keep = Path(tempfile.gettempdir()) / f"tandem-pair-{seed}"
         shutil.rmtree(keep, ignore_errors=True)
-        command = [sys.executable, "-m", "tests.faults.pair_kills", "--seed", str(seed), "--kills", str(kills)]
+        command = [sys.executable, "-m", *campaign, "--seed", str(seed)]
         outcome = subprocess.run([*command, "--keep", str(keep)], capture_output=True, text=True, check=False)
         if outcome.returncode:
             sys.stdout.write(f"pair with seed {seed}, left in {keep}:\n{outcome.stdout}{outcome.stderr[-4000:]}\n")
@@ -91,6 +92,7 @@ def main() -> int:
     parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--lives", type=int, default=ROUND_LIVES, help="lives in a round")
     parser.add_argument("--pair", action="store_true", help="kills the processes of a master and its slave in turn")
+    parser.add_argument("--pauses", action="store_true", help="lets them stand still for up to a minute")
     parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
@@ -103,7 +105,9 @@ def main() -> int:
     if arguments.machine:
         return machine_soak(arguments.seed, minutes, arguments.examples)
     if arguments.pair:
-        return pair_soak(arguments.seed, minutes, arguments.kills)
+        return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
+    if arguments.pauses:
+        return pair_soak(arguments.seed, minutes, "tests.faults.pair_pauses")
     kinds = [arguments.only] if arguments.only else list(KINDS)
     deadline, seed = time.monotonic() + minutes * 60, arguments.seed
     totals = {"rounds": 0, "kills": 0, "cuts": 0, "acked": 0, "audits": 0}

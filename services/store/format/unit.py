@@ -52,6 +52,15 @@ BLANK_UNIT = _UNIT.pack(*_BLANK)
 """Fills the places before the first unit of a queue that does not start at 0. Source: ConsumeQueue.fillPreBlank."""
 
 
+def count_below(units: bytes, limit: int) -> int:
+    """How many units there are up to the last message that ends at or below log offset ``limit``; 0 for none."""
+    for at in range(len(units) - UNIT_SIZE, -1, -UNIT_SIZE):
+        offset, size, _ = _UNIT.unpack_from(units, at)
+        if 0 < size < _MAX_INT and offset + size <= limit:
+            return at // UNIT_SIZE + 1
+    return 0
+
+
 def pack_unit(physical_offset: int, size: int, tags_code: int) -> bytes:
     """The 20 bytes of a unit."""
     return _UNIT.pack(physical_offset, size, tags_code)

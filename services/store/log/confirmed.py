@@ -10,6 +10,7 @@ its master sent it, an asynchronous master promises no more.
 
 from typing import Protocol
 
+from tandemmq.store.format.unit import count_below
 from tandemmq.store.log.mastership import Role
 
 EVERYTHING = 1 << 62
@@ -65,6 +66,10 @@ class Confirmed:
         """Hold nothing back any more."""
         if self.limit != EVERYTHING:
             self._set(EVERYTHING)
+
+    def count(self, units: bytes) -> int:
+        """How many of a queue's units there are up to the last message that may be seen; 0 if none of them may."""
+        return count_below(units, self.limit)
 
     def hold(self, queue: Waits) -> None:
         """Have a queue woken when the limit grows."""

@@ -22,10 +22,8 @@ from tandemmq.store.log.mapped_file_queue import list_files, remove_leftovers
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
 _LOOK_BACK = 8  # so many units are asked where a single one might be wrong
-_IN_FLIGHT = 64
-"""So many units at the end of a queue are looked at first for what is not confirmed yet."""
-_BLANKS_MAX = 1_000
-"""Further than that nobody looks for a message behind blanks, to tell whether what lies before them may be seen."""
+_IN_FLIGHT = 64  # so many units at the end of a queue are looked at first for what is not confirmed yet
+_BLANKS_MAX = 1_000  # no further is a message looked for behind blanks, to tell whether what is before may be seen
 
 
 class ConsumeQueue:
@@ -303,10 +301,11 @@ class ConsumeQueue:
         limit, end = self._confirmed.limit, self.max_offset
         if 0 < self.last_end <= limit or end == self.min_offset:
             return end
-        low, recent = self.min_offset, end - _IN_FLIGHT
-        if recent > low and (unit := self._message_at(recent)) is not None and unit.end <= limit:
-            low = recent + 1
-        return self._search(low, end, _BLANKS_MAX, lambda unit: unit.end > limit)
+        begin = max(self.min_offset, end - _IN_FLIGHT)
+        units = self.read_bytes(begin, end - begin)
+        if len(units) == (end - begin) * UNIT_SIZE and (count := self._confirmed.count(units)):
+            return begin + count
+        return self._search(self.min_offset, end, _BLANKS_MAX, lambda unit: unit.end > limit)
 
     def _search(self, low: int, high: int, most: int, reached: Callable[[Unit], bool]) -> int:
         """The first offset in a range with a message of which ``reached`` is true, as of all behind it; else ``high``.
