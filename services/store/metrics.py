@@ -45,7 +45,7 @@ _OTHERS = "(others)"
 _NO_GROUP = "(none)"
 """Of pulls that name no group. Prometheus takes an empty label for none at all."""
 
-_TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention")
+_TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention", "scrub")
 """Background tasks that can fail. Counters begin at 0, or Prometheus would not see the first failure as an increase."""
 
 
@@ -142,6 +142,7 @@ class StoreMetrics(ServiceMetrics):
         self._progress: dict[str, Progress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
         self._found = dict.fromkeys(_FINDINGS, 0)
+        self._scrub, self._scrubs = Progress(0, 1), 0
         self._unusable_files: set[str] = set()
         self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
@@ -222,6 +223,11 @@ class StoreMetrics(ServiceMetrics):
         self._repaired_records += records
         self._repaired_bytes += size
 
+    def scrubbed(self, done: int, total: int) -> None:
+        """A scrub has come so far."""
+        self._scrub = Progress(done, total)
+        self._scrubs += done == total
+
     def failed(self, what: str) -> None:
         """A background task failed."""
         self._failures[what] = self._failures.get(what, 0) + 1
@@ -294,6 +300,12 @@ class StoreMetrics(ServiceMetrics):
         for kind, count in list(self._found.items()):
             findings.add_metric(self._values(kind), count)
         yield findings
+        scrub = self._gauge(
+            "tandem_scrub_progress_ratio", "How much of the log the present scrub has compared with queues and index."
+        )
+        scrub.add_metric(self._values(), self._scrub.done / self._scrub.total)
+        yield scrub
+        yield self._one_counter("tandem_scrubs_total", "Scrubs of the whole log that came to their end.", self._scrubs)
 
         unusable = self._gauge(
             "tandem_unusable_files", "Files beside the log that the last start could not use, by name.", "file"

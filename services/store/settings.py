@@ -6,7 +6,7 @@ or a test.
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
@@ -247,6 +247,9 @@ class StoreSettings(ServerSettings):
     compiled_walker: CompiledWalker = setting(
         CompiledWalker.AUTO, "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER."
     )
+    scrub_bytes_per_second: int = setting(
+        8 * _MIB, "Ours: speed of the scrub of the log; 0: none.", unit="bytes", low=0
+    )
     verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
@@ -296,9 +299,9 @@ class StoreSettings(ServerSettings):
 
     def store_config(self) -> StoreConfig:
         """The part that the log layer is told."""
-        same = {name: getattr(self, name) for name in _LOG_SETTINGS}
+        same = {field.name for field in fields(StoreConfig)} - _IN_OTHER_WORDS
         return StoreConfig(
-            **same,
+            **{name: getattr(self, name) for name in same},
             flush_disk_type=self.flush_disk_type.value,
             broker_role=self.broker_role.value,
             compiled_walker=self.compiled_walker.value,
@@ -348,16 +351,7 @@ class StoreSettings(ServerSettings):
         return Host(self.broker_ip1 or _own_address(self.grpc_host), self.listen_port)
 
 
-_LOG_SETTINGS = (
-    "store_path_root_dir", "mapped_file_size_commit_log", "mapped_file_size_consume_queue", "max_hash_slot_num",
-    "max_index_num", "message_index_enable", "max_message_size", "enabled_append_prop_crc", "force_verify_prop_crc",
-    "check_crc_on_recover", "flush_interval_commit_log", "flush_commit_log_least_pages",
-    "flush_commit_log_thorough_interval", "sync_flush_timeout", "flush_interval_consume_queue",
-    "flush_consume_queue_least_pages", "flush_consume_queue_thorough_interval", "checkpoint_log_bytes",
-    "file_reserved_time", "clean_resource_interval", "delete_file_batch_max", "disk_max_used_space_ratio",
-    "disk_space_clean_forcibly_ratio", "disk_space_warning_level_ratio", "clean_file_forcibly_enable", "prefault_bytes",
-    "verify_whole_log_on_start", "read_uncommitted",
-)  # fmt: skip
+_IN_OTHER_WORDS = {"flush_disk_type", "broker_role", "compiled_walker", "delete_when", "message_delay_levels"}
 
 PROFILES: Profiles = {
     "server": {},

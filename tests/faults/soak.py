@@ -4,6 +4,7 @@
     python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
     python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
+    python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
@@ -25,6 +26,7 @@ from tests.faults import transport_soak
 ROUND_LIVES = 300
 PAIR_KILLS = 300
 EXAMPLES = 2_000
+CASES = 1_000
 KINDS = ("kills", "powercuts")
 
 
@@ -84,6 +86,20 @@ def machine_soak(seed: int, minutes: float, examples: int) -> int:
     return 0
 
 
+def derived_soak(seed: int, minutes: float) -> int:
+    """A thousand stores with damaged queues or index after the other; what was found, as exit code."""
+    deadline = time.monotonic() + minutes * 60
+    while time.monotonic() < deadline:
+        command = [sys.executable, "-m", "tests.faults.derived_damage", "--seed", str(seed), "--cases", str(CASES)]
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        sys.stdout.write(outcome.stdout or outcome.stderr[-8000:])
+        sys.stdout.flush()
+        if outcome.returncode:
+            return 1
+        seed += 1
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -96,12 +112,15 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
+    parser.add_argument("--derived", action="store_true", help="flipped bits in consume queues and index")
     parser.add_argument("--transport", action="store_true", help="damaged traffic for the gRPC transport, and no store")
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     arguments = parser.parse_args()
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
     minutes = arguments.hours * 60 or arguments.minutes
+    if arguments.derived:
+        return derived_soak(arguments.seed, minutes)
     if arguments.machine:
         return machine_soak(arguments.seed, minutes, arguments.examples)
     if arguments.pair:

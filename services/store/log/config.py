@@ -58,6 +58,8 @@ class StoreConfig:
     prefault_bytes: int = 8 << 20
     # Ours: "auto" loads the compiled walker when there is work for it, "always" at start, "never" not at all.
     compiled_walker: str = "auto"
+    # Ours: so fast is the whole log compared with its checksums, queues and index, again and again; 0: never.
+    scrub_bytes_per_second: int = 8 << 20
     # Ours: read and check the whole log at start, not only what lies behind the checkpoint (trap T27).
     verify_whole_log_on_start: bool = False
 

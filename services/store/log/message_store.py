@@ -44,6 +44,7 @@ from tandemmq.store.log.replica_mark import zero_unfinished
 from tandemmq.store.log.restoring import Restoring
 from tandemmq.store.log.retention import Retention
 from tandemmq.store.log.running_flags import Reason, RunningFlags
+from tandemmq.store.log.scrub import Scrub
 from tandemmq.store.log.time_search import offset_by_time
 from tandemmq.store.log.walkers import Walkers
 
@@ -74,6 +75,7 @@ class MessageStore:
         self._restoring = Restoring(parts, recovery, self._checkpointer)
         self.index_repairs = IndexRepairs(parts, self._restoring)
         self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
+        self.scrub = Scrub(parts, self._restoring, self.index_repairs, lambda: self.dispatched_offset)
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
         self.healing = Healing(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring, self.repairs)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)
@@ -150,11 +152,8 @@ class MessageStore:
 
     def start(self) -> None:
         """Begin flushing, checkpoints, retention, and the rebuilds that recovery asked for. Call on the event loop."""
-        self._flush.start()
-        self._checkpointer.start()
-        self._retention.start()
-        self._restoring.start()
-        self.adoption.start()
+        for part in (self._flush, self._checkpointer, self._retention, self._restoring, self.adoption, self.scrub):
+            part.start()
 
     @property
     def rebuilding(self) -> bool:
@@ -174,12 +173,11 @@ class MessageStore:
             return
         self._closed = True
         self.flags.set(Reason.CLOSED, "the store has been shut down")
-        await self.healing.stop()
-        await self._restoring.stop()
-        await self.repairs.stop()
-        await self.adoption.stop()
-        await self._retention.stop()
-        await self._checkpointer.stop()
+        for part in (
+            self.scrub, self.healing, self._restoring, self.repairs, self.adoption, self._retention,
+            self._checkpointer,
+        ):  # fmt: skip
+            await part.stop()
         await self._flush.flush_all()
         await self._dispatcher.drain()
         if self.replica.mastership.is_slave:

@@ -33,6 +33,9 @@ class Observer(Protocol):
     def repaired(self, records: int, size: int) -> None:
         """``size`` damaged bytes of the log hold ``records`` records again."""
 
+    def scrubbed(self, done: int, total: int) -> None:
+        """A scrub has read ``done`` of ``total`` bytes of the log; at its end both are 1."""
+
     def failed(self, what: str) -> None:
         """A background task failed; the store says more in its log and its flags."""
 
@@ -62,6 +65,9 @@ class NullObserver:
         """Ignore."""
 
     def repaired(self, records: int, size: int) -> None:
+        """Ignore."""
+
+    def scrubbed(self, done: int, total: int) -> None:
         """Ignore."""
 
     def failed(self, what: str) -> None:

@@ -159,7 +159,7 @@ class QueueRepairs:
 
     def _take(self, step: Step, stretch: QueueStretch) -> None:
         if step.walk is not None:
-            stretch.take(self._parts.queues.nameable(step.walk.runs()))
+            stretch.take(self._parts.queues.nameable(step.walk.runs()), self._parts.damage)
         damage = step.damage
         if step.torn_at >= 0:  # nothing valid follows, yet dispatch has been here
             damage = DamagedRange(step.torn_at, stretch.limit, "rot", "no record begins here")

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from tandemmq.store.format.offset_ranges import OffsetRanges
 from tandemmq.store.format.record_encoder import MIN_RECORD_SIZE
 from tandemmq.store.format.record_identity import behind_topic
-from tandemmq.store.format.unit import UNIT_SIZE, Unit
+from tandemmq.store.format.unit import UNIT_SIZE, Unit, unpack_units
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
+from tandemmq.store.log.damage import DamageList
 from tandemmq.store.log.parts import Parts
 
 _PIECE = 256  # units that are read at once
@@ -31,8 +32,10 @@ class QueueStretch:
     """Units that were not what the log says, and were put right."""
     _found: OffsetRanges = field(default_factory=OffsetRanges)
 
-    def take(self, runs: Iterable[UnitRun]) -> None:
+    def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
         """Put the units of those records right that are in the stretch; of a number given twice the first counts.
+
+        A record in known ``damage`` has its unit too, but counts as lost.
 
         Raises:
             OSError: the queue cannot be written.
@@ -43,8 +46,14 @@ class QueueStretch:
             begin, end = max(run.first_queue_offset, self.first), min(run.first_queue_offset + run.count, self.end)
             for first, stop in self._found.missing(begin, end):
                 at = (first - run.first_queue_offset) * UNIT_SIZE
-                self.wrong += restore_units(self.queue, first, run.units[at : at + (stop - first) * UNIT_SIZE])
-            self._found.add(begin, end)
+                units = run.units[at : at + (stop - first) * UNIT_SIZE]
+                self.wrong += restore_units(self.queue, first, units)
+                if not damage.ranges:
+                    self._found.add(first, stop)
+                    continue
+                for number, unit in enumerate(unpack_units(units), first):
+                    if damage.covering(unit.physical_offset) is None:
+                        self._found.add(number, number + 1)
 
     def lost(self) -> list[tuple[int, int]]:
         """Numbers whose records the walk has not met, in stretches."""

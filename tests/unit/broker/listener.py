@@ -9,9 +9,13 @@ class Listener(NullObserver):
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
+        self.scrubs = 0
 
     def found(self, kind: str, count: int) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + count
+
+    def scrubbed(self, done: int, total: int) -> None:
+        self.scrubs += done == total
 
 
 def listening(kit: Kit) -> Listener:
