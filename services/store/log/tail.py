@@ -2,6 +2,7 @@
 
 import logging
 
+from tandemmq.store.format.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.mapped_file import MappedFile, file_name
@@ -9,6 +10,9 @@ from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.scan import nonzero_stretches
 
 log = logging.getLogger(__name__)
+
+_PREFIX = 8
+"""Size and magic number of a record."""
 
 
 def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
@@ -48,7 +52,7 @@ def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRa
     stop = stretches[-1][1]
     content = file.map[at:stop].rstrip(b"\0")
     kept = ""
-    if not parts.mastership.is_slave:  # whose master sends the record again, whole
+    if not (parts.mastership.is_slave and _is_half(content)):  # a slave's master sends it again, whole
         kept = _keep(parts.disk, parts, file.start + at, content)
     for begin, end in stretches:
         file.map[begin:end] = bytes(end - begin)
@@ -56,6 +60,12 @@ def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRa
     if kept:
         damage.append(DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}"))
     return len(content)
+
+
+def _is_half(content: bytes) -> bool:
+    """Whether these may be the first bytes of a record that had not come to its end, and no damage."""
+    size, magic = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")
+    return len(content) < _PREFIX or (magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK) and len(content) < size)
 
 
 def _keep(disk: Disk, parts: Parts, offset: int, content: bytes) -> str:

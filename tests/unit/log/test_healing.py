@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -172,6 +173,40 @@ async def test_a_stretch_over_several_files_is_healed(tmp_path: Path) -> None:
     await store.close()
     again = reopened(tmp_path / "a")
     assert again.damage == []
+    await again.close()
+
+
+async def test_a_slaves_damaged_tail_is_kept_reported_and_fetched_again(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "a", SIZES)
+    slave = opened(tmp_path / "b", "SLAVE")
+    slave.append_replica(0, memoryview(log))
+    await slave.close()
+    begin, end = records(log)[-2]
+    for at in (begin, end):
+        damage(tmp_path / "b", at + 100)
+    again = opened(tmp_path / "b", "SLAVE", verify_whole_log_on_start=True)
+    assert again.commit_log.max_offset == begin
+    assert [(one.begin, one.kind) for one in again.recovery.damage] == [(begin, "torn")]
+    (kept,) = (tmp_path / "b" / "broken").iterdir()
+    assert kept.name == f"{begin:020d}.broken"
+    assert kept.read_bytes()[:100] == log[begin : begin + 100]
+    again.append_replica(begin, memoryview(log)[begin:])
+    assert log_of(again) == log
+    await again.close()
+
+
+async def test_half_a_record_at_the_end_of_a_slaves_log_is_no_damage(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "a", SIZES)
+    begin, end = records(log)[-1]
+    slave = opened(tmp_path / "b", "SLAVE")
+    slave.append_replica(0, memoryview(log)[: end - 1_000])
+    copied = tmp_path / "c"
+    shutil.copytree(tmp_path / "b", copied)  # as a killed one leaves it
+    await slave.close()
+    again = opened(copied, "SLAVE")
+    assert again.commit_log.max_offset == begin
+    assert again.recovery.damage == []
+    assert not (copied / "broken").exists()
     await again.close()
 
 
