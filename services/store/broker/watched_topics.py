@@ -3,7 +3,12 @@
 The copy lies in `tandem.topics` in the store's directory. What the metadata service says replaces it, whole tables and
 changes alike, each at once. A topic that the store creates itself is durable here before a message to it is
 acknowledged, and waits here until the metadata service has taken it. So the store runs on without metadata service, and
-a restart without it shows every topic that there was.
+a restart without it shows every topic that there was. JSON::
+
+    {"format": 2, "topicConfigTable": {"TopicTest": {…}}, "version": "…", "waiting": ["TopicTest"], "crc32": 42}
+
+``version``: the metadata service's. Before format 2 there was no checksum; such a file is taken if it has exactly the
+three entries that it had then.
 """
 
 import os
@@ -16,12 +21,14 @@ from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
 
 log = get_log(__name__)
 
 FILE_NAME = "tandem.topics"
-_TABLE, _WAITING, _VERSION = "topicConfigTable", "waiting", "version"
+_TABLE, _WAITING, _VERSION, _FORMAT = "topicConfigTable", "waiting", "version", "format"
+_SEALED = 2
 
 
 class WatchedTopicTable:
@@ -129,18 +136,19 @@ class WatchedTopicTable:
 
     def _write(self, table: Mapping[str, TopicConfig], waiting: Iterable[str]) -> None:
         document: dict[str, Any] = {
+            _FORMAT: _SEALED,
             _TABLE: {name: topic.to_json() for name, topic in table.items()},
             _VERSION: self.version,
             _WAITING: sorted(waiting),
         }
         try:
-            write_atomically(self._disk, self._path, java_json.dumps_table(document))
+            write_atomically(self._disk, self._path, seal(document))
         except OSError as error:
             raise TableNotSaved(f"Cannot write the topic table {self._path}: {error.strerror or error}.") from error
 
     def _load(self, config: Path) -> None:
         try:
-            document = self._read(self._path)
+            document = self._read(self._path, _unsealed)
         except FileNotFoundError:
             self._seed(config)
             return
@@ -155,7 +163,7 @@ class WatchedTopicTable:
         wrong = []
         for path in (config / "topics.json", config / "topics.json.bak"):
             try:
-                self._read(path)
+                self._read(path, java_json.loads)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
@@ -167,10 +175,10 @@ class WatchedTopicTable:
         if wrong:
             raise self._unreadable("; ".join(wrong))
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path, loads: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
         """Make a document the table. Raises OSError, ValueError."""
         with os.fdopen(self._disk.open(path, os.O_RDONLY), "rb") as file:
-            document = java_json.loads(file.read())
+            document = loads(file.read())
         table = document.get(_TABLE)
         if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
             raise ValueError(f"it has no {_TABLE}")
@@ -186,3 +194,14 @@ class WatchedTopicTable:
                 "metadata service."
             ),
         )
+
+
+def _unsealed(data: bytes) -> dict[str, Any]:
+    """The document in our own file. Raises ValueError."""
+    document = java_json.loads(data)
+    if document.keys() == {_TABLE, _VERSION, _WAITING}:
+        return document
+    document = unseal(data)
+    if document.get(_FORMAT) != _SEALED:
+        raise ValueError(f"format {document.get(_FORMAT)} is not known")
+    return document

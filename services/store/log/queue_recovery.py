@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
+from tandemmq.store.format.unit import UNIT_SIZE, Unit, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
@@ -96,6 +96,16 @@ class QueueRecovery:
         """
         for queue in self._queues:
             _count_on(queue, damage)
+
+    def with_units_behind(self, log_end: int) -> list[ConsumeQueue]:
+        """Queues with a unit left behind their end whose record would lie behind the end of the log."""
+
+        def is_left(unit: Unit | None) -> bool:
+            if unit is None or is_empty(unit) or is_blank(unit):
+                return False
+            return unit.size > 0 and unit.physical_offset >= log_end
+
+        return [queue for queue in self._queues if is_left(queue.unit(queue.max_offset))]
 
     def finish(self, log_min: int, *, whole_log: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.

@@ -59,6 +59,7 @@ class Recovery:
             queues.keep_numbers_of_damaged(parts.damage)
         report.cut_bytes = cut_tail(parts, end, report.damage)
         self._make_durable(begin)
+        self._tell_units_behind(end, queues)
         if not (report.clean_exit and report.manifest_current and report.records == 0):
             for queue in parts.queues:
                 queue.clear_beyond_end()
@@ -78,6 +79,15 @@ class Recovery:
             "" if report.manifest_current else ", no current manifest",
         )  # fmt: skip
         return report
+
+    def _tell_units_behind(self, end: int, queues: QueueRecovery) -> None:
+        """Say that queues number messages behind the end of the log: they were there once."""
+        known = queues.with_units_behind(end)
+        if known:
+            which = ", ".join(f"{queue.topic}/{queue.queue_id} from {queue.max_offset:,} on" for queue in known[:10])
+            note = f"the log ends at {end:,}, but {len(known)} queues knew of messages behind that: {which}"
+            self._report.notes.append(note)
+            log.warning("Messages are gone: %s", note)
 
     def _tell_problems(self) -> None:
         for problem in self._parts.problems:

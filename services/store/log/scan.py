@@ -109,6 +109,15 @@ class LogScan:
         known = self._damage.covering(position) if self._damage.ranges else None
         if known is not None:
             return Step(known.end)
+        stop = file.end if limit is None else min(limit, file.end)
+        until = next((known.begin for known in self._damage.ranges if position < known.begin < stop), None)
+        if until is None:
+            return self._walk(file, position, limit)
+        step = self._walk(file, position, until)
+        step.finished = False  # what was damaged when checksums were looked at may look whole when they are not
+        return step
+
+    def _walk(self, file: MappedFile, position: int, limit: int | None) -> Step:
         end = file.size if limit is None else min(limit - file.start, file.size)
         walk = self._walker.walk(
             file.map,
