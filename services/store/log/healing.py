@@ -154,15 +154,8 @@ class Healing:
         look = partial(examine, self._parts, begin, min(end, limit), limit=limit, seek=seek, fresh=seek, most=most)
         found = await in_thread(look)
         if note and found.damage is not None and found.damage.kind == "rot":
-            self.note(found.damage)
+            self._parts.note_damage(found.damage)
         return found
-
-    def note(self, damage: DamagedRange) -> None:
-        """Remember a damaged stretch: it is read around from now on, now and after a restart. Raises OSError."""
-        if self._parts.damage.add(damage):
-            self._parts.damage.save()
-            self._parts.observer.damaged(damage.kind, damage.end - damage.begin)
-            log.warning("Damage in the commit log: %s", damage)
 
     # -- checking and writing, in a thread --------------------------------------------------------------------------
 

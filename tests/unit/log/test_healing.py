@@ -136,7 +136,7 @@ async def test_a_record_that_is_valid_here_is_never_replaced(tmp_path: Path) -> 
     log = await master_log(tmp_path / "a", SIZES)
     begin, end = records(log)[21]
     store = opened(tmp_path / "a")
-    store.healing.note(DamagedRange(begin, end, "rot", "somebody was wrong"))
+    store._parts.note_damage(DamagedRange(begin, end, "rot", "somebody was wrong"))
     changed = bytearray(log[begin:end])
     changed[63] ^= 1
     healed = await store.healing.heal(begin, end, "a test", chunks(bytes(changed)))
