@@ -58,6 +58,7 @@ async def serve(settings: AdminSettings, announce: Announce | None = None) -> No
     parts = make_parts(settings, nodes, host, books)
     collector = Collector(parts.cluster, books, parts.jobs, settings.admin_collect_interval / 1000)
     metrics.watch_access(host.guard)
+    metrics.watch_load(client=lambda: host.load)
     metrics.watch(lambda: collector.last, lambda: collector.failures, parts.actions.counts)
     servicer = AdminServicer(parts)
     host.add(add_AdminServicer_to_server, servicer, RULES)

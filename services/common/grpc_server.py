@@ -1,13 +1,18 @@
 """The gRPC server that the settings choose: our own transport, or grpcio's. The same servicers run on either."""
 
+from collections.abc import Callable
+
 import grpc
 
 from tandemmq.common import grpc_transport
+from tandemmq.common.memory import usable_memory
 from tandemmq.common.server_settings import GrpcTransport, ServerSettings
 from tandemmq.common.tls import server_credentials, tls_context
 
 _GRPCIO_PENDING = 100_000
 """Calls that wait for grpcio to begin them: it cancels more, and by default that is a thousand."""
+_BUDGET_SHARE = 32
+_LEAST_BUDGET = 64 << 20
 _PENDING_MESSAGES = 8
 """Messages of the largest size that a connection may hold in each direction."""
 
@@ -32,6 +37,17 @@ def bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
     return server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
 
 
+def memory_budget(settings: ServerSettings, memory: Callable[[], int] = usable_memory) -> int:
+    """Bytes that a port may hold for all its callers; at least four messages of the largest size."""
+    given = settings.grpc_memory_budget or max(memory() // _BUDGET_SHARE, _LEAST_BUDGET)
+    return max(given, 4 * settings.grpc_max_message_size)
+
+
+def load_of(server: grpc.aio.Server) -> grpc_transport.Load | None:
+    """What a server holds for its callers; None for grpcio's, which does not tell."""
+    return server.load if isinstance(server, grpc_transport.Server) else None
+
+
 def _limits(settings: ServerSettings) -> grpc_transport.Limits:
     size = settings.grpc_max_message_size
     budget = max(grpc_transport.Limits.max_buffered, _PENDING_MESSAGES * size)
@@ -42,6 +58,8 @@ def _limits(settings: ServerSettings) -> grpc_transport.Limits:
         max_pending=budget,
         max_concurrent_streams=settings.grpc_max_concurrent_streams,
         max_connections=settings.grpc_max_connections,
+        memory_budget=memory_budget(settings),
+        slow_peer_seconds=settings.grpc_slow_peer_timeout_ms / 1000,
         idle_seconds=settings.grpc_max_connection_idle_ms / 1000,
         keepalive_seconds=settings.grpc_keepalive_time_ms / 1000,
         keepalive_timeout_seconds=settings.grpc_keepalive_timeout_ms / 1000,

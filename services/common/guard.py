@@ -16,7 +16,7 @@ With a gate (`accessFile` is set) it also asks who calls, and whether this user 
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -156,8 +156,9 @@ class CallGuard:
             self.in_flight += 1
             answers = behavior(request, context)
             try:
-                async for answer in answers:
-                    yield answer
+                with suppress(StopAsyncIteration):
+                    while True:  # no name for the answer: who waits here while it is sent must not keep it
+                        yield await anext(answers)
             except Exception as error:  # noqa: BLE001
                 self._note(method, context, error)
                 await abort(context, method, error)
@@ -212,6 +213,7 @@ def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -
             request = CheckedRequests(request, gate.begin(principal, method))
         else:
             gate.check(principal, method, request)
+        _own(context, principal)
         key = id(context)
         callers[key] = principal
         try:
@@ -226,13 +228,21 @@ def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -
             request = CheckedRequests(request, allowed)
         else:
             allowed = gate.admit(principal, method, request)
+        _own(context, principal)
         with gate.entered(context, principal):
             async with aclosing(behavior(request, context)) as answers:
-                async for one in answers:
-                    allowed.still()
-                    yield one
+                with suppress(StopAsyncIteration):
+                    while True:
+                        yield allowed.still(await anext(answers))
 
     return stream if isasyncgenfunction(behavior) else answer
+
+
+def _own(context: Context, principal: "Principal") -> None:
+    """The caller's connection counts as this user's from now on: users share the server's memory, not connections."""
+    account: Any = getattr(context, "account", None)  # grpcio's contexts have none
+    if account is not None and not account.named:
+        account.belong(("user", principal.name))
 
 
 async def abort(context: Context, method: str, error: Exception) -> NoReturn:

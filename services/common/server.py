@@ -27,7 +27,8 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_server import bind, make_server
+from tandemmq.common.grpc_server import bind, load_of, make_server
+from tandemmq.common.grpc_transport import Load
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
 from tandemmq.common.health import HealthBoard
@@ -83,6 +84,11 @@ class ServiceHost:
         """
         self._guarded.rules = rules
         register(servicer, self._guarded)
+
+    @property
+    def load(self) -> Load | None:
+        """What the server holds for its callers, for metrics; None with grpcio."""
+        return load_of(self._server)
 
     def on_drain(self, step: Step) -> None:
         """Called when stopping begins: ends long polls and streams that would else wait out the grace."""

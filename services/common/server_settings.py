@@ -70,6 +70,20 @@ class ServerSettings(Settings):
     grpc_max_connections: int = setting(
         10_000, "Connections at a time; more are turned away (grpcTransport=fast only).", low=1
     )
+    grpc_memory_budget: int = setting(
+        0,
+        "What a port holds for all its callers together: answers not taken, requests not complete or not handled; 0: a "
+        "32nd of the memory that the machine or the container has, at least 64 MiB (grpcTransport=fast only).",
+        unit="bytes",
+        low=0,
+    )
+    grpc_slow_peer_timeout_ms: int = setting(
+        60_000,
+        "Callers who take nothing of an answer, or go on with no request, for so long are told RESOURCE_EXHAUSTED, or "
+        "their connection is closed; sooner while the budget is short (grpcTransport=fast only).",
+        unit="ms",
+        low=1,
+    )
     tls_server_cert_path: Path | None = setting(None, "Certificate chain (PEM) of the server; with the key: TLS is on.")
     tls_server_key_path: Path | None = setting(None, "Private key (PEM) of the server.")
     tls_server_trust_cert_path: Path | None = setting(

@@ -1,12 +1,13 @@
 """What the collectors of all services share: labels, families with these labels, a registry."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tandemmq.common.grpc_transport import Load, Told
 from tandemmq.common.guard import REASONS, CallGuard
 
 
@@ -20,6 +21,7 @@ class ServiceMetrics(Collector):
     def __init__(self, cluster: str, node_type: str, node: str) -> None:
         self._common = {"cluster": cluster, "node_type": node_type, "node_id": node}
         self._guards: tuple[CallGuard, ...] = ()
+        self._loads: dict[str, Callable[[], Load | None]] = {"client": lambda: Load(0, 0, Told())}
 
     def registry(self) -> CollectorRegistry:
         """A registry with these numbers, the build's version, and the numbers of the process."""
@@ -27,6 +29,7 @@ class ServiceMetrics(Collector):
         registry.register(self)
         registry.register(_Build(self))
         registry.register(_Access(self))
+        registry.register(_Loads(self))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -47,6 +50,38 @@ class ServiceMetrics(Collector):
         good = not any(gate.keeper.problem for gate in gates)
         text = "0 while the accessFile cannot be used and an older state of it is in force; else 1."
         yield self._one_gauge("tandem_access_file_good", text, good)
+
+    def watch_load(self, **ports: Callable[[], Load | None]) -> None:
+        """Show what the servers on these ports (`client`, `internal`) hold for their callers."""
+        self._loads = ports
+
+    def load(self) -> Iterator[Metric]:
+        """What is held for callers, and what they were made to give up; nothing of ports that grpcio serves."""
+        held = self._gauge(
+            "tandem_grpc_held_bytes", "Bytes held for callers: answers not taken, requests not complete.", "port"
+        )
+        budget = self._gauge("tandem_grpc_budget_bytes", "Bytes that may be (grpcMemoryBudget).", "port")
+        text = (
+            "What callers had to give up. no_room: calls refused for want of memory; slow_call: calls ended as the "
+            "caller did not go on reading or sending; slow_connection: connections closed for that; misbehaved: "
+            "connections ended for floods and the like."
+        )
+        ended = self._counter("tandem_grpc_ended", text, "port", "reason")
+        for port, read in self._loads.items():
+            now = read()
+            if now is None:
+                continue
+            held.add_metric(self._values(port), now.held)
+            budget.add_metric(self._values(port), now.budget)
+            told = now.told
+            for reason, count in (
+                ("no_room", told.refused),
+                ("slow_call", told.slow_calls),
+                ("slow_connection", told.slow_connections),
+                ("misbehaved", told.misbehaved),
+            ):
+                ended.add_metric(self._values(port, reason), count)
+        yield from (held, budget, ended)
 
     def build_info(self) -> Metric:
         """Which version of TandemMQ this is: a gauge that is 1 and has it as a label."""
@@ -85,6 +120,16 @@ class _Access(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._service.access()
+
+
+class _Loads(Collector):
+    """The memory of the service's servers beside its own numbers."""
+
+    def __init__(self, service: ServiceMetrics) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._service.load()
 
 
 class _Build(Collector):

@@ -64,6 +64,7 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
     host.add(add_MetadataServicer_to_server, MetadataServicer(keeper, node, metrics), RULES)
     host.add(add_NodeServicer_to_server, NodeServicer("metasync", settings, root), NODE_RULES)
     metrics.watch_access(host.guard)
+    metrics.watch_load(client=lambda: host.load)
     host.on_drain(keeper.hub.stop)
     host.on_close(keeper.close)
     try:

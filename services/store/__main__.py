@@ -69,6 +69,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     internal.add(add_LogRepairServicer_to_server, log_repair, LOG_REPAIR_RULES)
     internal.add(add_NodeServicer_to_server, described, NODE_RULES)
     metrics.watch_access(host.guard, internal.guard)
+    metrics.watch_load(client=lambda: host.load, internal=lambda: internal.load)
     await host.start()
     try:
         await internal.start()

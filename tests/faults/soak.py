@@ -7,6 +7,7 @@
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
     python -m tests.faults.soak --damage [--cases 10000] [--seed 7]      a damaged byte in any file: byte_damage.py
+    python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
 """
@@ -22,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, transport_soak
+from tests.faults import byte_damage, siege, transport_soak
 
 ROUND_LIVES = 300
 PAIR_KILLS = 300
@@ -118,9 +119,12 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     parser.add_argument("--damage", action="store_true", help="damaged bytes in files of every kind")
     parser.add_argument("--cases", type=int, default=byte_damage.CASES, help="so many of them")
+    parser.add_argument("--siege", action="store_true", help="greedy callers and floods beside a good client")
     arguments = parser.parse_args()
     if arguments.damage:
         return byte_damage.soak(arguments.seed, arguments.cases)
+    if arguments.siege:
+        return siege.campaign(list(siege.ATTACKS), arguments.minutes * 60 / len(siege.ATTACKS))
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
     minutes = arguments.hours * 60 or arguments.minutes

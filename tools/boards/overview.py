@@ -165,6 +165,20 @@ _PROCESSES = Row(
             "older state of it is in force.",
             "min by (service) (tandem_access_file_good{@})", "{{service}}", width=8, height=8, base="blue",
         ),
+        lines(
+            "Held for callers", "percentunit",
+            "Share of a port's memory budget (grpcMemoryBudget) that is in use: answers that callers have not taken, "
+            "requests that are not complete. Above one half those who hold most are told or closed.",
+            ("max by (service, port) (tandem_grpc_held_bytes{@} / tandem_grpc_budget_bytes{@})",
+             "{{service}} {{port}}"),
+        ),
+        lines(
+            "Callers held back", "ops",
+            "Calls refused for want of memory, calls and connections ended as callers did not go on reading or "
+            "sending, connections ended for floods.",
+            ("sum by (service, port, reason) (rate(tandem_grpc_ended_total{@}[$__rate_interval]))",
+             "{{service}} {{port}} {{reason}}"),
+        ),
     ),
 )  # fmt: skip
 

@@ -51,6 +51,19 @@ STORE_ALERTS = (
         "Too many wrong secrets for five minutes: somebody guesses, or a client has an old secret.",
     ),
     Alert(
+        "services", "TandemCallersDoNotRead", "warning",
+        "tandem_grpc_held_bytes / tandem_grpc_budget_bytes > 0.5", "2m",
+        "{{ $labels.service }} of node {{ $labels.node }} holds much that its callers do not take",
+        "{{ $value | humanizePercentage }} of the memory budget of its {{ $labels.port }} port are in use for two "
+        "minutes. Callers who hold most are refused, told or closed; others are served.",
+    ),
+    Alert(
+        "services", "TandemCallersMisbehave", "warning",
+        'rate(tandem_grpc_ended_total{reason="misbehaved"}[5m]) > 0', "5m",
+        "Somebody floods {{ $labels.service }} of node {{ $labels.node }}",
+        "Connections to its {{ $labels.port }} port are ended for floods of frames or resets, for five minutes.",
+    ),
+    Alert(
         "store", "TandemStoreNotWritable", "critical",
         f"tandem_store_writable == 0 {_MASTER}", "30s",
         "The master {{ $labels.node }} takes no messages",

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from tandemmq.common.access.errors import PermissionDenied, Unauthenticated
 from tandemmq.common.access.keeper import AccessKeeper
@@ -14,6 +14,8 @@ from tandemmq.common.credentials import AUTHORIZATION
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)
+
+Answer = TypeVar("Answer")
 
 _COMMON_NAME = "x509_common_name"
 _LOG_SECONDS = 60.0
@@ -129,17 +131,21 @@ class Pass:
 
     def request(self, request: Any) -> None:
         """One request, the first or a further one. Raises PermissionDenied, Unauthenticated."""
-        self.still()
+        self.still(None)
         if self.rule.of is not None:
             self.demand(self.rule.of(request))
 
-    def still(self) -> None:
-        """What was allowed is still allowed, by the file as it is now. Raises PermissionDenied, Unauthenticated."""
+    def still(self, answer: Answer) -> Answer:
+        """The answer, as what was allowed is still allowed by the file as it is now.
+
+        Raises PermissionDenied, Unauthenticated.
+        """
         keeper = self._gate.keeper
         if self._table is not keeper.table:
             self._table = keeper.table
             self._principal = keeper.current(self._principal)
             self.demand(tuple(self._needs))
+        return answer
 
 
 class CheckedRequests:

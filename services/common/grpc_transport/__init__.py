@@ -19,9 +19,10 @@ write; stream, call and context are one object; a message is copied once on its 
 How it differs from grpc.aio: see docs/grpc-transport.md.
 """
 
-from tandemmq.common.grpc_transport.aio.answering import Answering, answering
+from tandemmq.common.grpc_transport.aio.answering import Answering, answering, room_for
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
+from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.server import Server, server
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tandemmq.common.grpc_transport.rpc.status import CallFailure
@@ -32,9 +33,12 @@ __all__ = [
     "Channel",
     "Duplex",
     "Limits",
+    "Load",
     "Server",
+    "Told",
     "answering",
     "channel",
     "duplex",
+    "room_for",
     "server",
 ]

@@ -1,6 +1,7 @@
 """Waiting for a queue to get a message, or for the store to stop."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from tandemmq.store.broker.errors import StoreStopping
@@ -11,6 +12,9 @@ from tandemmq.store.log.message_store import MessageStore
 
 _DOUBT_SECONDS = 5.0
 """A reader waits so long for a queue that is being put right; then it is told to try again."""
+
+Room = Callable[[int], Awaitable[None]]
+"""Waits until an answer of so many bytes may be made; it may raise."""
 
 
 class LongPolls:
@@ -63,27 +67,31 @@ class LongPolls:
         for future in tuple(self._waiting):
             future.cancel()
 
-    async def pull_now(self, puller: Puller, wanted: Wanted) -> Pulled:
+    async def pull_now(self, puller: Puller, wanted: Wanted, room: Room | None = None) -> Pulled:
         """Pull; where the queue does not fit the log, wait a moment until it is put right.
 
-        Raises as `Puller.pull`.
+        `room` is awaited before each look with the most bytes that it may give. Raises as `Puller.pull` and `room`.
         """
+        if room is not None:
+            await room(wanted.max_bytes)
         try:
             return puller.pull(wanted)
         except QueueInDoubt:
             if not await self._store.repairs.settled(wanted.topic, wanted.queue_id, _DOUBT_SECONDS):
                 raise
+            if room is not None:
+                await room(wanted.max_bytes)
             return puller.pull(wanted)
 
-    async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float) -> Pulled:
+    async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float, room: Room | None = None) -> Pulled:
         """Pull, and if there is nothing, wait for it; NO_NEW_MESSAGE when the time is over.
 
-        With a tag filter it goes on behind messages that do not match. Raises as `Puller.pull` and `wait`.
+        With a tag filter it goes on behind messages that do not match. Raises as `pull_now` and `wait`.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_seconds
         while True:
-            pulled = await self.pull_now(puller, wanted)
+            pulled = await self.pull_now(puller, wanted, room)
             if pulled.status is PullStatus.NO_MATCHED_MESSAGE and loop.time() < deadline:
                 wanted = replace(wanted, offset=pulled.next_offset)
                 await asyncio.sleep(0)  # a queue full of other tags must not hold up everybody else

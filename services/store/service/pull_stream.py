@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import BadRequest
+from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.metrics import StoreMetrics
@@ -33,7 +34,9 @@ class Parts(Protocol):
 class PullStream:
     """One call. A task takes credit; the generator pulls, waits and answers."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, room: Room) -> None:
+        """`room` is awaited before each look at the queue with the most bytes that it may give; it may raise."""
+        self._room = room
         self._broker = parts.broker
         self._limits = parts.limits
         self._metrics = parts.metrics
@@ -54,13 +57,17 @@ class PullStream:
         reader = asyncio.create_task(self._take_credit(stream), name="pull stream")
         try:
             async with aclosing(self._pull(wanted)) as parts:
-                async for pulled in parts:
-                    if pulled.count:
-                        self._metrics.pulled(wanted.topic, request.consumer_group, pulled.count, len(pulled.records))
-                    yield answers.pull_response(pulled, request.form, self._broker.puller.advice(pulled))
+                with suppress(StopAsyncIteration):
+                    while True:  # no name for what was pulled: it is sent while this waits
+                        yield self._answered(request, await anext(parts))
         finally:
             reader.cancel()
             self._closed.cancel()
+
+    def _answered(self, request: store_pb2.PullRequest, pulled: Pulled) -> store_pb2.PullResponse:
+        if pulled.count:
+            self._metrics.pulled(request.topic, request.consumer_group, pulled.count, len(pulled.records))
+        return answers.pull_response(pulled, request.form, self._broker.puller.advice(pulled))
 
     async def _pull(self, wanted: Wanted) -> AsyncGenerator[Pulled, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""
@@ -71,7 +78,7 @@ class PullStream:
                 max_messages=min(wanted.max_messages, self._messages),
                 max_bytes=min(wanted.max_bytes, self._bytes),
             )
-            pulled = await self._broker.polls.pull_now(self._broker.puller, now)
+            pulled = await self._broker.polls.pull_now(self._broker.puller, now, self._room)
             if pulled.status is PullStatus.FOUND:
                 self._messages -= pulled.count
                 self._bytes -= len(pulled.records)
@@ -87,10 +94,11 @@ class PullStream:
                     return
                 wanted = replace(wanted, offset=pulled.next_offset)
                 continue
-            yield pulled
-            if pulled.status is PullStatus.OFFSET_TOO_SMALL and pulled.next_offset == wanted.offset:
+            status, told, given = pulled.status, pulled.next_offset, [pulled]
+            del pulled
+            yield given.pop()
+            if status is PullStatus.OFFSET_TOO_SMALL and told == wanted.offset:
                 return  # a slave that does not have it, and sends the consumer to its master
-            told = pulled.next_offset
             wanted = replace(wanted, offset=told)
 
     async def _news(self, wanted: Wanted, offset: int) -> bool:

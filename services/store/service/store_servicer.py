@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from functools import wraps
+from contextlib import aclosing, suppress
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import grpc
@@ -19,6 +19,7 @@ from tandemmq.store.service import answers, requests
 from tandemmq.store.service.parts import Broker, ServiceLimits
 from tandemmq.store.service.pull_stream import PullStream
 from tandemmq.store.service.requests import peer_host
+from tandemmq.store.service.room import room_to_answer
 from tandemmq.store.service.send_stream import SendStream
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
@@ -174,10 +175,11 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         outcome = "UNKNOWN_ERROR"
         try:
             wanted = requests.wanted(request, self.limits.pull)
+            room = partial(room_to_answer, context)
             if request.wait_ms:
-                pulled = await self.broker.polls.pull(self.broker.puller, wanted, request.wait_ms / 1000)
+                pulled = await self.broker.polls.pull(self.broker.puller, wanted, request.wait_ms / 1000, room)
             else:
-                pulled = await self.broker.polls.pull_now(self.broker.puller, wanted)
+                pulled = await self.broker.polls.pull_now(self.broker.puller, wanted, room)
             outcome = pulled.status.name
         except TandemError as error:
             outcome = error.rocketmq_status
@@ -192,9 +194,10 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self, request_iterator: AsyncIterator[store_pb2.PullStreamRequest], context: Context
     ) -> AsyncIterator[store_pb2.PullResponse]:
         """See `PullStream`."""
-        async with aclosing(PullStream(self).run(request_iterator)) as stream_answers:
-            async for answer in stream_answers:
-                yield answer
+        async with aclosing(PullStream(self, partial(room_to_answer, context)).run(request_iterator)) as stream_answers:
+            with suppress(StopAsyncIteration):
+                while True:  # no name for the answer: it is sent while this waits
+                    yield await anext(stream_answers)
 
     # -- finding ----------------------------------------------------------------------------------------------------
 

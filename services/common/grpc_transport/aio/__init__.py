@@ -6,6 +6,10 @@ protocol.py     Protocol: one socket; back-pressure in both directions, flushes
 flushing.py     Flushing: its writing half, which a client's has too
 identity.py     who the peer is
 handlers.py     Methods: path -> handler; interceptors
+checks.py       what handlers say, checked
+holding.py      Holding: what a connection holds, told to the budget; peers that are slow
+turns.py        Turns: how long a turn of the event loop lasts
+load.py         Load: the same for metrics
 context.py      CallContext: the stream, the call and `ServicerContext` in one object
 call.py         calls with one request; running handlers
 stream_call.py  calls with a stream of requests; calls behind interceptors

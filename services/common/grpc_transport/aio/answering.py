@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from tandemmq.common.grpc_transport.aio.call import Call
 from tandemmq.common.grpc_transport.aio.stream_call import StreamRequestCall
 
 Q_co = TypeVar("Q_co", covariant=True)
@@ -35,3 +36,12 @@ def answering(context: "grpc.aio.ServicerContext[Q, R]") -> Answering[Q, R]:
     if not isinstance(context, StreamRequestCall):
         raise TypeError(f"a streaming call of tandemmq.common.grpc_transport is needed, not {type(context).__name__}")
     return context
+
+
+async def room_for(context: "grpc.aio.ServicerContext[Any, Any]", size: int) -> bool:
+    """Before an answer of about `size` bytes is made: waits until the server may hold so much for this caller.
+
+    False when it may not, for as long as a call is let wait: tell the caller to read what is there and ask again.
+    Always True with contexts of grpcio.
+    """
+    return not isinstance(context, Call) or await context.room_for(size)

@@ -5,13 +5,26 @@ back decides. It runs when the request is complete, in the same turn of the even
 answer is in the same write as those of its neighbours.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tandemmq.common.grpc_transport.aio.context import CallContext, log
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step
+from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, PROGRESS
+from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, MessageReader
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
+
+TOO_SLOW = "the caller did not go on reading its answer, or sending its request, in time"
+
+
+def settle_future(future: "asyncio.Future[None]") -> None:
+    """It is done, if it was not."""
+    if not future.done():
+        future.set_result(None)
 
 
 class Call(CallContext):
@@ -21,6 +34,8 @@ class Call(CallContext):
     """Collects messages that do not come in one piece."""
     _counted = 0
     """Bytes of this call in `connection.buffered`."""
+    _mark: "tuple[int, int, float] | None" = None
+    """How far the peer had come when it last did, and when that was; see `stands`."""
 
     def run(self, request: Any, size: int) -> None:
         """Call the handler with a request of `size` bytes; whatever comes of it ends the call."""
@@ -80,10 +95,12 @@ class Call(CallContext):
                 if not self.send(self.serialized(result)):
                     await self.room()
             return
+        answers: Any = results.__aiter__()
         try:
-            async for result in results:
-                if not self.send(self.serialized(result)):
-                    await self.room()
+            with suppress(StopAsyncIteration):
+                while True:  # no name for an answer: while its bytes wait for the caller, it need not
+                    if not self.send(self.serialized(await anext(answers))):
+                        await self.room()
         finally:
             close: Any = getattr(results, "aclose", None)
             if close is not None:
@@ -96,7 +113,10 @@ class Call(CallContext):
         if self._code:
             self.end(self._code, self._details)  # an error has no answer
         else:
-            self.answer(self.serialized(result))
+            message = self.serialized(result)
+            if len(message) > NEXT_TO_NOTHING and len(message) > self.method.largest:
+                self.method.largest = len(message)
+            self.answer(message)
 
     def collect(self, buffer: bytes, start: int, stop: int) -> list[bytes]:
         """Messages completed by body bytes, counted against what a connection may hold. Raises CallFailure."""
@@ -116,8 +136,68 @@ class Call(CallContext):
         self.untidy = True
         self._counted += size
         self.connection.buffered += size
-        if size > 0 and self.connection.buffered > self.connection.limits.max_buffered:
+        if size <= 0:
+            return
+        if self.connection.buffered > self.connection.limits.max_buffered:
             raise CallFailure(Status.RESOURCE_EXHAUSTED, "too much of unfinished requests on this connection")
+        if self.protocol.server.budget.tight:
+            self.protocol.claim(0)
+
+    async def room_for(self, size: int) -> bool:
+        """See `answering.room_for`."""
+        protocol, loop = self.protocol, self.protocol.loop
+        budget = protocol.server.budget
+        if size > NEXT_TO_NOTHING:
+            await protocol.server.turns.large(protocol.account.used)
+        if not budget.tight and not self.connection.sender.pending_bytes:
+            return True
+        deadline = loop.time() + self.connection.limits.room_seconds
+        while not protocol.may_hold(size):
+            if self.over or loop.time() >= deadline:
+                protocol.server.told.refused += 1
+                return False
+            given_back: asyncio.Future[None] = loop.create_future()
+            timer = loop.call_at(deadline, settle_future, given_back)
+            budget.waiting[given_back] = partial(settle_future, given_back)
+            try:
+                await given_back
+            finally:
+                timer.cancel()
+                budget.waiting.pop(given_back, None)
+        return True
+
+    # -- peers that do not get on -------------------------------------------------------------------------------------
+
+    @property
+    def unfinished(self) -> bool:
+        """The peer has begun a message, could send more of it, and has not."""
+        return not self.remote_ended and not self.held and self.reader is not None and self.reader.incomplete
+
+    @property
+    def shut_out(self) -> bool:
+        """The request is here and was not begun."""
+        return False
+
+    def stands(self, now: float, patience: float) -> bool:
+        """See Stream."""
+        left = 0 if self.pending is None else sum(map(len, self.pending))
+        if not left and not self.shut_out and not (self.unfinished and not self.over):
+            self._mark = None
+            return False
+        if self._mark is None or self._came_on(*self._mark[:2], left):
+            self._mark = left, self.received, now
+        return now - self._mark[2] > patience
+
+    def _came_on(self, left: int, received: int, left_now: int) -> bool:
+        return left_now > left or left - left_now >= PROGRESS or self.received - received >= PROGRESS
+
+    def give_up_on_peer(self) -> None:
+        """See Stream. The caller is told: trailers need no window."""
+        if self.over:
+            self.break_off(Status.RESOURCE_EXHAUSTED, TOO_SLOW)
+            return
+        self.end(Status.RESOURCE_EXHAUSTED, TOO_SLOW)
+        self.cancel_task()
 
     def tidy(self) -> None:
         """See CallContext."""
@@ -130,6 +210,8 @@ class UnaryRequestCall(Call):
     """A call with one request."""
 
     _message: bytes | None = None
+    _wanting = False
+    """It waits for room in the budget."""
 
     def opened(self) -> None:
         """See Stream: the request is still to come, so its deadline must be watched."""
@@ -183,9 +265,22 @@ class UnaryRequestCall(Call):
 
     def begin(self, message: bytes) -> None:
         """The request is complete: run the handler, or when no answer could leave anyway, later."""
-        connection = self.connection
-        if connection.sender.stalled:
-            self._park(message)
+        if self.connection.sender.stalled:
+            if self._keep(message):
+                self.protocol.parked[self.stream_id] = self
+            return
+        self._start(message)
+
+    def _start(self, message: bytes) -> None:
+        """It is this call's turn; but a method whose answers are large is not begun before there is room for one."""
+        connection, largest = self.connection, self.method.largest
+        if self.protocol.server.budget.tight and largest and not self.protocol.may_hold(largest):
+            if connection.sender.pending_bytes:
+                self.protocol.server.told.refused += 1
+                self.end(Status.RESOURCE_EXHAUSTED, NO_ROOM)
+            elif self._keep(message):
+                self._wanting = True
+                self.protocol.server.budget.waiting[self] = self._look_again
             return
         if connection.buffered > connection.limits.max_buffered:
             self.end(Status.RESOURCE_EXHAUSTED, "too many requests wait on this connection")
@@ -202,23 +297,42 @@ class UnaryRequestCall(Call):
             return
         self.run(request, len(message))
 
-    def _park(self, message: bytes) -> None:
-        """Wait until answers can leave; what waits is counted."""
+    def _keep(self, message: bytes) -> bool:
+        """Keep a request that must wait; what waits is counted. False when that is too much: the call has ended."""
         try:
             self.count(len(message) + PART_OVERHEAD)
         except CallFailure as failure:
             self.end(failure.status, failure.details)
-            return
+            return False
         self.start_timer()
         self._message = message
-        self.protocol.parked[self.stream_id] = self
+        return True
 
     def unpark(self) -> None:
         """It is this call's turn."""
         message, self._message = self._message, None
         if message is not None:
             self.count(-self._counted)
-            self.begin(message)
+            self._start(message)
+
+    def _look_again(self) -> None:
+        """Something was given back to the budget."""
+        self._want_no_more()
+        self.protocol.run_later(self)
+
+    def _want_no_more(self) -> None:
+        self._wanting = False
+        self.protocol.server.budget.waiting.pop(self, None)
+
+    @property
+    def unfinished(self) -> bool:
+        """See Call; a unary request is one message, whether it was begun or not."""
+        return not self.remote_ended
+
+    @property
+    def shut_out(self) -> bool:
+        """See Call."""
+        return self.remote_ended and self._message is not None
 
     def tidy(self) -> None:
         """See CallContext."""
@@ -226,3 +340,5 @@ class UnaryRequestCall(Call):
         if self._message is not None:
             self._message = None
             self.protocol.parked.pop(self.stream_id, None)
+            if self._wanting:
+                self._want_no_more()

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 
+from tandemmq.common.grpc_transport.aio.checks import CODES, Metadata, checked, number, text
 from tandemmq.common.grpc_transport.aio.flushing import FLUSH_AT
+from tandemmq.common.grpc_transport.http2.budget import Account
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.stream import Stream
 from tandemmq.common.grpc_transport.rpc import answers, compression
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 from tandemmq.common.grpc_transport.rpc.messages import pack_prefix
-from tandemmq.common.grpc_transport.rpc.metadata import Metadatum, encode_metadata
+from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
 
 if TYPE_CHECKING:
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
     from tandemmq.common.grpc_transport.aio.protocol import Protocol
 
 log = logging.getLogger(__name__)
-
-Metadata = Iterable[tuple[str, str | bytes]]
-
-_CODES: "dict[int | None, grpc.StatusCode]" = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
@@ -80,6 +78,11 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         """`ipv4:address:port`, `ipv6:%5Baddress%5D:port` or `unix:`."""
         return self.protocol.peer
 
+    @property
+    def account(self) -> Account:
+        """What its connection holds, and whose it is."""
+        return self.protocol.account
+
     def peer_identities(self) -> Iterable[bytes] | None:
         """Names in the caller's certificate; None without one."""
         key = self.peer_identity_key()
@@ -116,15 +119,15 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
 
     def set_code(self, code: "grpc.StatusCode | int") -> None:
         """The status of the call when its handler returns."""
-        self._code = _number(code)
+        self._code = number(code)
 
     def code(self) -> "grpc.StatusCode":
         """What `set_code` or `abort` said; None before."""
-        return _CODES.get(self._code)  # type: ignore[return-value]
+        return CODES.get(self._code)  # type: ignore[return-value]
 
     def set_details(self, details: str) -> None:
         """The text beside the status."""
-        self._details = _text(details)
+        self._details = text(details)
 
     def details(self) -> str:
         """What `set_details` or `abort` said."""
@@ -132,7 +135,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
 
     def set_trailing_metadata(self, trailing_metadata: Metadata) -> None:
         """Metadata beside the status."""
-        self._trailing = _checked(trailing_metadata)
+        self._trailing = checked(trailing_metadata)
 
     def trailing_metadata(self) -> Metadata:  # type: ignore[override]
         """What `set_trailing_metadata` or `abort` said."""
@@ -155,21 +158,21 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
             raise grpc.aio.UsageError("the call has ended: no metadata can be sent")
         if self.head_sent:
             raise grpc.aio.UsageError("Send initial metadata failed: already sent")
-        self._send_head(_checked(initial_metadata))
+        self._send_head(checked(initial_metadata))
         self.protocol.sent()
 
     async def abort(self, code: "grpc.StatusCode", details: str = "", trailing_metadata: Metadata = ()) -> NoReturn:
         """End the call with an error, now. Always raises AbortError, which the handler should let pass."""
-        if _number(code) == 0:
+        if number(code) == 0:
             self.end(Status.UNKNOWN, "abort() called with StatusCode.OK")
             raise grpc.aio.UsageError("abort() called with StatusCode.OK")
         if self._aborted:
             raise grpc.aio.UsageError("Abort already called!")
         self._aborted = True
         self.set_code(code)
-        self._details = _text(details) or self._details
+        self._details = text(details) or self._details
         if trailing_metadata:
-            self._trailing = _checked(trailing_metadata)
+            self._trailing = checked(trailing_metadata)
         self.end(self._code or 0, self._details)
         raise grpc.aio.AbortError("Locally aborted.")
 
@@ -211,12 +214,14 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         if self.over:
             raise grpc.aio.UsageError("the call has ended: nothing can be sent")
         sender = self.connection.sender
-        if sender.over_budget:
-            raise CallFailure(Status.RESOURCE_EXHAUSTED, "the caller does not read its answers")
+        if sender.pending_bytes:
+            self.protocol.claim(len(message))
         prefix, message = self._framed(message)
         if not self.head_sent:
             self._send_head(())
         went = sender.message(self, prefix, message)
+        if not went:
+            self.protocol.settle()
         if sender.size > FLUSH_AT:
             self.protocol.flush()
         else:
@@ -249,14 +254,16 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         if self.over:
             return
         sender = self.connection.sender
-        if sender.over_budget:
-            raise CallFailure(Status.RESOURCE_EXHAUSTED, "the caller does not read its answers")
+        if sender.pending_bytes:
+            self.protocol.claim(len(message))
         plain = self._encoding is compression.IDENTITY and not self.head_sent
         if plain and not self._trailing and not self._details:
             if len(message) > self.connection.limits.max_send_message_length:
                 raise self._too_long(len(message))
             self.over = True
             sender.answer(self, answers.OK, pack_prefix(0, len(message)), message)
+            if sender.pending_bytes:
+                self.protocol.settle()
             if sender.size > FLUSH_AT:
                 self.protocol.flush()
             elif not self.connection.receiving:
@@ -311,9 +318,15 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
             self._cancelled = True
             self.end(Status.DEADLINE_EXCEEDED, "Deadline Exceeded")
             self._give_up()
-        elif self.pending is not None and not self.closed:  # the answer was given; nobody took it in time
+        else:
+            self.break_off(Status.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+    def break_off(self, status: Status, details: str) -> None:
+        """The answer was given and nobody took it in time: what has not gone is dropped, and the caller told."""
+        self._stop_timer()
+        if self.pending is not None and not self.closed:
             self.connection.sender.forget(self)
-            self.connection.sender.trailers(self, answers.trailers(Status.DEADLINE_EXCEEDED, "Deadline Exceeded"))
+            self.connection.sender.trailers(self, answers.trailers(status, details))
             self.protocol.sent()
 
     def tidy(self) -> None:
@@ -375,22 +388,3 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
     def _too_long(self, length: int) -> CallFailure:
         limit = self.connection.limits.max_send_message_length
         return CallFailure(Status.RESOURCE_EXHAUSTED, f"Sent message larger than max ({length} vs. {limit})")
-
-
-def _checked(metadata: Metadata) -> tuple[tuple[str, str | bytes], ...]:
-    """Metadata as it can be sent. Raises TypeError, ValueError where the handler said it, not when the call ends."""
-    pairs = tuple(metadata)
-    encode_metadata(pairs)
-    return pairs
-
-
-def _text(details: str) -> str:
-    if not isinstance(details, str):
-        raise TypeError(f"details must be a str, not {type(details).__name__}")
-    return details
-
-
-def _number(code: object) -> int:
-    """A status as its number; UNKNOWN for what is none."""
-    number = code.value[0] if isinstance(code, grpc.StatusCode) else code
-    return number if type(number) is int and number in _CODES else Status.UNKNOWN.value

@@ -24,6 +24,8 @@ class Flushing(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._scheduled = False
         self._paused = False
+        self.written = 0
+        """Bytes that were ever given to the socket."""
 
     def sent(self) -> None:
         """A call has queued something: if nobody is about to flush, it goes out in this turn of the loop."""
@@ -37,6 +39,7 @@ class Flushing(asyncio.Protocol):
         if not output:
             return
         sender.output, sender.size = [], 0
+        self.written += size
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -70,7 +73,8 @@ class Flushing(asyncio.Protocol):
         self.connection.sender.congested = False
         if self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = False
-            self._transport.resume_reading()
+            if not self.connection.behind:
+                self._transport.resume_reading()
         self._schedule()
 
     def abort(self) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import socket
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.context import CallContext
-from tandemmq.common.grpc_transport.aio.flushing import WRITE_BUFFER, Flushing
+from tandemmq.common.grpc_transport.aio.flushing import WRITE_BUFFER
 from tandemmq.common.grpc_transport.aio.handlers import UNDECIDED, Method
+from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, Holding, owner_of
 from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, Identity, identity, peer_name
 from tandemmq.common.grpc_transport.aio.refused import RefusedCall
 from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
@@ -27,11 +29,14 @@ log = logging.getLogger(__name__)
 
 _LINGER_SECONDS = 1.0
 """How long a connection that failed is read (and ignored): closing at once could lose the GOAWAY on its way."""
+_NOTSENT = 512 << 10
+"""Bytes that the kernel keeps for a socket before it has sent them: without a bound it takes several MiB for each."""
 _UNIMPLEMENTED = Refusal(Status.UNIMPLEMENTED, "Method not found!")
 _TOO_BUSY = Refusal(Status.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
+_NO_ROOM = Refusal(Status.RESOURCE_EXHAUSTED, NO_ROOM)
 
 
-class Protocol(Flushing):
+class Protocol(Holding):
     """asyncio's side of a connection, and its Sink."""
 
     connection: Connection
@@ -47,6 +52,9 @@ class Protocol(Flushing):
         """Requests whose answers could not leave: they run when the peer reads again."""
         self.writers: dict[int, CallContext] = {}
         """Calls that wait for room to write."""
+        self.slice_ends = 0.0
+        """Until then frames are read and handlers begun in this turn, by `monotonic`."""
+        self.connection.enough = self._slice_over
         self.closing_since: float | None = None
 
     # -- asyncio's calls ----------------------------------------------------------------------------------------------
@@ -54,6 +62,7 @@ class Protocol(Flushing):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come."""
         self._transport = cast(asyncio.Transport, transport)
+        self.account = self.server.budget.account(owner_of(transport.get_extra_info("peername")))
         self.server.protocols.add(self)
         try:
             self._begin(self._transport)
@@ -74,9 +83,12 @@ class Protocol(Flushing):
             self.abort()
             return
         self.identity = identity(tls)
+        if self.identity.key is not None:
+            self.account.belong(self.identity.properties[self.identity.key][0])
         transport.set_write_buffer_limits(WRITE_BUFFER)
         if plain.family != socket.AF_UNIX:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _NOTSENT)
         self.connection.initiate()
         if self.server.stopping:
             self.drain()
@@ -85,11 +97,16 @@ class Protocol(Flushing):
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
         connection = self.connection
+        self.slice_ends = self.server.turns.slice_ends()
         connection.receive(data)
+        if connection.behind:
+            self._fall_behind()
         if self.parked and not connection.sender.stalled:
             self._schedule()
         if connection.sender.output:
             self.flush()
+        if self.holds:
+            self.settle()
         if connection.done:
             self._finish()
         elif connection.sender.congested:
@@ -104,6 +121,8 @@ class Protocol(Flushing):
         self._transport = None
         self.connection.lost()
         self.parked.clear()
+        self.account.close()
+        self.server.turns.lagging.discard(self)
         self.server.gone(self)
 
     # -- the connection's calls ---------------------------------------------------------------------------------------
@@ -138,6 +157,9 @@ class Protocol(Flushing):
             return head.refusal
         if server.maximum_concurrent_rpcs is not None and server.active >= server.maximum_concurrent_rpcs:
             return _TOO_BUSY
+        if server.budget.tight and not self.may_hold(STREAM_COST):
+            server.told.refused += 1
+            return _NO_ROOM
         if head.method is not None:
             known: Method = head.method
             return known
@@ -160,7 +182,10 @@ class Protocol(Flushing):
     def tick(self, now: float) -> None:
         """See Connection; a connection that should be closed and is not, is broken off."""
         self.connection.tick(now)
+        if self.connection.failed is None:
+            self.end_slow(now)
         self.flush()
+        self.settle()
         if self.connection.done:
             self._finish()
         if self.closing_since is not None and now - self.closing_since > self.server.limits.drain_seconds:
@@ -185,19 +210,55 @@ class Protocol(Flushing):
 
     def go_on(self) -> None:
         """What was put off to a turn of its own: waiting requests and writers, then a flush."""
+        if self._transport is None:
+            return  # lost meanwhile: what came before that is nobody's
         sender = self.connection.sender
+        self.slice_ends = self.server.turns.slice_ends()
+        if self.connection.behind and not self._paused:
+            self._read_on()
         if not sender.congested:
             sender.flush_all()
             self._unpark()
             for call in list(self.writers.values()):
                 call.writable()
         self.flush()
+        if self.holds:
+            self.settle()
         if self.connection.done:
             self._finish()
 
     def _unpark(self) -> None:
+        """Begin what waits, in its order, for a turn."""
         while self.parked and not self.connection.sender.stalled:
             self.parked.pop(next(iter(self.parked))).unpark()
+            if self._slice_over():
+                self._schedule()
+                return
+
+    def run_later(self, call: UnaryRequestCall) -> None:
+        """There may be room for the answer of a call that waited for it."""
+        self.parked[call.stream_id] = call
+        self._schedule()
+
+    def _slice_over(self) -> bool:
+        return monotonic() > self.slice_ends
+
+    def _fall_behind(self) -> None:
+        """More has come than is read in a slice: the rest waits, and what else comes stays in the socket."""
+        self._schedule()
+        lagging = self.server.turns.lagging
+        if self not in lagging and self._transport is not None:
+            lagging.add(self)
+            self._transport.pause_reading()
+
+    def _read_on(self) -> None:
+        self.connection.receive(b"")
+        if self.connection.behind:
+            self._schedule()
+            return
+        self.server.turns.lagging.discard(self)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _finish(self) -> None:
         """The connection is over: say so to the other side, and close when it has heard."""
@@ -205,6 +266,7 @@ class Protocol(Flushing):
         if transport is None or self.closing_since is not None:
             return
         self.closing_since = self.loop.time()
+        self.server.told.misbehaved += self.connection.failed is ErrorCode.ENHANCE_YOUR_CALM
         if self.connection.failed is None:
             transport.close()
             return

@@ -13,7 +13,10 @@ import grpc
 
 from tandemmq.common.grpc_transport.aio.handlers import Methods
 from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
+from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.protocol import Protocol
+from tandemmq.common.grpc_transport.aio.turns import Turns
+from tandemmq.common.grpc_transport.http2.budget import Budget
 from tandemmq.common.grpc_transport.http2.headers import HeadCache
 from tandemmq.common.grpc_transport.http2.limits import Limits
 
@@ -43,6 +46,11 @@ class Server(grpc.aio.Server):
         """Open connections."""
         self.tasks: set[asyncio.Task[None]] = set()
         """Those of calls whose handlers had to wait; a handler may outlive its call."""
+        self.budget = Budget(limits.memory_budget)
+        """What all connections hold together."""
+        self.turns = Turns(self.loop, limits.turn_seconds)
+        self.told = Told()
+        """What peers were made to give up."""
         self.active = 0
         """Calls that have begun and not ended."""
         self.turned_away = 0
@@ -147,6 +155,11 @@ class Server(grpc.aio.Server):
         """Connections that are open."""
         return len(self.protocols)
 
+    @property
+    def load(self) -> Load:
+        """What is held for peers now, and what they were made to give up so far."""
+        return Load(self.budget.used, self.budget.total, self.told)
+
     def begin(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> "asyncio.Task[None]":
         """A task for a call; `stop` waits for it, whatever becomes of the call."""
         task = self.loop.create_task(work, context=context)
@@ -194,6 +207,7 @@ class Server(grpc.aio.Server):
             log.warning("%d connections were turned away: there are %d", self.turned_away, len(self.protocols))
             self.turned_away = 0
         now = self.loop.time()
+        self.budget.tell()
         for protocol in list(self.protocols):
             try:
                 protocol.tick(now)

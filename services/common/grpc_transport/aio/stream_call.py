@@ -11,6 +11,7 @@ import grpc
 from tandemmq.common.grpc_transport.aio.call import Call
 from tandemmq.common.grpc_transport.aio.context import log
 from tandemmq.common.grpc_transport.aio.handlers import CallDetails
+from tandemmq.common.grpc_transport.aio.holding import NO_ROOM
 from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
 
@@ -62,6 +63,9 @@ class StreamRequestCall(Call):
             self._queue.append(message)
         if self._on_message is not None:
             self._hand_over()
+        if self._queue and self.protocol.server.budget.tight and not self.protocol.may_hold(0):
+            self.protocol.server.told.refused += 1
+            self.stop(CallFailure(Status.RESOURCE_EXHAUSTED, NO_ROOM))
         if ended:
             self.ended()
         elif messages:

@@ -8,6 +8,7 @@ Map, from the bytes up::
     stream.py      Stream: one exchange; what the layer above subclasses
     sender.py      Sender: what goes out, within the peer's windows
     floods.py      Floods: what a peer may ask for without paying
+    budget.py      Budget, Account: what all connections hold together, and who may hold more
     control.py     frames about the connection and its windows; time-outs, drain, failure
     bodies.py      DATA, whole or in parts; streams that end before their time
     frame_reader.py  FrameReader: the state machine that reads; the base of both ends

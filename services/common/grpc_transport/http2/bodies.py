@@ -127,13 +127,14 @@ class Bodies(ControlFrames):
 
     def reset_stream(self, stream_id: int, code: ErrorCode) -> None:
         """End a stream for a fault of the peer, and tell both sides."""
+        open_streams = len(self.streams)
         self.sender.reset(stream_id, code)
         self.remember_reset(stream_id)
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._forget(stream)
             stream.reset(code)
-        self.floods.reset()
+        self.floods.reset(open_streams)
 
     def cancel(self, stream: Stream, code: ErrorCode) -> None:
         """The layer above gives a stream up. It is not told of it."""

@@ -7,7 +7,7 @@ from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCo
 from tandemmq.common.grpc_transport.http2.frame_reader import FrameReader
 from tandemmq.common.grpc_transport.http2.headers import HeadCache, HeaderDecoder, HeaderListTooLarge, literal, status
 from tandemmq.common.grpc_transport.http2.limits import Limits
-from tandemmq.common.grpc_transport.http2.request import Field, RequestHead, check_trailers, malformed
+from tandemmq.common.grpc_transport.http2.request import USUAL_HEAD, Field, RequestHead, check_trailers, malformed
 from tandemmq.common.grpc_transport.http2.stream import Stream
 
 HEADERS_TOO_LARGE = status(431) + literal(b"content-type", b"text/plain")
@@ -54,6 +54,9 @@ class Connection(FrameReader):
                 raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams, or going away")
             stream = self.sink.request(self, stream_id, head)
             self.streams[stream_id] = stream
+            if head.cost > USUAL_HEAD:
+                stream.head_size = head.cost
+                self.heads_size += head.cost
             if head.content_length >= 0:
                 stream.content_length = head.content_length
                 if ended:
@@ -104,7 +107,7 @@ class Connection(FrameReader):
         self.remember_reset(stream_id)
         if not ended:
             self.sender.reset(stream_id, ErrorCode.NO_ERROR)
-        self.floods.reset()
+        self.floods.reset(len(self.streams))
 
     def on_acknowledged(self) -> None:
         """The client knows our SETTINGS: its header blocks use no dynamic table any more."""

@@ -42,6 +42,8 @@ class ControlFrames:
         """Received bytes that no reader has taken, and for which the windows are smaller."""
         self.buffered = 0
         """Received bytes of messages that are not complete; whoever collects them counts them here."""
+        self.heads_size = 0
+        """What large heads of open streams cost, bytes."""
         self.prefaced = False
         self.acknowledged = False
         """The client has acknowledged our SETTINGS."""
@@ -185,6 +187,9 @@ class ControlFrames:
         """The stream is closed: what it held is free."""
         stream.closed = True
         self.streams.pop(stream.stream_id, None)
+        if stream.head_size:
+            self.heads_size -= stream.head_size
+            stream.head_size = 0
         if stream.pending is not None:
             self.sender.forget(stream)
         if stream.held:
@@ -319,7 +324,7 @@ class ControlFrames:
         if stop - begin != 4:
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "RST_STREAM is not of four bytes")
         self._check_not_idle(stream_id)
-        self.floods.reset()
+        self.floods.reset(len(self.streams))
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._forget(stream)

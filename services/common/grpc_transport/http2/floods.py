@@ -12,6 +12,7 @@ class Floods:
         self._overhead = 0
         self._settings = 0
         self._resets = 0
+        self._most_open = 0
         self._window_updates = 0
         self._answered_frames = 0
 
@@ -27,10 +28,14 @@ class Floods:
         if self._settings > self._limits.settings_burst:
             raise _calm("too many SETTINGS frames")
 
-    def reset(self) -> None:
-        """A stream that was reset by the peer, or by us for its fault. Raises ConnectionFault."""
+    def reset(self, open_streams: int) -> None:
+        """A stream that was reset by the peer, or by us for its fault, while so many were open. Raises ConnectionFault.
+
+        Who opens and resets at once never has many open: a rapid reset attack (CVE-2023-44487) has the burst only.
+        """
         self._resets += 1
-        if self._resets > self._limits.resets_burst:
+        self._most_open = max(self._most_open, open_streams)
+        if self._resets > self._limits.resets_burst + self._most_open:
             raise _calm("too many streams were reset")
 
     def window_update(self, data_frames: int) -> None:

@@ -21,6 +21,8 @@ from tandemmq.common.grpc_transport.http2.stream import Stream
 _WHOLE = {frames.PRIORITY: 5, frames.RST_STREAM: 4, frames.PING: 8, frames.WINDOW_UPDATE: 4}
 """Lengths of the frames that have only one."""
 _MOST_FRAMES_OF_A_BLOCK = 128
+_AT_A_TIME = 4
+"""Frames between two looks at the clock."""
 
 
 class FrameReader(Bodies):
@@ -36,6 +38,10 @@ class FrameReader(Bodies):
         """Parts of a header block that goes on in CONTINUATION frames."""
         self._block_of = (0, False)
         """Its stream, and whether that ends with it."""
+        self.enough: Callable[[], bool] = _never
+        """Asked after every few frames: whether to stop reading for now."""
+        self.behind = False
+        """It said so: `receive` must be called again, with no bytes if there are none."""
         self._expected: int | None = SETTINGS
         """The only type that the next frame may have: SETTINGS first, CONTINUATION in a header block."""
         self._frame_handlers: list[FrameHandler] = [self._on_unknown] * 256
@@ -50,8 +56,8 @@ class FrameReader(Bodies):
         """Bytes came from the peer."""
         if self.failed is not None:
             return
-        self.heard = True
-        self.receiving = True
+        self.heard = self.receiving = True
+        self.behind = False
         try:
             self._consume(data)
         except ConnectionFault as fault:
@@ -69,7 +75,7 @@ class FrameReader(Bodies):
         elif self.data_left:
             position = self.on_more_data(data, 0, len(data))
         end = len(data)
-        handlers, largest = self._frame_handlers, self.limits.max_frame_size
+        handlers, largest, read = self._frame_handlers, self.limits.max_frame_size, 0
         while end - position >= 9:
             word, flags, stream_id = unpack_header(data, position)
             kind = word & 0xFF
@@ -96,8 +102,17 @@ class FrameReader(Bodies):
                     return
             position = stop
             self.progressed = True
+            read += 1
+            if not read % _AT_A_TIME and self.enough():
+                self.behind = True
+                break
         if position < end:
             self._rest = data[position:]
+
+    @property
+    def unread(self) -> int:
+        """Bytes of a frame or header block that is not complete."""
+        return len(self._rest) + sum(map(len, self._block))
 
     @property
     def incomplete(self) -> bool:
@@ -175,6 +190,10 @@ class FrameReader(Bodies):
     def on_block(self, block: bytes, stream_id: int, ended: bool) -> None:
         """A whole header block came on an odd stream; `ended`: the stream's other side says nothing more."""
         raise NotImplementedError
+
+
+def _never() -> bool:
+    return False
 
 
 def _block_too_large() -> ConnectionFault:

@@ -18,7 +18,7 @@ from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
 
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode
-from tandemmq.common.grpc_transport.http2.request import Field, RequestHead, make_head
+from tandemmq.common.grpc_transport.http2.request import FIELD_COST, Field, RequestHead, make_head
 
 STATIC = ((b"", b""), *((bytes(name), bytes(value)) for name, value in HeaderTable.STATIC_TABLE))
 """RFC 7541, appendix A; counted from 1."""
@@ -87,8 +87,11 @@ class HeaderDecoder:
                 return known
         fields = self.fields(block)
         head = make_head(fields)
+        head.cost = FIELD_COST * len(fields) + 3 * len(block)
         if self._decoder is None:
             self._cache.put(block, head)
+        else:
+            head.cost += 2 * self._max_list_size  # from the table: the block says nothing of what they are
         return head
 
     def fields(self, block: bytes) -> list[Field]:

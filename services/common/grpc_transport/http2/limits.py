@@ -8,7 +8,8 @@ class Limits:
     """What one connection may hold, send and ask for.
 
     Memory of a connection is bounded by about ``max_buffered + connection_window + max_pending`` bytes of messages, and
-    by ``max_concurrent_streams`` times 2 KiB of bookkeeping. A well-behaved client costs some 10 KiB.
+    by ``max_concurrent_streams`` times 2 KiB of bookkeeping; that of all connections of a server by ``memory_budget``.
+    A well-behaved client costs some 10 KiB.
     """
 
     max_concurrent_streams: int = 10_000
@@ -32,6 +33,19 @@ class Limits:
     """Longest gRPC message sent, bytes; longer: RESOURCE_EXHAUSTED."""
     max_connections: int = 10_000
     """Connections at a time; more are closed as soon as they come."""
+    memory_budget: int = 1 << 30
+    """Bytes that a server holds for all its peers together: answers that are not taken, requests that are not
+    complete or not handled, and what keeping streams and connections costs."""
+    slow_peer_seconds: float = 60.0
+    """A call whose caller takes nothing of its answer, or sends nothing more of a request that it has begun, for so
+    long ends with RESOURCE_EXHAUSTED; a connection whose socket takes nothing for so long is closed."""
+    pressed_seconds: float = 2.0
+    """The same for those who hold most, while more than half of the memory budget is used."""
+    room_seconds: float = 5.0
+    """A call whose handler asks for room for its answer waits so long for it."""
+    turn_seconds: float = 0.010
+    """What connections send more than can be read in so long, all together, waits for the next turn of the event loop;
+    likewise large answers that take longer to make."""
 
     overhead_per_second: int = 10_000
     """Frames a second that carry nothing (PING, PRIORITY, unknown ones, empty DATA …); more: ENHANCE_YOUR_CALM."""
@@ -39,8 +53,9 @@ class Limits:
     """SETTINGS frames at once; each may touch every stream."""
     settings_per_second: int = 10
     """And for ever; more: ENHANCE_YOUR_CALM."""
-    resets_burst: int = 11_000
-    """RST_STREAM frames, and stream errors, at once: all streams of a connection may be cancelled together."""
+    resets_burst: int = 1_000
+    """RST_STREAM frames, and stream errors, at once, besides as many as there were streams open at the same time: all
+    of them may be cancelled together."""
     resets_per_second: int = 500
     """And for ever: more is a rapid reset attack (CVE-2023-44487), ENHANCE_YOUR_CALM."""
 

@@ -17,12 +17,16 @@ _CONNECTION_SPECIFIC = frozenset((b"connection", b"proxy-connection", b"keep-ali
 _checked_names: set[bytes] = set()
 """Names found good before; bounded, as names come from the peer."""
 _CHECKED_NAMES_LIMIT = 1000
+USUAL_HEAD = 8 << 10
+"""Bytes that a head may cost before it is counted by itself."""
+FIELD_COST = 256
+"""What keeping a field costs besides its bytes, in both layers."""
 
 
 class RequestHead:
     """Method, path and fields of a request. Shared by all requests with the same header block: never changed."""
 
-    __slots__ = ("authority", "content_length", "fields", "method", "path", "scheme", "view")
+    __slots__ = ("authority", "content_length", "cost", "fields", "method", "path", "scheme", "view")
 
     def __init__(self, pseudo: dict[bytes, bytes], fields: list[Field], content_length: int) -> None:
         self.method = pseudo[b":method"]
@@ -33,6 +37,8 @@ class RequestHead:
         """The other fields, in order."""
         self.content_length = content_length
         """-1: not told."""
+        self.cost = 0
+        """Bytes that keeping it takes, about."""
         self.view: Any = None
         """What the layer above makes of the head, once for all requests that share it."""
 

@@ -2,7 +2,7 @@
 
 Everything is queued in `output`, which whoever owns the socket takes away. Header blocks and control frames go at once;
 DATA goes as far as the stream's window, the connection's window and the socket allow. What may not go is `pending` at
-its stream, in order, and bounded by `Limits.max_pending` through `over_budget`.
+its stream, in order; the layer above sees to it that they stay within `Limits.max_pending`.
 """
 
 from collections import deque
@@ -66,6 +66,7 @@ class Sender:
         self.congested = False
         """The socket takes no more for now; set by its owner, who calls `flush_all` when it has room again."""
         self.pending_bytes = 0
+        """Bytes of all streams that wait for a window or the socket."""
         self.ready: dict[int, Stream] = {}
         """Streams whose pending data waits for the connection or the socket only, in the order of their turns."""
         self.data_frames = 0
@@ -75,7 +76,7 @@ class Sender:
 
     @property
     def over_budget(self) -> bool:
-        """The peer takes so little that nothing more may be kept for it."""
+        """The peer takes so little that nothing more may be kept for it; a server asks its budget besides."""
         return self.pending_bytes + self.size > self._max_pending
 
     @property

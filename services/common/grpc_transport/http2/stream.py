@@ -22,6 +22,8 @@ class Stream:
     """The client has sent END_STREAM."""
     closed = False
     """Nothing may be sent any more: both sides ended, or reset, or the connection is gone."""
+    head_size = 0
+    """Bytes that its head costs, when that is more than the usual."""
     content_length = -1
     """What the request's content-length says; -1: nothing."""
     body_size = 0
@@ -57,6 +59,13 @@ class Stream:
     def reset(self, code: int) -> None:
         """The stream is over before its time: nothing can be sent on it, nothing will come. Called at most once."""
         raise NotImplementedError
+
+    def stands(self, now: float, patience: float) -> bool:
+        """Whether the peer has taken or sent too little for `patience` seconds; asked about once a second."""
+        return False
+
+    def give_up_on_peer(self) -> None:
+        """End the exchange for that, and say so."""
 
     def writable(self) -> None:
         """All that was pending has been sent."""

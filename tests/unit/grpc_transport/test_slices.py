@@ -1,0 +1,53 @@
+"""Reading in slices: whoever sends much is read a few frames at a time, and what comes of it is the same."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.grpc_transport.peer import Peer
+from tests.unit.grpc_transport.wire import call, data, headers, literals, message, ping, request_fields, rst_stream
+
+HEAD = literals(request_fields())
+
+
+def frames() -> bytes:
+    """Calls, some of them cancelled, some in parts."""
+    parts = [call(stream, b"m%d" % stream) for stream in range(1, 40, 2)]
+    parts += [
+        headers(41, HEAD),
+        data(41, message(b"x" * 100)[:50]),
+        ping(),
+        data(41, message(b"x" * 100)[50:], end=True),
+    ]
+    parts += [headers(43, HEAD), rst_stream(43), headers(45, HEAD)]
+    return b"".join(parts)
+
+
+def outcome(peer: Peer) -> list[tuple[int, bytes, bool, int | None]]:
+    return [(at, one.body, one.whole, one.was_reset) for at, one in sorted(peer.streams.items())]
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(1, 400))
+def test_pauses_change_nothing(pauses: list[bool], cut: int) -> None:
+    whole, sliced = Peer(), Peer()
+    whole.send(frames())
+    looks = iter(pauses)
+    sliced.connection.enough = lambda: next(looks, False)
+    sent = frames()
+    for at in range(0, len(sent), cut):
+        sliced.send(sent[at : at + cut])
+    while sliced.connection.behind:
+        sliced.connection.receive(b"")
+    assert sliced.failed is None
+    assert outcome(sliced) == outcome(whole)
+
+
+def test_who_sends_much_is_stopped() -> None:
+    peer = Peer()
+    peer.connection.enough = lambda: True
+    peer.send(frames())
+    begun = len(peer.streams)
+    assert peer.connection.behind
+    assert 0 < begun < 5
+    assert peer.connection.unread > 0, "what waits is counted"
+    peer.connection.receive(b"")
+    assert len(peer.streams) > begun
