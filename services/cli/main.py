@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
+from tandemmq.cli.accept_loss import accept_loss
 from tandemmq.cli.admin import admin
 from tandemmq.cli.audit import audit
 from tandemmq.cli.bench import bench
@@ -51,7 +52,7 @@ app = typer.Typer(
 COMMANDS = (
     *(up, store, replicator, metasync, admin),
     *(send, pull, query, view, offsets, inspect, settings),
-    *(replicas, promote, follow, reseed),
+    *(replicas, promote, follow, reseed, accept_loss),
     *(rebuild, audit, export),
     *(check, top, bench),
     *(completion, demo),

@@ -57,8 +57,8 @@ def reseed(
     from tandemmq.store.log.disk import LocalDisk
     from tandemmq.store.log.lock import StoreLock
 
-    if not (data / "commitlog").is_dir():
-        raise NotFound(f"{data} is no store directory: there is no commitlog in it")
+    if not any((data / name).exists() for name in _LOG):  # one of them is enough: the log itself may be what is lost
+        raise NotFound(f"{data} is no store directory: there is nothing of a log in it")
     disk = LocalDisk()
     lock = StoreLock(data, disk)
     try:

@@ -17,7 +17,10 @@ class Unreadable(Refused):
     """A log file is missing, shorter than the store said, or cannot be read."""
 
     reason = "unreadable"
-    remedy = "is storePathRootDir the directory of the store that this replicator belongs to?"
+    remedy = (
+        "is storePathRootDir the directory of the store that this replicator belongs to? Where a log file is missing, "
+        "put it back or promote the slave: no slave gets past the gap"
+    )
 
 
 class LogFile:

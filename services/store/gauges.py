@@ -3,6 +3,7 @@
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.missing_files import MISSING
 from tandemmq.store.metrics import Gauges
 from tandemmq.store.service.parts import Broker
 
@@ -24,6 +25,7 @@ def read_gauges(broker: Broker) -> Gauges:
         writable=store.writable,
         damaged_ranges=len(damage),
         damaged_bytes=sum(known.end - known.begin for known in damage),
+        missing_bytes=sum(known.end - known.begin for known in damage if known.kind == MISSING),
         log_begin=begin,
         log_end=end,
         long_polls=len(broker.polls),

@@ -117,6 +117,7 @@ class Gauges(NamedTuple):
     writable: bool
     damaged_ranges: int
     damaged_bytes: int
+    missing_bytes: int
     log_begin: int
     log_end: int
     long_polls: int
@@ -346,6 +347,7 @@ class StoreMetrics(ServiceMetrics):
             ("tandem_store_writable", "1 while messages are taken.", int(now.writable)),
             ("tandem_damaged_ranges", "Ranges of the log that are damaged and skipped.", now.damaged_ranges),
             ("tandem_damaged_bytes", "Bytes in those ranges.", now.damaged_bytes),
+            ("tandem_missing_log_bytes", "Those of them whose log files are not there.", now.missing_bytes),
             (
                 "tandem_log_bytes",
                 "Length of the log, from the oldest byte kept to its end.",

@@ -5,6 +5,7 @@
     python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
+    python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
     python -m tests.faults.soak --damage [--cases 10000] [--seed 7]      a damaged byte in any file: byte_damage.py
     python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
@@ -23,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, siege, transport_soak
+from tests.faults import byte_damage, missing, siege, transport_soak
 
 ROUND_LIVES = 300
 PAIR_KILLS = 300
@@ -115,6 +116,7 @@ def main() -> int:
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
     parser.add_argument("--derived", action="store_true", help="flipped bits in consume queues and index")
+    parser.add_argument("--missing", action="store_true", help="starts stores of which files are missing")
     parser.add_argument("--transport", action="store_true", help="damaged traffic for the gRPC transport, and no store")
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     parser.add_argument("--damage", action="store_true", help="damaged bytes in files of every kind")
@@ -132,6 +134,8 @@ def main() -> int:
         return derived_soak(arguments.seed, minutes)
     if arguments.machine:
         return machine_soak(arguments.seed, minutes, arguments.examples)
+    if arguments.missing:
+        return missing.soak(arguments.seed, arguments.minutes)
     if arguments.pair:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
     if arguments.pauses:

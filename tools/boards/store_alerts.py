@@ -123,6 +123,13 @@ STORE_ALERTS = (
         "it. The disk, or somebody, changed it.",
     ),
     Alert(
+        "store", "TandemLogFilesMissing", "critical",
+        "tandem_missing_log_bytes > 0", "",
+        "Log files of {{ $labels.node }} are gone",
+        "{{ $value | humanize1024 }}B of the commit log have no files: every message in there is lost on this node "
+        "until they are put back.",
+    ),
+    Alert(
         "store", "TandemBackgroundFailures", "critical",
         "increase(tandem_background_failures_total[10m]) > 0", "",
         "{{ $labels.task }} failed in the store of {{ $labels.node }}",

@@ -5,12 +5,14 @@ log ends. The manifest can: with it recovery starts at one exact log offset, and
 noticed. It is only believed while the checkpoint beside it is the one it was written with, so that a directory that
 a Java broker used in between is looked at afresh. JSON::
 
-    {"version": 1, "checkpoint": [physic, logics, index], "previous": [physic, logics, index], "position": 123456,
-     "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}}, "index": [["20261121040000000", 81]], "crc32": 42}
+    {"version": 1, "checkpoint": [physic, logics, index], "previous": [physic, logics, index], "begin": 0,
+     "position": 123456, "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}},
+     "index": [["20261121040000000", 81]], "crc32": 42}
 
 ``checkpoint``: the times that are written next; ``previous``: those that stood before, so that a crash between the
-two files costs nothing. ``position``: every record below it is synced to log, queues and index. ``queues``: first
-and next offset. ``index``: name and next entry number of each file.
+two files costs nothing. ``begin``: log offset from which on no file has expired; manifests that are older than this
+entry lack it. ``position``: every record below it is synced to log, queues and index. ``queues``: first and next
+offset. ``index``: name and next entry number of each file.
 """
 
 from collections.abc import Mapping
@@ -40,6 +42,8 @@ class Manifest:
     rebuilding: bool = False
     """Queues are being repaired: their bounds are right, but there may be holes between them."""
     previous: tuple[int, int, int] = (0, 0, 0)
+    begin: int = -1
+    """Log offset from which on no file has expired; -1 where that is not known."""
 
     def belongs_to(self, checkpoint: tuple[int, int, int]) -> bool:
         """Whether nobody else has written a checkpoint since this manifest."""
@@ -80,7 +84,8 @@ class Manifest:
             queues[key] = first, max(rebuilt_end, end)
         index = list(_UNKNOWN_INDEX) if staged.index is None else staged.index
         newest = max(staged.max_store_timestamp, *times)  # the start at `end` walks nothing that could tell it
-        return cls((newest, newest, newest), staged.end, queues, index, previous=times)
+        begin = staged.begin if before is None or before.begin < 0 else before.begin
+        return cls((newest, newest, newest), staged.end, queues, index, previous=times, begin=begin)
 
     def encode(self) -> bytes:
         """Give the JSON text."""
@@ -91,6 +96,7 @@ class Manifest:
             "version": VERSION,
             "checkpoint": list(self.checkpoint),
             "previous": list(self.previous),
+            "begin": self.begin,
             "position": self.position,
             "rebuilding": self.rebuilding,
             "queues": queues,
@@ -116,6 +122,7 @@ class Manifest:
                 [(str(name), natural(count)) for name, count in document["index"]],
                 bool(document["rebuilding"]),
                 _times(document["previous"]),
+                natural(document.get("begin", -1) + 1) - 1,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no manifest: {error!r}") from error

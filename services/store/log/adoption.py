@@ -26,7 +26,6 @@ from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.disk import Disk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import AdoptionRefused, StoreClosed, disk_error
-from tandemmq.store.log.manifest import read_manifest, write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queue_offsets import QueueKey
 from tandemmq.store.log.restoring import Restoring
@@ -134,7 +133,9 @@ class Adoption:
                 # To the position of that checkpoint at least: what is below it is not walked again after a power cut.
                 await in_thread(staged.catch_up, self._dispatcher.position)
                 await in_thread(staged.sync)
-                await in_thread(self._write_manifest, staged)
+                # One that is true whichever files a crash leaves in place.
+                bounds, index = staged.bounds(), staged.index is not None
+                await self._checkpointer.rewrite(lambda manifest: manifest.for_either(bounds, index=index))
                 await self._catch_up(staged)
                 adopted = await self._put_in_place(staged, begun)
             await self._checkpointer.take()
@@ -149,13 +150,6 @@ class Adoption:
             if position - staged.position <= _LITTLE:
                 return
             await in_thread(staged.catch_up, position)
-
-    def _write_manifest(self, staged: StagedFiles) -> None:
-        """Write the manifest that is true whichever files a crash leaves in place; in a thread."""
-        root = self._parts.config.store_path_root_dir
-        manifest = read_manifest(root)
-        if manifest is not None:  # without one the next start trusts nothing anyhow
-            write_manifest(root, manifest.for_either(staged.bounds(), index=staged.index is not None), self._parts.disk)
 
     # -- putting in place ---------------------------------------------------------------------------------------------
 

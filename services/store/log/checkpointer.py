@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.index_file import IndexFile
-from tandemmq.store.log.manifest import Manifest, write_manifest
+from tandemmq.store.log.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.running_flags import Reason, RunningFlags
 from tandemmq.store.log.threads import in_thread
@@ -88,6 +88,7 @@ class Checkpointer:
         """
         async with self._busy:
             parts, complete = self._parts, self.complete
+            begin = parts.files.files[0].start if parts.files.files else 0
             position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
             bounds = {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in parts.queues if q.max_offset}
             counts = parts.index.counts() if parts.index is not None else []
@@ -95,10 +96,21 @@ class Checkpointer:
                 raise FlushFailed("The commit log could not be made durable.")
             await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
             if complete:
-                await in_thread(self._write, position, timestamp, bounds, counts)
+                await in_thread(self._write, begin, position, timestamp, bounds, counts)
                 self.recorded = position
             self._last_position = position
             self._last_thorough = time.monotonic()
+
+    async def rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
+        """Change what the manifest on disk says, between two checkpoints. Raises OSError: the old one stands."""
+        async with self._busy:
+            await in_thread(self._rewrite, change)
+
+    def _rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
+        root = self._parts.config.store_path_root_dir
+        manifest = read_manifest(root)
+        if manifest is not None:  # without one the next start trusts nothing anyhow
+            write_manifest(root, change(manifest), self._parts.disk)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -165,6 +177,7 @@ class Checkpointer:
 
     def _write(
         self,
+        begin: int,
         position: int,
         timestamp: int,
         bounds: dict[tuple[str, int], tuple[int, int]],
@@ -176,7 +189,7 @@ class Checkpointer:
         root = parts.config.store_path_root_dir
         before = parts.checkpoint.value
         previous = (before.physic, before.logics, before.index)
-        write_manifest(root, Manifest(times, position, bounds, counts, previous=previous), parts.disk)
+        write_manifest(root, Manifest(times, position, bounds, counts, previous=previous, begin=begin), parts.disk)
         parts.checkpoint.write(*times)
 
 

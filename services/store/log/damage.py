@@ -95,7 +95,7 @@ class DamageList:
         return True
 
     def forget(self, damage: DamagedRange) -> None:
-        """Drop a range that is no damage any more: another broker has cut the log there and written on."""
+        """Drop a range that is no damage any more: a file has come back, or another broker has written there."""
         self.ranges.remove(damage)
         self.changed = True
 

@@ -14,6 +14,7 @@
         ├── StoreLocked             another process owns the directory
         ├── StoreClosed             the store has been shut down
         ├── WrongRole               a master's or slave's business, asked of the other
+        ├── NothingMissing          a loss was to be accepted, but there is none
         ├── ForkedLog               replica bytes that do not continue this log
         ├── AdoptionRefused         rebuilt files cannot be taken over at present
         │   ├── BadStagingName      the name is none of a staging directory
@@ -21,6 +22,7 @@
         │   └── UnusableStaging     what lies in it is not what this store could go on with
         ├── RepairRefused           bytes of a peer that do not mend the log, or no damage where they should go
         └── UnusableDirectory       what lies in the directory is not what the settings say
+            ├── LogFilesMissing     the log ends before the place where it is known to have been
             ├── FileSizeMismatch
             └── ForeignFile
 """
@@ -150,6 +152,16 @@ class UnusableDirectory(StoreError):
 
     grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
     rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class LogFilesMissing(UnusableDirectory):
+    """The newest files of the commit log are gone: to go on would give their queue offsets out again."""
+
+
+class NothingMissing(StoreError):
+    """A loss was to be accepted, but there is none; nothing was changed."""
+
+    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
 
 
 class FileSizeMismatch(UnusableDirectory):

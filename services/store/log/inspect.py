@@ -5,10 +5,9 @@ one moment.
 """
 
 import fcntl
-import mmap
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,66 +16,21 @@ from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun, Walker
+from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import LocalDisk, is_zero
+from tandemmq.store.log.disk import is_zero
 from tandemmq.store.log.errors import UnusableDirectory
+from tandemmq.store.log.manifest import NAME as MANIFEST
 from tandemmq.store.log.manifest import Manifest, read_manifest
-from tandemmq.store.log.mapped_file import MappedFile
-from tandemmq.store.log.mapped_file_queue import list_files
+from tandemmq.store.log.missing_files import believed, find_missing
+from tandemmq.store.log.read_only import ReadOnlyDisk, ReadOnlyFiles
 from tandemmq.store.log.scan import LogScan
 
 TAGS_CODE_SIZE = 8
 """The last field of a consume queue unit."""
-
-
-class ReadOnlyDisk(LocalDisk):
-    """A disk that opens and maps for reading, whatever is asked."""
-
-    def open(self, path: Path, flags: int) -> int:
-        """Open for reading."""
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def map(self, fd: int, length: int) -> mmap.mmap:
-        """Map for reading."""
-        return mmap.mmap(fd, length, access=mmap.ACCESS_READ)
-
-
-class ReadOnlyFiles:
-    """The commit log's files, mapped for reading one at a time."""
-
-    def __init__(self, directory: Path, size: int) -> None:
-        """Find the files; see `list_files` for what is refused."""
-        self._directory, self._size = directory, size
-        self._starts = list_files(directory, size, "mappedFileSizeCommitLog")
-        self._disk = ReadOnlyDisk()
-        self._mapped: dict[int, MappedFile] = {}
-
-    def __iter__(self) -> Iterator[MappedFile]:
-        """Iterate over the files, oldest first."""
-        return (self._file(start) for start in self._starts)
-
-    def _file(self, start: int) -> MappedFile:
-        if start not in self._mapped:
-            self._mapped.clear()
-            self._mapped[start] = MappedFile(self._disk, self._directory / f"{start:020d}", self._size, start)
-        return self._mapped[start]
-
-    @property
-    def last(self) -> MappedFile | None:
-        """The newest file."""
-        return self._file(self._starts[-1]) if self._starts else None
-
-    def find(self, offset: int) -> MappedFile | None:
-        """The file that holds ``offset``."""
-        start = offset - offset % self._size
-        return self._file(start) if start in self._starts else None
-
-    def first_from(self, offset: int) -> MappedFile | None:
-        """The oldest file at or behind ``offset``."""
-        return next((self._file(start) for start in self._starts if start >= offset), None)
 
 
 @dataclass(slots=True)
@@ -238,9 +192,23 @@ def _read_small_files(found: StoreInspection) -> None:
     except CorruptCheckpoint as error:
         found.problems.append(f"checkpoint: {error}")
     found.manifest = read_manifest(found.root)
+    _look_for_missing_files(found)
     missing = sum(queue.missing_units for queue in found.queues.values())
     wrong = sum(queue.wrong_units for queue in found.queues.values())
     if missing or wrong:
         found.problems.append(
             f"consume queues: {missing:,} units are missing, {wrong:,} are wrong (a start repairs them)"
+        )
+
+
+def _look_for_missing_files(found: StoreInspection) -> None:
+    """What a start would say of files in front of the first and behind the last; those between, the walk has met."""
+    manifest = believed(found.manifest, CheckpointFile(found.root, ReadOnlyDisk()))
+    starts = [int(name) for name, _ in found.files]
+    end = starts[-1] + found.file_size if starts else 0
+    found.damage[:0] = [one for one in find_missing(starts, found.file_size, [], manifest) if one.end == starts[0]]
+    if manifest is not None and manifest.position > max(end, manifest.begin):
+        found.problems.append(
+            f"commitlog: it ends at offset {end:,}, but {MANIFEST} says that it had reached {manifest.position:,}: log "
+            "files are missing (a start is refused)"
         )

@@ -34,6 +34,7 @@ from tandemmq.store.log.lock import StoreLock
 from tandemmq.store.log.manifest import read_manifest
 from tandemmq.store.log.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.mastership import Mastership, Role
+from tandemmq.store.log.missing_files import check_end
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queue_offsets import QueueOffsets
@@ -98,7 +99,7 @@ class MessageStore:
 
         Raises:
             StoreLocked: another process has it; nothing was touched.
-            UnusableDirectory: its files are not what the settings say; nothing was changed.
+            UnusableDirectory, LogFilesMissing: its files are not what they should be; nothing was changed.
             DiskFull: there is no room for what recovery must write, such as the first file of a new store.
             DiskFailed, FlushFailed: the disk refused; try again when it is well.
         """
@@ -121,12 +122,14 @@ class MessageStore:
     ) -> "MessageStore":
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
-        mastership = Mastership(root, disk, Role(config.broker_role))
-        confirmed = Confirmed(holds_back=not config.read_uncommitted)
-        files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         problems: list[FileProblem] = []
+        confirmed = Confirmed(holds_back=not config.read_uncommitted)
+        checkpoint = CheckpointFile(root, disk, confirmed)
+        manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
+        mastership = Mastership(root, disk, Role(config.broker_role))
+        doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave)
+        files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
-            manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
             zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
@@ -136,19 +139,18 @@ class MessageStore:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
             parts = Parts(
-                config, disk, clock, observer, files, queues, index, CheckpointFile(root, disk, confirmed), manifest,
+                config, disk, clock, observer, files, queues, index, checkpoint, manifest,
                 DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, confirmed, problems,
             )  # fmt: skip
-            report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN).run()
+            report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             parts.checkpoint.resume_confirmed(mastership.role, report.ended_at)
             commit_log.resume_at(report.ended_at, report.last_store_timestamp)
-            store = cls(lock, parts, commit_log, report)
             abort_file.write(root, disk)
+            return cls(lock, parts, commit_log, report)
         except BaseException:
             files.close()
             raise
-        return store
 
     def start(self) -> None:
         """Begin flushing, checkpoints, retention, and the rebuilds that recovery asked for. Call on the event loop."""

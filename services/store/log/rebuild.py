@@ -17,7 +17,6 @@ from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.index import Index
-from tandemmq.store.log.manifest import write_manifest
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queue_offsets import QueueKey
 from tandemmq.store.log.queue_stretch import restore_units
@@ -47,7 +46,6 @@ class Rebuild:
         parts = self._parts
         begin = parts.files.files[0].start if parts.files.files else 0
         log.info("Checking consume queues against %d MiB of the log", (self._tail - begin) >> 20)
-        await self._distrust_manifest()
         async for step, runs in self._walk(begin, self._tail):
             self._put(runs)
             parts.observer.recovering("queues", step.position - begin, self._tail - begin)
@@ -95,15 +93,6 @@ class Rebuild:
             number, one.queue_id, one.topic, one.first_physical, unit.physical_offset,
         )  # fmt: skip
         return True
-
-    async def _distrust_manifest(self) -> None:
-        """Write down that queues may have holes: a crash may leave the end of a queue restored and its middle not."""
-        manifest = self._parts.manifest
-        if manifest is not None and not manifest.rebuilding:
-            distrusted = replace(manifest, rebuilding=True)
-            await asyncio.to_thread(
-                write_manifest, self._parts.config.store_path_root_dir, distrusted, self._parts.disk
-            )
 
     async def _walk(self, begin: int, end: int) -> AsyncIterator[tuple[Step, list[UnitRun]]]:
         parts = self._parts

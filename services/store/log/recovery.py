@@ -18,6 +18,7 @@ from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.examining import examine
 from tandemmq.store.log.index_recovery import recover_index
 from tandemmq.store.log.mapped_file import MappedFile
+from tandemmq.store.log.missing_files import MISSING, believed, find_missing
 from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queue_recovery import QueueRecovery
 from tandemmq.store.log.scan import LogScan, Step
@@ -32,25 +33,28 @@ _SAMPLE, _SAMPLE_EVERY = 4_096, 1 << 20
 class Recovery:
     """One run of recovery over the parts of a store that is not serving yet."""
 
-    def __init__(self, parts: Parts, *, clean_exit: bool) -> None:
-        """Prepare; `run` does it."""
+    def __init__(self, parts: Parts, *, clean_exit: bool, doubt: str = "") -> None:
+        """Prepare; `run` does it. ``doubt``: what is not certain of the log's end; it is noted."""
         self._parts = parts
-        self._report = RecoveryReport(clean_exit=clean_exit)
+        self._report = RecoveryReport(clean_exit=clean_exit, notes=[doubt] if doubt else [])
         self._last_progress = time.monotonic()
 
     def run(self) -> RecoveryReport:
-        """Recover; afterwards log.
+        """Recover; afterwards log, queues, index and offsets agree, but for what the report says is to be rebuilt.
 
-        Queues, index and offsets agree, but for what the report says is still to be rebuilt.
+        Raises FlushFailed.
         """
         parts, report = self._parts, self._report
         begun = time.monotonic()
         self._check_manifest()
+        back = self._note_missing_files()
         self._forget_what_was_overwritten()
         report.began_at = begin = self._starting_point()
         total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
         queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
         queues.prepare(begin, self._record_fits)
+        for queue in parts.queues if back else ():
+            queue.min_offset = queue.first_offset_on_disk  # what was not readable may be again
         index_begin = recover_index(parts, begin, report, self._store_time)
         end = self._walk(begin, index_begin, total, queues)
         report.ended_at = end
@@ -135,18 +139,17 @@ class Recovery:
 
     def _check_manifest(self) -> None:
         manifest, value, files = self._parts.manifest, self._parts.checkpoint.value, self._parts.files
-        times = (value.physic, value.logics, value.index)
         last = files.last
         self._report.manifest_current = (
             manifest is not None
-            and manifest.belongs_to(times)
+            and believed(manifest, self._parts.checkpoint) is not None
             and manifest.position <= (last.end if last is not None else 0)
             and not self._walks_all
         )
         if self._report.manifest_current and manifest is not None:
             # Of what will not be walked. After a crash between the two files, the manifest's times are the newer ones.
             self._report.last_store_timestamp = max(value.logics, *manifest.checkpoint)
-        if self._parts.checkpoint.problem and files.files:
+        if self._parts.checkpoint.problem and files.files and not self._report.manifest_current:
             self._report.notes.append(f"{self._parts.checkpoint.problem}: more of the log is read than usual")
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
 
@@ -162,6 +165,19 @@ class Recovery:
             if known.kind == "rot" and examine(self._parts, known.begin, known.end, fresh=True).good_until >= known.end:
                 self._parts.damage.forget(known)
                 self._report.index_complete = False
+
+    def _note_missing_files(self) -> bool:
+        """Let the list of damage name the log files that are missing now; True where some have come back."""
+        damage, report = self._parts.damage, self._report
+        before = [known for known in damage.ranges if known.kind == MISSING]
+        manifest = believed(self._parts.manifest, self._parts.checkpoint)
+        now = find_missing([file.start for file in self._parts.files], self._parts.files.file_size, before, manifest)
+        places = {(found.begin, found.end) for found in now}
+        back = [known for known in before if (known.begin, known.end) not in places]
+        for known in back:
+            damage.forget(known)
+        report.damage += [found for found in now if damage.add(found)]
+        return bool(back)
 
     def _starting_point(self) -> int:
         files, manifest = self._parts.files.files, self._parts.manifest

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.errors import NotWritable
@@ -77,6 +78,8 @@ class Restoring:
 
     async def _once(self, queues: bool) -> None:
         if queues:
+            # First of all: a crash may leave the end of a queue restored and its middle not.
+            await self._checkpointer.rewrite(lambda manifest: replace(manifest, rebuilding=True))
             await Rebuild(self._parts, self._recovery.began_at).repair_queues()
         if not self._recovery.index_complete:
             await rebuild_index(self._parts)

@@ -9,6 +9,7 @@ is room again, sends go on by themselves.
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
 from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.errors import FlushFailed
@@ -89,7 +90,15 @@ class Retention:
                 await checkpointer.take()
             except (OSError, FlushFailed) as error:
                 log.error("Old files are kept: no checkpoint can be taken before they go: %s", error)
-        return [file for file in files if file.end <= checkpointer.recorded]
+        going = [file for file in files if file.end <= checkpointer.recorded]
+        if going:
+            begin = going[-1].end
+            try:  # before they go: a first file that is not there, and has not expired, is missing
+                await checkpointer.rewrite(lambda manifest: replace(manifest, begin=begin))
+            except OSError as error:
+                log.error("Old files are kept: it cannot be written down that they go: %s", error)
+                return []
+        return going
 
     def _watch(self, used: int) -> None:
         """Two partitions could be two flags.

@@ -95,6 +95,9 @@ class LogScan:
 
     def step(self, position: int, limit: int | None = None) -> Step:
         """Read on from ``position``."""
+        known = self._damage.covering(position) if self._damage.ranges else None
+        if known is not None:
+            return Step(known.end)
         file = self._files.find(position)
         if file is None:
             following = self._files.first_from(position)
@@ -106,9 +109,6 @@ class LogScan:
                 following.start,
                 damage=DamagedRange(position, following.start, "missing", "a commit log file is missing"),
             )
-        known = self._damage.covering(position) if self._damage.ranges else None
-        if known is not None:
-            return Step(known.end)
         stop = file.end if limit is None else min(limit, file.end)
         until = next((known.begin for known in self._damage.ranges if position < known.begin < stop), None)
         if until is None:

@@ -14,7 +14,7 @@ from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamageList
 from tandemmq.store.log.disk import LocalDisk, make_dirs, write_atomically
 from tandemmq.store.log.index import Index
-from tandemmq.store.log.inspect import ReadOnlyFiles
+from tandemmq.store.log.read_only import ReadOnlyFiles
 from tandemmq.store.log.scan import LogScan
 from tandemmq.store.log.walkers import Walkers
 
