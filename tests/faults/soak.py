@@ -103,6 +103,31 @@ def derived_soak(seed: int, minutes: float) -> int:
     return 0
 
 
+def store_soak(seed: int, minutes: float, kinds: list[str], lives: int) -> int:
+    """Kills and power cuts of single stores until the time is over; what it found, as exit code."""
+    deadline = time.monotonic() + minutes * 60
+    totals = {"rounds": 0, "kills": 0, "cuts": 0, "acked": 0, "audits": 0}
+    while time.monotonic() < deadline:
+        for kind in list(kinds):
+            report = one_round(kind, seed, lives)
+            if "skipped" in report:
+                sys.stdout.write(f"{kind}: {report['skipped']}\n")
+                kinds.remove(kind)
+                continue
+            if report["problems"] or report["broken"]:
+                sys.stdout.write(f"{kind} with seed {seed}:\n{json.dumps(report, indent=1)}\n")
+                return 1
+            totals["rounds"] += 1
+            for name in ("kills", "cuts", "acked", "audits"):
+                totals[name] += report[name]
+            sys.stdout.write(f"{kind} seed {seed}: nothing lost; so far {totals}\n")
+            sys.stdout.flush()
+        if not kinds:
+            return 0
+        seed += 1
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -135,33 +160,12 @@ def main() -> int:
     if arguments.machine:
         return machine_soak(arguments.seed, minutes, arguments.examples)
     if arguments.missing:
-        return missing.soak(arguments.seed, arguments.minutes)
+        return missing.soak(arguments.seed, minutes)
     if arguments.pair:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
     if arguments.pauses:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_pauses")
-    kinds = [arguments.only] if arguments.only else list(KINDS)
-    deadline, seed = time.monotonic() + minutes * 60, arguments.seed
-    totals = {"rounds": 0, "kills": 0, "cuts": 0, "acked": 0, "audits": 0}
-    while time.monotonic() < deadline:
-        for kind in list(kinds):
-            report = one_round(kind, seed, arguments.lives)
-            if "skipped" in report:
-                sys.stdout.write(f"{kind}: {report['skipped']}\n")
-                kinds.remove(kind)
-                continue
-            if report["problems"] or report["broken"]:
-                sys.stdout.write(f"{kind} with seed {seed}:\n{json.dumps(report, indent=1)}\n")
-                return 1
-            totals["rounds"] += 1
-            for name in ("kills", "cuts", "acked", "audits"):
-                totals[name] += report[name]
-            sys.stdout.write(f"{kind} seed {seed}: nothing lost; so far {totals}\n")
-            sys.stdout.flush()
-        if not kinds:
-            return 0
-        seed += 1
-    return 0
+    return store_soak(arguments.seed, minutes, [arguments.only] if arguments.only else list(KINDS), arguments.lives)
 
 
 if __name__ == "__main__":
