@@ -18,7 +18,7 @@ def loads(data: bytes) -> dict[str, Any]:
     """The object that the bytes say; bare integer keys become texts, references what they refer to.
 
     Raises:
-        ValueError: the bytes are no UTF-8, no JSON, or no object (an empty file is none either).
+        ValueError: the bytes are no UTF-8, no JSON, no object (an empty file is none either), or have a key twice.
     """
     text = data.decode("utf-8-sig")
     try:
@@ -51,9 +51,19 @@ _line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=Tr
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Nobody writes a key twice: one of them was another key before. Raises ValueError."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen = set[str]()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return made
 
 
 def _quoted(match: re.Match[str]) -> str:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_LATEST_MS = 1 << 43
+"""The year 2248. A table from then would count as the newest for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
@@ -42,6 +45,8 @@ class DataVersion:
         numbers = [found.get(name, 0) for name in ("stateVersion", "timestamp", "counter")]
         if not all(type(number) is int for number in numbers):
             raise ValueError("dataVersion holds something else than integers")
+        if min(numbers) < 0 or max(numbers[0], numbers[2]) >= 1 << 62 or numbers[1] > _LATEST_MS:
+            raise ValueError("dataVersion cannot be true: a number below 0, too large, or a time of the far future")
         return cls(*numbers)
 
     def _order(self) -> tuple[int, int, int]:

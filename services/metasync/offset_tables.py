@@ -302,10 +302,12 @@ def _numbers(found: Any) -> dict[int, int]:
     if not isinstance(found, dict):
         raise ValueError("offsets are no object")
     numbers = {int(key): number for key, number in found.items()}
-    if not all(type(number) is int and -1 << 63 <= number < 1 << 63 for number in numbers.values()):
-        raise ValueError("an offset is no integer of 64 bits")
-    if not all(-1 << 31 <= key < 1 << 31 for key in numbers):
-        raise ValueError("a queue or level is no integer of 32 bits")
+    if len(numbers) != len(found):
+        raise ValueError("a queue or level is there twice")
+    if not all(type(number) is int and NONE <= number < 1 << 63 for number in numbers.values()):
+        raise ValueError(f"an offset is no integer of 64 bits, {NONE} or more")
+    if not all(0 <= key < 1 << 31 for key in numbers):
+        raise ValueError("a queue or level is no integer of 31 bits")
     return numbers
 
 
