@@ -4,6 +4,7 @@ Ours mean what they say: each is the store time of the newest record that was *s
 queue, to the index (trap T10). RocketMQ reads them as its own.
 """
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -12,6 +13,8 @@ from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.disk import Disk, write_atomically
 from tandemmq.store.log.mastership import Role
+
+log = logging.getLogger(__name__)
 
 # Recovery begins so much before the oldest of the three, as RocketMQ does.
 MARGIN_MS = 3_000
@@ -37,7 +40,9 @@ class CheckpointFile:
             self.problem = f"{self.path} is missing"
         except CorruptCheckpoint as error:
             self.problem = f"{self.path} is unreadable ({error})"
-        self._unread = bool(self.problem)
+        self._unread = bool(self.problem) or self.value.is_changed
+        if self.value.is_changed:
+            log.warning("%s is damaged, or another broker's: what it says is confirmed is not believed", self.path)
 
     def trusted_until(self, newest: int) -> int:
         """Store time below which every record is in the log, its queue and the index for certain; 0 = nothing is.
@@ -58,7 +63,7 @@ class CheckpointFile:
         """
         with self._writing:
             confirm = self.value.confirm if self._confirmed is None else self._confirmed.mark
-            self.value = replace(self.value, physic=physic, logics=logics, index=index, confirm=confirm)
+            self.value = replace(self.value, physic=physic, logics=logics, index=index, confirm=confirm).sealed()
             write_atomically(self._disk, self.path, self.value.encode())
 
     def write_mark(self) -> None:
@@ -71,7 +76,7 @@ class CheckpointFile:
         A first mark is written at once: without one the next start would take what comes from now on for confirmed.
         """
         assert self._confirmed is not None
-        mark = None if self._unread else max(self.value.confirm, 0)
+        mark = None if self._unread else max(self.value.confirm, 0) if self.value.is_sealed else 0
         self._confirmed.resume(role, mark, end)
         if self._confirmed.mark and not mark:
             self.write_mark()

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.sealed import seal
+from tandemmq.store.log.checkpoint_file import CheckpointFile
+from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import UnusableDirectory
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
@@ -125,3 +127,14 @@ async def test_epochs_that_cannot_be_true_are_refused(tmp_path: Path, epochs: li
     as_sealed(version=1, role=None, fenced_by=0, epochs=epochs)(tmp_path / "tandem.epoch")
     with pytest.raises(UnusableDirectory, match=r"tandem\.epoch"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("bit", range(32 * 8, 40 * 8))
+def test_a_changed_confirmed_offset_is_not_believed(tmp_path: Path, bit: int) -> None:
+    """It says what consumers may see."""
+    CheckpointFile(tmp_path, LocalDisk()).write(5, 5, 5)
+    assert not CheckpointFile(tmp_path, LocalDisk()).value.is_changed
+    data = bytearray((tmp_path / "checkpoint").read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    (tmp_path / "checkpoint").write_bytes(data)
+    assert CheckpointFile(tmp_path, LocalDisk()).value.is_changed
