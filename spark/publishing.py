@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.durable import sync_directory
+from tandemmq.common.durable import replace_file, sync_directory
 from tandemmq.common.exchange import NOT_SUPPORTED, exchange
 from tandemmq.spark.errors import StagingMismatch, StoreInUse
 from tandemmq.spark.log_files import identity_of, list_log_files
@@ -75,7 +75,7 @@ def publish_offline(root: Path, staging: Staging, rebuilt: StagedManifest, ident
             _put_in_place(staging.index, root / "index")
         manifest = Manifest.of_rebuilt(rebuilt, checkpoint, before)
         if manifest is not None:
-            _write(root / manifest_file.NAME, manifest.encode())
+            replace_file(root / manifest_file.NAME, manifest.encode())
         shutil.rmtree(staging.path)
 
 
@@ -110,14 +110,3 @@ def _manifest(root: Path) -> Manifest | None:
         return Manifest.decode((root / manifest_file.NAME).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file so that a crash leaves the old or the new one."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    sync_directory(path.parent)

@@ -89,8 +89,8 @@ def audit(
 
     Every record is read and its checksum compared. Told are damaged parts of the log, gaps in queue offsets and numbers
     given twice; units and index entries that are missing, wrong, or without a message; entries that no chain leads to.
-    What brokers leave behind and never read is told as a note. Nothing is changed. Stores that RocketMQ wrote are
-    looked at in the same way, and where it is known how RocketMQ gets there, the trap is named.
+    What brokers leave behind and never read is told as a note. None of these files is changed. Stores that RocketMQ
+    wrote are looked at in the same way, and where it is known how RocketMQ gets there, the trap is named.
 
     On a store that runs, --running says where it answers: it is compared up to where its queues and index are complete.
     Without it, up to where they were at its last checkpoint. --config or --set say which delay levels the store has;
@@ -101,11 +101,16 @@ def audit(
     those of its slaves, as far as both have it: by checksums, without moving the log. Where they differ it says which
     record, and whose is right by its own checksum; with --repair a node that has a damaged one fetches it again.
 
+    The numbers stay in the directory of a store of ours (tandem.audit), which has them in its metrics; those of a part
+    (--topic, --no-queues, --no-index) only if there are faults. A directory that cannot be written is audited all the
+    same.
+
     Exit code 1 if there are faults; notes are none.
 
-    With --json: one document, {"faults", "findings": [{"kind", "fault", "count", "places": [...]}], "damage", "topics",
-    "queues", "index", "begin_offset", "end_offset", "records", ...}; with --pair {"peers": [{"peer", "begin_offset",
-    "end_offset", "differences": [{"begin_offset", "end_offset", "here", "there", "topic", ...}]}]}.
+    With --json: one document, {"faults", "kept" (whether in tandem.audit), "findings": [{"kind", "fault", "count",
+    "places": [...]}], "damage", "topics", "queues", "index", "begin_offset", "end_offset", "records", ...}; with --pair
+    {"peers": [{"peer", "begin_offset", "end_offset", "differences": [{"begin_offset", "end_offset", "here", "there",
+    "topic", ...}]}]}.
     """
     output = Output(as_json=as_json)
     if store is None or pair:
@@ -136,12 +141,26 @@ def audit(
         from tandemmq.spark.audit_page import write_page
 
         write_page(report, html)
+    kept = _keep(output, report, whole=queues and index and not topics)
     if as_json:
-        output.document(report.document())
+        output.document(report.document() | {"kept": kept})
     else:
         _say(output, report, html)
     if report.faults:
         raise typer.Exit(FAILED)
+
+
+def _keep(output: Output, report: "AuditReport", *, whole: bool) -> bool:
+    """Leave the result for the store's metrics. A part without a fault says nothing of the rest, and is not kept."""
+    from tandemmq.spark.audit_keeping import keep_result
+
+    if not whole and not report.faults:
+        return False
+    try:
+        return keep_result(report)
+    except OSError as error:
+        output.remark(f"The result is not kept for the store's metrics: {error.strerror}: {error.filename}")
+        return False
 
 
 def _check_pair(store: Path | None, *, pair: bool) -> None:

@@ -1,4 +1,4 @@
-"""What makes names durable: a file that is synced can still lose its name with the power."""
+"""What makes files and their names durable: a file that is synced can still lose its name with the power."""
 
 import os
 from pathlib import Path
@@ -11,3 +11,18 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Give a file another content, so that a crash leaves the old or the new one. Raises OSError: it is as it was."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

@@ -16,6 +16,7 @@ from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, open_topics
+from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
@@ -83,7 +84,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         await host.stop()
         raise
     store.start()
-    metrics.watch(lambda: read_gauges(broker))
+    audit = AuditFile(settings.store_path_root_dir)
+    metrics.watch(lambda: read_gauges(broker, audit))
     servicer.attach(broker)
     replica_log.attach(store, broker.acknowledgement.transfer)
     derived_files.attach(store)

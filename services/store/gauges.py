@@ -1,5 +1,6 @@
 """What is read off a running store: for each scrape of the metrics, and once for the log when it is open."""
 
+from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
@@ -8,7 +9,7 @@ from tandemmq.store.metrics import Gauges
 from tandemmq.store.service.parts import Broker
 
 
-def read_gauges(broker: Broker) -> Gauges:
+def read_gauges(broker: Broker, audit: AuditFile) -> Gauges:
     """What the metrics show of the store; called on the metrics thread, reads only."""
     store = broker.store
     begin, end, flushed = store.commit_log.min_offset, store.commit_log.max_offset, store.flushed_offset
@@ -34,6 +35,8 @@ def read_gauges(broker: Broker) -> Gauges:
         linked=transfer.linked,
         in_sync=transfer.in_sync,
         waiting_for_replicas=len(transfer),
+        audit=audit.read(),
+        audit_unusable=bool(audit.problem),
     )
 
 

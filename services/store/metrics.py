@@ -13,6 +13,8 @@ from prometheus_client.core import Metric
 
 from tandemmq.common.service_metrics import ServiceMetrics
 from tandemmq.store.broker.rules import GROUP_TOPICS, SYSTEM_TOPICS
+from tandemmq.store.format.audit_result import NAME as AUDIT
+from tandemmq.store.format.audit_result import AuditResult
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _MESSAGE_SIZES = (_KIB, 4 * _KIB, 512 * _KIB, _MIB, 2 * _MIB, 4 * _MIB)
@@ -126,6 +128,8 @@ class Gauges(NamedTuple):
     linked: bool
     in_sync: int
     waiting_for_replicas: int
+    audit: AuditResult | None
+    audit_unusable: bool
 
 
 class StoreMetrics(ServiceMetrics):
@@ -240,8 +244,11 @@ class StoreMetrics(ServiceMetrics):
         yield from self._collect_traffic()
         yield from self._collect_calls()
         yield from self._collect_log()
-        if self._gauges is not None:
-            yield from self._collect_gauges(self._gauges())
+        now = None if self._gauges is None else self._gauges()
+        yield self._unusable(now)
+        if now is not None:
+            yield from self._collect_gauges(now)
+            yield from self._collect_audit(now.audit)
 
     def _collect_traffic(self) -> Iterator[Metric]:
         labels = ("topic", "message_type", "is_system")
@@ -307,13 +314,6 @@ class StoreMetrics(ServiceMetrics):
         scrub.add_metric(self._values(), self._scrub.done / self._scrub.total)
         yield scrub
         yield self._one_counter("tandem_scrubs_total", "Scrubs of the whole log that came to their end.", self._scrubs)
-
-        unusable = self._gauge(
-            "tandem_unusable_files", "Files beside the log that the last start could not use, by name.", "file"
-        )
-        for file in sorted(self._unusable_files):
-            unusable.add_metric(self._values(file), 1)
-        yield unusable
         ratio = self._gauge(
             "tandem_recovery_progress_ratio", "How far recovery or a rebuild has come, 0 to 1.", "phase"
         )
@@ -325,6 +325,34 @@ class StoreMetrics(ServiceMetrics):
             done.add_metric(values, progress.done)
             size.add_metric(values, progress.total)
         yield from (ratio, done, size)
+
+    def _unusable(self, now: Gauges | None) -> Metric:
+        unusable = self._gauge(
+            "tandem_unusable_files",
+            f"Files beside the log that the last start could not use, by name; and {AUDIT} while it cannot be used.",
+            "file",
+        )
+        lately = {AUDIT} if now is not None and now.audit_unusable else set()
+        for file in sorted(self._unusable_files | lately):
+            unusable.add_metric(self._values(file), 1)
+        return unusable
+
+    def _collect_audit(self, audit: AuditResult | None) -> Iterator[Metric]:
+        """Nothing but the names where no audit is known: 0 faults would say that somebody has looked."""
+        findings = self._gauge(
+            "tandem_audit_findings",
+            "What the last audit of the directory (tandem audit) found, by kind; fault: whether readers run into it "
+            "(true), or it is a note (false). None where it found nothing.",
+            "kind",
+            "fault",
+        )
+        made = self._gauge("tandem_audit_timestamp_seconds", "When that audit began, in seconds since 1970.")
+        if audit is not None:
+            for fault, numbers in (("true", audit.faults), ("false", audit.notes)):
+                for kind, number in numbers.items():
+                    findings.add_metric(self._values(kind, fault), number)
+            made.add_metric(self._values(), audit.made / 1000)
+        yield from (findings, made)
 
     def _collect_gauges(self, now: Gauges) -> Iterator[Metric]:
         name: str

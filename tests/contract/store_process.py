@@ -84,9 +84,12 @@ class StoreProcess:
             time.sleep(0.02)
 
     def _polls_waiting(self) -> int:
+        return int(next(float(line.split()[-1]) for line in self.scrape() if line.startswith(POLLS_WAITING)))
+
+    def scrape(self) -> list[str]:
+        """The lines of its metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=60) as answer:
-            lines = str(answer.read(), "utf-8").splitlines()
-        return int(next(float(line.split()[-1]) for line in lines if line.startswith(POLLS_WAITING)))
+            return str(answer.read(), "utf-8").splitlines()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Stops the store and gives its exit code."""

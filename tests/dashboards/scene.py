@@ -13,6 +13,8 @@ from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tandemmq.client import RequestFailed
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
+from tandemmq.store.format.audit_result import NAME as AUDIT
+from tandemmq.store.format.audit_result import AuditResult
 from tests.dashboards.prometheus import SCRAPE_SECONDS, Prometheus
 from tests.faults.pair import Node, Pair
 from tests.faults.pair_process import ServiceProcess, free_port, until
@@ -82,6 +84,7 @@ class Scene:
             until(self._is_quiet, PATIENCE, "no alert is raised")
         self.fail()
         self.act()
+        self.audit()
         self.lose_the_slaves_replicator()
         self.exchange()
         self.wait_scraped()
@@ -125,6 +128,12 @@ class Scene:
         config = metadata_pb2.TopicConfig(name="payments", read_queues=2, write_queues=2)
         with grpc.insecure_channel(f"127.0.0.1:{self.admin.settings['grpcPort']}") as channel:
             AdminStub(channel).PutTopic(admin_pb2.PutTopicRequest(config=config), timeout=PATIENCE)
+
+    def audit(self) -> None:
+        """An audit of the master finds something; what one of the slave has left is damaged."""
+        found = AuditResult(int(time.time() * 1000), 0, 1_000, {"unit-wrong": 2}, {"unit-expired": 3})
+        (self.pair.master.root / AUDIT).write_bytes(found.encode())
+        (self.pair.slave.root / AUDIT).write_bytes(b"{}")
 
     def lose_the_slaves_replicator(self) -> None:
         """It is killed and comes back; offsets are committed on its node meanwhile."""

@@ -30,6 +30,7 @@ from tandemmq.common.access.file import parse_access, read_text
 from tandemmq.common.errors import TandemError
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.tables import TableKind
+from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import Wanted
 from tandemmq.store.broker.query import Finder
@@ -223,6 +224,7 @@ async def tables_of(root: Path, ears: Ears) -> dict[str, Any]:
                 kind: (one.version, dict(one.entries), dict(one.other)) for kind, one in contents.items()
             }
             await keeper.close()
+    found["audit"] = AuditFile(root).read()
     if (root / "access.toml").exists():
         read("access", lambda: _access(root / "access.toml"))
     return found

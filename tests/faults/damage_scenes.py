@@ -9,6 +9,8 @@ from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.tables import TableKind
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.format.audit_result import NAME as AUDIT
+from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.format.replica_stretch import MarkWords
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.disk import LocalDisk
@@ -157,6 +159,7 @@ def _tables(root: Path) -> None:
     for name in sorted({topic for topic, _ in QUEUES}):
         own.add([TopicConfig(name, 4, 4)])
         watched.add([TopicConfig(name, 4, 4)])
+    (root / AUDIT).write_bytes(AuditResult(FIRST_MS, 0, 1 << 16, {"rot": 1}, {"time-back": 2}).encode())
     (root / "access.toml").write_text(access_text(alice=["viewer"]))
     (root / "access.toml").chmod(0o600)
 

@@ -149,3 +149,50 @@ def test_a_store_that_was_killed(tmp_path: Path) -> None:
         assert found["records"] == 500
         store.start()
         assert document(store.directory, "--running", store.address)["faults"] == 0
+
+
+def test_the_store_shows_what_the_last_audit_found(tmp_path: Path) -> None:
+    """Also after a restart; an audit of a part ends no alert, and one of a directory that cannot be written goes on."""
+
+    def shown() -> dict[str, float]:
+        lines = [line for line in store.scrape() if line.startswith("tandem_audit_findings{")]
+        faults = [line for line in lines if 'fault="true"' in line]
+        return {line.split('kind="')[1].split('"')[0]: float(line.split()[-1]) for line in faults}
+
+    with StoreProcess(tmp_path / "store") as store:
+        with StoreClient(store.address) as client:
+            client.send_encoded([Outgoing("orders", b"%d" % number) for number in range(100)])
+        store.restart()
+        assert not [line for line in store.scrape() if line.startswith("tandem_audit_timestamp_seconds{")]
+        assert document(store.directory, "--running", store.address)["kept"]
+        assert [line for line in store.scrape() if line.startswith("tandem_audit_timestamp_seconds{")]
+        assert shown() == {}
+        queue = next((store.directory / "consumequeue" / "orders" / "0").iterdir())
+        sound = queue.read_bytes()
+        with queue.open("r+b") as file:
+            file.write(bytes(20))
+        assert document(store.directory, "--running", store.address)["kept"]
+        assert shown() == {"unit-missing": 1}
+        store.restart(signal.SIGKILL)
+        assert shown() == {"unit-missing": 1}
+        queue.write_bytes(sound)
+        assert not document(store.directory, "--running", store.address, "--no-index")["kept"]
+        assert shown() == {"unit-missing": 1}
+        result = store.directory / "tandem.audit"
+        result.rename(tmp_path / "aside")
+        result.mkdir()
+        told = tandem(store.directory, "--running", store.address)
+        assert told.returncode == 0, told.stderr
+        assert "The result is not kept for the store's metrics: Is a directory" in told.stderr
+        assert any(line.startswith("tandem_unusable_files{") and "tandem.audit" in line for line in store.scrape())
+        assert not (store.directory / "tandem.audit.tmp").exists()
+        result.rmdir()
+        assert document(store.directory, "--running", store.address)["kept"]
+        assert shown() == {}
+
+
+def test_a_rocketmq_store_stays_as_it_is(tmp_path: Path) -> None:
+    store = shutil.copytree(golden_store("clean") / "store", tmp_path / "store")
+    before = sorted(store.rglob("*"))
+    assert not document(store)["kept"]
+    assert sorted(store.rglob("*")) == before

@@ -137,6 +137,61 @@ _STEPS = Row(
     ),
 )  # fmt: skip
 
+_INTEGRITY = Row(
+    "What does not fit the log",
+    (
+        lines(
+            "Findings", "short",
+            "What did not fit the log in the last hour: queue units and places of the index, which are made anew from "
+            "it, and messages that a queue numbers and the log does not have. Must be 0.",
+            ("increase(tandem_findings_total{@}[1h])", "{{node}} {{kind}}"), width=6,
+        ),
+        lines(
+            "Scrub", "percentunit",
+            "How much of the log the present scrub has read with checksums, and compared with queues and index. It "
+            "rises to 100 % and begins anew a day later; one that stands still for an hour is stuck.",
+            "tandem_scrub_progress_ratio{@}", at_most=1, width=6,
+        ),
+        lines(
+            "Scrubs", "short",
+            "Scrubs of the whole log that came to their end in the last week. 0 for long: the log is too large for "
+            "scrubBytesPerSecond, or the store is started too often.",
+            ("increase(tandem_scrubs_total{@}[7d])", "{{node}}"), width=6,
+        ),
+        lines(
+            "Unusable files", "short",
+            "Files beside the log whose checksum does not fit, or that say what cannot be true: the store does without "
+            "them. Nothing here is right.",
+            ("tandem_unusable_files{@}", "{{node}} {{file}}"), width=6,
+        ),
+        stat(
+            "Faults of the last audit", "short",
+            "What the last `tandem audit` of each store found that readers run into. Must be 0; nothing here: nobody "
+            "has audited it.",
+            'sum by (node) (tandem_audit_findings{@,fault="true"}) or sum by (node) (0 * '
+            "tandem_audit_timestamp_seconds{@})",
+            "{{node}}", width=6, height=8, steps=(("red", 1),),
+        ),
+        stat(
+            "Time since the last audit", "s",
+            "When somebody last compared all of a store with its log. Audits are run by hand, or as jobs of admin's.",
+            "time() - tandem_audit_timestamp_seconds{@}", "{{node}}", width=6, height=8, base="blue",
+        ),
+        lines(
+            "What the last audit found", "short",
+            "By kind, faults and notes; docs/spark.md says what each kind means.",
+            ("tandem_audit_findings{@}", "{{node}} {{kind}}"), width=6,
+        ),
+        lines(
+            "Bytes that cannot be read", "bytes",
+            "Bytes of the log whose checksums are wrong (damaged), and those of files that are not there (missing). "
+            "Must be 0.",
+            ("tandem_damaged_bytes{@}", "{{node}} damaged"),
+            ("tandem_missing_log_bytes{@}", "{{node}} missing"), width=6,
+        ),
+    ),
+)  # fmt: skip
+
 _CALLS = Row(
     "Calls",
     (
@@ -232,6 +287,6 @@ _INSIDE = Row(
 STORE = Dashboard(
     "store",
     "Store",
-    "Log, disk, the time of each step from call to disk, calls, and what goes on inside each store.",
-    (_STATE, _LOG, _STEPS, _CALLS, _INSIDE),
+    "Log, disk, findings, the time of each step from call to disk, calls, and what goes on inside each store.",
+    (_STATE, _LOG, _INTEGRITY, _STEPS, _CALLS, _INSIDE),
 )

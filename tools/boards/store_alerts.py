@@ -116,6 +116,13 @@ STORE_ALERTS = (
         "Consumers go on behind them. The store's log names queues and offsets.",
     ),
     Alert(
+        "store", "TandemAuditFindings", "warning",
+        'tandem_audit_findings{fault="true"} > 0', "",
+        "The last audit of {{ $labels.node }} found faults ({{ $labels.kind }})",
+        "tandem audit compared log, queues and index, and found {{ $value }} faults of this kind. It stays so until an "
+        "audit finds none.",
+    ),
+    Alert(
         "store", "TandemUnusableFiles", "warning",
         "tandem_unusable_files > 0", "",
         "{{ $labels.file }} of {{ $labels.node }} could not be used",

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.metrics import Gauges, StoreMetrics
 
 COMMON = {"cluster", "node_type", "node_id"}
@@ -19,6 +20,7 @@ def told_by(metrics: StoreMetrics) -> dict[tuple[str, ...], float]:
 
 def gauges(**known: object) -> Gauges:
     """All 0 but for these."""
+    known = {"audit": None, **known}
     return Gauges._make(known.get(name, 0) for name in Gauges._fields)
 
 
@@ -67,3 +69,24 @@ def test_pulls_without_a_group_have_a_label_all_the_same() -> None:
     metrics.pulled("orders", "", 2, 20)
     told = told_by(metrics)
     assert told["rocketmq_messages_out_total", "orders", "(none)", "false"] == 2
+
+
+def test_the_last_audit_is_shown_as_it_was_and_none_as_nothing() -> None:
+    metrics = StoreMetrics("c", "n")
+    metrics.watch(gauges)
+    assert not [name for name in told_by(metrics) if "audit" in name[0]], "0 would say that somebody has looked"
+    metrics.watch(lambda: gauges(audit=AuditResult(5_000, 0, 10, {"rot": 2}, {"time-back": 7})))
+    told = told_by(metrics)
+    assert told["tandem_audit_findings", "rot", "true"] == 2
+    assert told["tandem_audit_findings", "time-back", "false"] == 7
+    assert told[("tandem_audit_timestamp_seconds",)] == 5
+
+
+def test_a_result_that_cannot_be_used_is_an_unusable_file_until_it_can() -> None:
+    metrics = StoreMetrics("c", "n")
+    metrics.unusable("tandem.damage")
+    metrics.watch(lambda: gauges(audit_unusable=True))
+    told = told_by(metrics)
+    assert told["tandem_unusable_files", "tandem.audit"] == told["tandem_unusable_files", "tandem.damage"] == 1
+    metrics.watch(gauges)
+    assert ("tandem_unusable_files", "tandem.audit") not in told_by(metrics)
