@@ -6,6 +6,8 @@ rolePollInterval.
 """
 
 import asyncio
+import json
+import zlib
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
@@ -55,6 +57,9 @@ class Standing(NamedTuple):
 def configured(role: BrokerRole) -> Standing:
     """What the settings say."""
     return Standing(Role.SLAVE if role is BrokerRole.SLAVE else Role.MASTER)
+
+
+_CHECKSUM = "crc32"
 
 
 class StandingKeeper:
@@ -137,7 +142,7 @@ class StandingKeeper:
     async def _remember(self, standing: Standing) -> None:
         note = {"configured": self._configured.value, "role": standing.role.value, "epoch": standing.epoch}
         try:
-            await asyncio.to_thread(self._note.save, note)
+            await asyncio.to_thread(self._note.save, {**note, _CHECKSUM: _checksum(note)})
         except TableNotSaved as error:
             log.error("role not saved", reason=error.message)
 
@@ -155,5 +160,13 @@ def _standing(identity: replica_log_pb2.LogIdentity) -> Standing | None:
 
 def _check(note: dict[str, Any]) -> None:
     Role(note.get("role", ""))
-    if type(note.get("epoch")) is not int:
-        raise ValueError("the epoch is no integer")
+    if type(note.get("epoch")) is not int or not 0 <= note["epoch"] < 1 << 62:
+        raise ValueError("the epoch is no integer of 0 or more")
+    is_old = note.keys() == {"configured", "role", "epoch"}
+    if not is_old and note.get(_CHECKSUM) != _checksum(note):
+        raise ValueError("the checksum does not fit")
+
+
+def _checksum(note: dict[str, Any]) -> int:
+    """Of all the rest. Notes had none before; those have the three entries and nothing else."""
+    return zlib.crc32(json.dumps({key: note[key] for key in sorted(note) if key != _CHECKSUM}).encode())

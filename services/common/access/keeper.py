@@ -76,6 +76,7 @@ class AccessKeeper:
         self._compare = compare
         self._mark = _mark(path)
         self._text = read(path)
+        _warn_of_writers(path)
         self.table: AccessTable = parse_access(self._text, path.name)
         """Who may do what, now."""
         self.problem = ""
@@ -246,3 +247,10 @@ def _mark(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size
+
+
+def _warn_of_writers(path: Path) -> None:
+    """Say so where others than its owner may change who may do what."""
+    with contextlib.suppress(OSError):
+        if os.stat(path).st_mode & 0o022:
+            log.warning("the access file can be changed by others than its owner", file=str(path), remedy="chmod go-w")

@@ -1,6 +1,7 @@
 """RocketMQ's documents have no checksum: what cannot be true is no table, and the back-up is read instead."""
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tandemmq.metasync.errors import UnreadableTable
 from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.standing import _check
 
 VERSION = {"counter": 1, "stateVersion": 0, "timestamp": 1_750_000_000_000}
 GOOD = {"dataVersion": VERSION, "offsetTable": {"orders@g": {"0": 5}}}
@@ -53,3 +55,15 @@ async def test_what_cannot_be_true_is_refused_or_its_backup_is_read(tmp_path: Pa
     assert entry is not None
     assert entry.offsets == {0: 5}
     await keeper.close()
+
+
+def test_a_note_of_the_role_that_was_changed_is_refused() -> None:
+    """It says whether this node is a master while its store cannot be asked."""
+    good = {"configured": "ASYNC_MASTER", "epoch": 7, "role": "SLAVE"}
+    note = {**good, "crc32": zlib.crc32(json.dumps(good).encode())}
+    for document, fits in ((note, True), (good, True), ({**note, "epoch": 3}, False), ({**good, "crc33": 1}, False)):
+        if fits:
+            _check(document)
+        else:
+            with pytest.raises(ValueError, match="checksum"):
+                _check(document)

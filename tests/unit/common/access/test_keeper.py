@@ -277,3 +277,12 @@ async def test_it_looks_by_itself(tmp_path: Path) -> None:
         while "bob" not in kit.keeper.table.principals:
             await asyncio.sleep(0.05)
     await kit.keeper.close()
+
+
+async def test_a_file_that_others_may_change_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text("")
+    for mode, told in ((0o600, 0), (0o640, 0), (0o660, 1), (0o602, 2)):
+        path.chmod(mode)
+        await AccessKeeper(path).close()
+        assert caplog.text.count("can be changed by others") == told
