@@ -14,7 +14,7 @@ from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, decode_record
-from tandemmq.store.format.record_identity import behind_topic, probable_tags_code
+from tandemmq.store.format.record_identity import behind_topic, shows_tags_code
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, record_tags_code
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
@@ -278,7 +278,7 @@ class _Reading:
                     self.next_offset = number
                     break
                 continue
-            if probable_tags_code(file.map[behind : at + size]) != code and self._wrong_tags < 0:
+            if not shows_tags_code(file.map, behind, at + size, code) and self._wrong_tags < 0:
                 self._compare_tags(number, file.map[at : at + size], code)
             if offset != end:
                 if end > begin:
