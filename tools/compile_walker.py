@@ -25,6 +25,7 @@ def main() -> None:
     walk.runs()
     walk.rows()
     walker.resync(log, 0, len(log), 0)
+    walker.verify(log, 0, len(log), 0)
 
     index = bytearray(file_size(_SLOTS, _ENTRIES))
     walk.index_into(index, _SLOTS, _ENTRIES)

@@ -6,6 +6,7 @@ from tandemmq.common.access.rules import Rules, ability
 RULES: Rules = {
     "Status": ability(Action.VIEW, Action.INTERNAL),
     "Join": ability(Action.INTERNAL),
+    "Checksum": ability(Action.INTERNAL),
     "Promote": ability(Action.OPERATE),
     "Fence": ability(Action.INTERNAL),
     "Follow": ability(Action.OPERATE),

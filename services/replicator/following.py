@@ -131,6 +131,11 @@ class Following:
         return self._reported if self._placed else 0
 
     @property
+    def stored_offset(self) -> int:
+        """Up to where our store has whole, checked records."""
+        return self._stored
+
+    @property
     def frames(self) -> int:
         """Frames received, heartbeats included."""
         return self._reader.frames

@@ -19,6 +19,7 @@ from tandemmq.replicator.errors import (
     WrongRole,
 )
 from tandemmq.replicator.listener import Peers, plain_address
+from tandemmq.replicator.log_peer import read_checksums
 from tandemmq.replicator.log_view import NoStore
 from tandemmq.replicator.master import Master
 from tandemmq.replicator.node import Node
@@ -41,6 +42,7 @@ class ReplicationService(ReplicationServicer):
         self._node = node
         self._peers = Peers(node.settings.ha_allowed_peers)
         self._changing = asyncio.Lock()
+        self._reading = asyncio.Lock()
 
     async def Status(self, request: messages.StatusRequest, context: Context) -> messages.StatusResponse:
         """Role, offsets, connections and lag."""
@@ -95,6 +97,23 @@ class ReplicationService(ReplicationServicer):
             named = f"[{host}]" if ":" in host else host
             self._node.slaves[str(request.broker_id)] = f"{named}:{request.replicator_port}"
         return messages.JoinResponse(identity=identity, min_offset=view.min_offset, max_offset=view.max_offset)
+
+    async def Checksum(self, request: messages.ChecksumRequest, context: Context) -> messages.ChecksumResponse:
+        """Of a stretch of our log."""
+        self._admit(context)
+        view = self._node.view
+        if not view.linked:
+            raise NoStore("there is no link to the store")
+        begin, end, size = request.offset, request.offset + request.size, view.identity.file_size
+        if not view.min_offset <= begin < end <= view.max_offset or begin // size != (end - 1) // size:
+            raise BadRequest(
+                f"offsets {begin} to {end} are not within one file of this log, "
+                f"which goes from {view.min_offset} to {view.max_offset}"
+            )
+        commit_log = self._node.settings.store_path_root_dir / "commitlog"
+        async with self._reading:
+            (one,) = await asyncio.to_thread(read_checksums, commit_log, size, begin, end, end)
+        return messages.ChecksumResponse(crc32=one.checksum)
 
     async def Promote(self, request: messages.PromoteRequest, context: Context) -> messages.PromoteResponse:
         """Slave to master, after checks."""

@@ -19,18 +19,21 @@ from tandemmq.replicator.overlap import LocalLog, read_log
 from tandemmq.replicator.settings import ReplicatorSettings, SlaveAck
 from tandemmq.replicator.slave_connection import FollowerCounters, HaConnection
 from tandemmq.replicator.slave_dial import dial, local_port
+from tandemmq.replicator.slave_doubts import Doubts
 from tandemmq.replicator.slave_errors import (
+    CorruptBytes,
     FollowError,
     MasterClosed,
     MasterHasNothing,
     Refusal,
     StoreGone,
 )
+from tandemmq.replicator.slave_proof import is_masters_own
 from tandemmq.replicator.slave_search import asking, search_begin
 from tandemmq.replicator.slave_store import StoreStream
 from tandemmq.replicator.staging import StagingFile, remove_leftovers
 from tandemmq.store.v1 import replica_log_pb2
-from tandemmq.store.v1.replica_log_pb2 import BrokerRole, GetRoleRequest, RoleState
+from tandemmq.store.v1.replica_log_pb2 import BrokerRole, GetRoleRequest, RefusedBytes, RoleState
 from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
 
 if TYPE_CHECKING:  # the generated code knows this class by its types only
@@ -66,6 +69,11 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._connection: HaConnection | None = None
         self._backoff = Backoff(settings.ha_reconnect_min / 1000, settings.ha_reconnect_max / 1000)
+        self._corrupt = Backoff(settings.ha_reconnect_min / 1000, settings.ha_reconnect_max / 1000)
+        """Pauses while the same bytes fail their check again and again: that the rest goes well does not end them."""
+        self._doubts = Doubts()
+        self._refused_bytes: RefusedBytes | None = None
+        """What our store refused last, while its log has not got behind it."""
         self._one_file = False
         """Compare within the last file only: the master seems not to have what comes before it."""
         self._begin = WHOLE_HISTORY
@@ -73,7 +81,7 @@ class Follower:
         self._search = True
         """Whether to look for the begin of a master's log that sends nothing to an empty one."""
         self._master_max = 0
-        self._received = self._acked = 0
+        self._received = self._acked = self._stored = 0
 
     @property
     def running(self) -> bool:
@@ -92,10 +100,12 @@ class Follower:
         self.master_address = ha_master_address or self._settings.ha_master_address or ""
         self.state = FollowerState.CONNECTING
         self.problem = ""
-        self._master_max = self._received = self._acked = 0
+        self._master_max = self._received = self._acked = self._stored = 0
         self._one_file = False
         self._begin, self._search = WHOLE_HISTORY, True
         self._backoff.reset()
+        self._corrupt.reset()
+        self._doubts = Doubts()
         self._task = asyncio.create_task(self._run(), name="follower")
 
     async def stop(self) -> None:
@@ -154,13 +164,14 @@ class Follower:
             self._backoff.reset()
             if not known:
                 log.error("refused to follow", master=self.master_address, reason=reason, problem=problem)
-            return self._settings.ha_refused_pause / 1000
+            soon = self._doubts.first(error, self._stored)
+            return self._backoff.pause() if soon else self._settings.ha_refused_pause / 1000
         if not self.refused:
             self.problem = problem
             self.state = FollowerState.CONNECTING
         if not known:
             log.warning("not following", master=self.master_address, reason=reason, problem=problem)
-        return self._backoff.pause()
+        return (self._corrupt if isinstance(error, CorruptBytes) else self._backoff).pause()
 
     async def _follow(self, stub: "ReplicaLogAsyncStub") -> None:
         """One attempt: one HA connection from the dialling to its end. Raises what ended it."""
@@ -184,12 +195,14 @@ class Follower:
             following = Following(local, overlap, master, self._rules, self._begin)
             remove_leftovers(root)
             staging = StagingFile(root)
+            proven = await self._proven(joined=master is not None)
             stream = StoreStream(
                 stub,
                 replica_log_pb2.StagingFile(name=staging.name, size=staging.size),
                 epoch=master.epoch if master is not None else 0,
                 flush=self._rules.ack_flushed,
                 on_ack=connection.taken,
+                proven=proven,
             )
             self._connection = connection
             asked = connection.begin(following, stream, staging)
@@ -237,6 +250,7 @@ class Follower:
         stopped = await _to_the_end(stream.close()) if stream is not None else None
         if following is not None:
             self._received, self._acked = following.received_offset, following.reported_offset
+            self._stored = following.stored_offset
         self._connection = None
         if staging is not None:
             staging.close()
@@ -251,14 +265,17 @@ class Follower:
         self._master_max = max(self._master_max, following.received_offset)
         if self.state == FollowerState.FOLLOWING:
             return
-        if following.comparing or not following.frames:
+        behind = self._refused_bytes is None or following.stored_offset > self._refused_bytes.offset
+        if following.comparing or not following.frames or not behind:
             if not self.refused:
                 self.state = FollowerState.COMPARING
             return
         self.state = FollowerState.FOLLOWING
         self.problem = ""
         self._one_file = False
+        self._refused_bytes = None
         self._backoff.reset()
+        self._corrupt.reset()
         log.info("following", master=self.master_address, offset=following.received_offset)
 
     async def _linked(self) -> None:
@@ -286,6 +303,7 @@ class Follower:
                 raise StoreGone(f"the store does not answer: {error.details()}") from error
             if state.identity.role != BrokerRole.SLAVE:
                 raise StoreGone("the store is no slave")
+            self._refused_bytes = state.refused if state.HasField("refused") else None
             local = LocalLog(
                 state.min_offset, state.max_offset, state.flushed_offset, state.identity.file_size, state.identity.epoch
             )
@@ -314,6 +332,14 @@ class Follower:
             if cancelled is not None:
                 raise cancelled
         return await self._local_log(stub)
+
+    async def _proven(self, *, joined: bool) -> RefusedBytes | None:
+        """What our store refused, if the master has it so. Raises UnreadableCertificate, UnreadableSecret."""
+        refused = self._refused_bytes
+        if refused is None:
+            return None
+        address = self._settings.master_replicator_address(self.master_address)
+        return refused if await is_masters_own(self._settings, address, refused, joined=joined) else None
 
     async def _join(self, port: int, local: LocalLog) -> MasterLog | None:
         """Raises NotAMaster, UnreadableCertificate, UnreadableSecret."""

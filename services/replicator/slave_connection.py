@@ -58,13 +58,13 @@ class HaConnection(asyncio.BufferedProtocol):
         self._report(asked)
         return asked
 
-    def taken(self, max_offset: int, flushed_offset: int) -> None:
-        """The store acknowledged: its bytes' places are free, and the master may know."""
+    def taken(self, max_offset: int, flushed_offset: int, taken_offset: int) -> None:
+        """The store acknowledged: what it took has its place free, and what it has checked the master may know."""
         following = self.following
         if following is None or self._staging is None:
             return
         self._staging.unlink()  # the store has it open
-        self._ring.free(max_offset)
+        self._ring.free(taken_offset)
         following.stored(max_offset, flushed_offset)
         self._report(following.report(self._loop.time()))
         if self.paused and self._ring.size - self._ring.held >= LEAST_READ and self._transport is not None:

@@ -43,6 +43,13 @@ class StoreGone(FollowError):
     reason = "store"
 
 
+class CorruptBytes(FollowError):
+    """What arrived is no whole, right record: it was changed on the way, or the master's log is damaged there."""
+
+    grpc_code = "DATA_LOSS"
+    reason = "corrupt"
+
+
 class StagingFailed(FollowError):
     """The staging file cannot be made."""
 
@@ -64,18 +71,22 @@ class Refusal(FollowError):
     grpc_code = "FAILED_PRECONDITION"
     reason = "refused"
     remedy = _RESEED
+    seen_in_frames: ClassVar[bool] = False
+    """Whether it was found in what arrived, where a changed bit looks the same: it counts when it is found again."""
 
 
 class LogsDiffer(Refusal):
     """A fork: both logs have a byte at an offset, and not the same."""
 
     reason = "fork"
+    seen_in_frames = True
 
 
 class WrongOffset(Refusal):
     """A frame does not continue the log: bytes are missing before it, or it goes back."""
 
     reason = "offset"
+    seen_in_frames = True
 
 
 class MasterBeginsLater(Refusal):
@@ -104,6 +115,7 @@ class OtherFileSize(Refusal):
     """The master's log files have another size."""
 
     reason = "file_size"
+    seen_in_frames = True
     remedy = "give master and slave the same mappedFileSizeCommitLog; a store keeps the one it was made with"
 
 
@@ -126,6 +138,7 @@ class BadStream(Refusal):
 
     grpc_code = "DATA_LOSS"
     reason = "frame"
+    seen_in_frames = True
     remedy = (
         "is haMasterAddress the HA port of a RocketMQ or TandemMQ master (enableControllerMode=false, "
         "haTransferBatchSize at most 4 MiB - 12)?"

@@ -10,8 +10,8 @@ import grpc
 from tandemmq.common.grpc_transport import duplex
 from tandemmq.replicator.following import NOT_SENT
 from tandemmq.replicator.frames import Body
-from tandemmq.replicator.slave_errors import StoreGone
-from tandemmq.store.v1.replica_log_pb2 import ReplicaAck, ReplicaBytes, StagingFile, Stretch
+from tandemmq.replicator.slave_errors import CorruptBytes, FollowError, StoreGone
+from tandemmq.store.v1.replica_log_pb2 import RefusedBytes, ReplicaAck, ReplicaBytes, StagingFile, Stretch
 
 if TYPE_CHECKING:  # the generated code knows this class by its types only
     from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogAsyncStub
@@ -44,18 +44,23 @@ class StoreStream:
         *,
         epoch: int,
         flush: bool,
-        on_ack: Callable[[int, int], None],
+        on_ack: Callable[[int, int, int], None],
+        proven: RefusedBytes | None = None,
     ) -> None:
-        """Begins the call. `on_ack` is told max_offset and flushed_offset. Without `staging` nothing can be put."""
+        """Begins the call. Without `staging` nothing can be put.
+
+        `on_ack` is told max_offset, flushed_offset and taken_offset. `proven`: bytes that the store refused, and that
+        the master has so.
+        """
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Fails with StoreGone when the call is over."""
+        """Fails with StoreGone when the call is over, with CorruptBytes where the store refused what came."""
         self._flush = flush
         self._on_ack = on_ack
         self._waiting: deque[Body] = deque()
         self._out: deque[int] = deque()
         """For each message without an ack: the log offset behind it."""
         self._drained: asyncio.Future[None] | None = None
-        self._unsent: ReplicaBytes | None = ReplicaBytes(staging=staging, epoch=epoch, flush=flush)
+        self._unsent: ReplicaBytes | None = ReplicaBytes(staging=staging, epoch=epoch, flush=flush, proven=proven)
         self._call = stub.Receive()
         self._link = duplex(self._call)
         self._link.listen(self._acked, on_end=self._over, on_writable=self._send)
@@ -124,16 +129,22 @@ class StoreStream:
         return message
 
     def _acked(self, ack: ReplicaAck) -> None:
-        end, out = ack.max_offset, self._out
-        while out and out[0] <= end:
+        taken, out = max(ack.taken_offset, ack.max_offset), self._out
+        while out and out[0] <= taken:
             out.popleft()
-        self._on_ack(end, ack.flushed_offset)
+        self._on_ack(ack.max_offset, ack.flushed_offset, taken)
         if self._waiting or self._drained is not None:
             self._send()
 
     def _over(self, code: grpc.StatusCode, details: str) -> None:
         if not self.ended.done():
-            why = f"{code.name}, {details}" if code is not grpc.StatusCode.OK else "it takes no more"
-            self.ended.set_exception(StoreGone(f"the store ended the stream of replica bytes: {why}"))
+            self.ended.set_exception(_why(code, details))
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+
+def _why(code: grpc.StatusCode, details: str) -> FollowError:
+    if code is grpc.StatusCode.DATA_LOSS:
+        return CorruptBytes(f"the store refused what came: {details}")
+    why = f"{code.name}, {details}" if code is not grpc.StatusCode.OK else "it takes no more"
+    return StoreGone(f"the store ended the stream of replica bytes: {why}")

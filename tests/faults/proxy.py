@@ -8,7 +8,8 @@
         proxy.reset_after(1_000)                     # both ends get a reset after so many bytes more from the master
         proxy.refuse = True                          # new connections are reset
 
-Nothing that was taken is ever dropped, doubled or changed while its connection lives: TCP does not do that either.
+Nothing that was taken is ever dropped, doubled or changed while its connection lives, but by a `change` that a test
+gives a way.
 """
 
 import asyncio
@@ -40,6 +41,8 @@ class Way:
     """Bytes in a piece: a small number cuts frames anywhere."""
     passed: int = 0
     """Bytes so far."""
+    change: Callable[[bytes], bytes] | None = None
+    """Makes other bytes of each piece: what a broken card or router does whose TCP checksum still fits."""
 
 
 @dataclass(eq=False)
@@ -120,7 +123,7 @@ class Proxy:
         """A good network again."""
         self.refuse = False
         for way in (self.up, self.down):
-            way.delay, way.rate, way.stalled, way.most = 0.0, 0.0, False, CHUNK
+            way.delay, way.rate, way.stalled, way.most, way.change = 0.0, 0.0, False, CHUNK, None
         self._do(lambda: setattr(self, "_reset_after", None))
 
     @property
@@ -203,6 +206,8 @@ class Proxy:
         while data:
             await self._while_stalled(way)
             data = await self._loop.sock_recv(source, way.most)
+            if way.change is not None and data:
+                data = way.change(data)
             await queue.put((self._loop.time() + way.delay, data))
 
     async def _write(

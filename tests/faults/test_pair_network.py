@@ -24,7 +24,7 @@ assert SMALL["mappedFileSizeCommitLog"] == FILE_SIZE
 
 @contextmanager
 def pair_and_proxy(
-    directory: Path, slave_timeout: int = 400, replicator: Mapping[str, object] | None = None
+    directory: Path, slave_timeout: int = 400, replicator: Mapping[str, object] | None = None, **more_store: object
 ) -> Iterator[tuple[Pair, Proxy]]:
     """A pair whose HA connection leads through a proxy; sends wait so many milliseconds for the slave."""
     with ExitStack() as stack:
@@ -34,7 +34,7 @@ def pair_and_proxy(
             proxies.append(stack.enter_context(Proxy(address)))
             return proxies[0].address
 
-        store = {"slaveTimeout": slave_timeout}
+        store = {"slaveTimeout": slave_timeout, **more_store}
         yield stack.enter_context(Pair(directory, ha_through=through, store=store, replicator=replicator)), proxies[0]
 
 

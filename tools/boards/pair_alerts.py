@@ -56,6 +56,12 @@ PAIR_ALERTS = (
         "The slave has bytes that its master does not have: messages that one of the two acknowledged.",
     ),
     Alert(
+        "replication", "TandemReplicaBytesRefused", "warning",
+        'increase(tandem_ha_follow_ends_total{reason="corrupt"}[15m]) > 0', "",
+        "Bytes that came to {{ $labels.node }} from its master are no records",
+        "They changed on the way, or the master's log is damaged there. None was acknowledged; they are fetched again.",
+    ),
+    Alert(
         "replication", "TandemFollowerNotFollowing", "warning",
         'tandem_follower_state{state="following"} == 0', "2m",
         "The slave {{ $labels.node }} does not follow",

@@ -274,6 +274,49 @@ class JoinResponse(_message.Message):
 Global___JoinResponse: _TypeAlias = JoinResponse  # noqa: Y015
 
 @_typing.final
+class ChecksumRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OFFSET_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    offset: _builtins.int
+    size: _builtins.int
+    """At most 1 GiB, within one file of the log."""
+    def __init__(
+        self,
+        *,
+        offset: _builtins.int = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["offset", b"offset", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChecksumRequest: _TypeAlias = ChecksumRequest  # noqa: Y015
+
+@_typing.final
+class ChecksumResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRC32_FIELD_NUMBER: _builtins.int
+    crc32: _builtins.int
+    """CRC-32 (IEEE 802.3)."""
+    def __init__(
+        self,
+        *,
+        crc32: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crc32", b"crc32"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChecksumResponse: _TypeAlias = ChecksumResponse  # noqa: Y015
+
+@_typing.final
 class PromoteRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

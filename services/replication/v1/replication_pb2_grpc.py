@@ -44,6 +44,11 @@ class ReplicationStub:
                 request_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinResponse.FromString,
                 _registered_method=True)
+        self.Checksum = channel.unary_unary(
+                '/tandemmq.replication.v1.Replication/Checksum',
+                request_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumResponse.FromString,
+                _registered_method=True)
         self.Promote = channel.unary_unary(
                 '/tandemmq.replication.v1.Replication/Promote',
                 request_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.PromoteRequest.SerializeToString,
@@ -74,6 +79,13 @@ class ReplicationServicer:
     def Join(self, request, context):
         """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
         call (RocketMQ) is followed without.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Checksum(self, request, context):
+        """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,6 +125,11 @@ def add_ReplicationServicer_to_server(servicer, server):
                     servicer.Join,
                     request_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinRequest.FromString,
                     response_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinResponse.SerializeToString,
+            ),
+            'Checksum': grpc.unary_unary_rpc_method_handler(
+                    servicer.Checksum,
+                    request_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumRequest.FromString,
+                    response_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumResponse.SerializeToString,
             ),
             'Promote': grpc.unary_unary_rpc_method_handler(
                     servicer.Promote,
@@ -184,6 +201,33 @@ class Replication:
             '/tandemmq.replication.v1.Replication/Join',
             tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinRequest.SerializeToString,
             tandemmq_dot_replication_dot_v1_dot_replication__pb2.JoinResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Checksum(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.replication.v1.Replication/Checksum',
+            tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumRequest.SerializeToString,
+            tandemmq_dot_replication_dot_v1_dot_replication__pb2.ChecksumResponse.FromString,
             options,
             channel_credentials,
             insecure,

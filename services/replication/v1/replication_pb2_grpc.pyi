@@ -43,6 +43,8 @@ class ReplicationStub:
     """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
     call (RocketMQ) is followed without.
     """
+    Checksum: _grpc.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]
+    """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
     Promote: _grpc.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _grpc.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]
@@ -61,6 +63,8 @@ class ReplicationAsyncStub(ReplicationStub):
     """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
     call (RocketMQ) is followed without.
     """
+    Checksum: _aio.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]  # type: ignore[assignment]
+    """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
     Promote: _aio.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]  # type: ignore[assignment]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _aio.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]  # type: ignore[assignment]
@@ -88,6 +92,14 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
         """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
         call (RocketMQ) is followed without.
         """
+
+    @_abc_1.abstractmethod
+    def Checksum(
+        self,
+        request: _replication_pb2.ChecksumRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.ChecksumResponse, _abc.Awaitable[_replication_pb2.ChecksumResponse]]:
+        """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
 
     @_abc_1.abstractmethod
     def Promote(

@@ -17,6 +17,7 @@ from tandemmq.store.format.record import (
     MAX_PROPERTIES,
     MAX_TOPIC,
     MIN_RECORD_SIZE,
+    meant_crc_property,
     verify_crc_property,
 )
 from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6, is_indexed_by_key, is_indexed_in_queue
@@ -44,6 +45,15 @@ class _Row(NamedTuple):
     topic: bytes
     unique_key: str | None
     keys: list[str]
+
+
+class _Parts(NamedTuple):
+    """A whole record, and where in it the topic begins and ends, and the properties begin."""
+
+    record: memoryview
+    topic_at: int
+    topic_end: int
+    properties_at: int
 
 
 class _Run:
@@ -161,6 +171,22 @@ class PythonWalker:
                     stop = found
                 return PythonWalk(position, stop, rows)
 
+    def verify(
+        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+    ) -> tuple[int, Stop]:
+        """See the protocol."""
+        position = begin
+        with memoryview(buffer) as view:
+            while end - position >= _LEAST_TO_LOOK_AT:
+                found = _parts(view, position, end, base, True, False)
+                if isinstance(found, Stop):
+                    return position, found
+                record = found.record
+                if crc_property and meant_crc_property(record) and not verify_crc_property(record):
+                    return position, Stop.BAD_CRC
+                position += len(record)
+        return position, Stop.END
+
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
         """See the protocol."""
         with memoryview(buffer) as view:
@@ -170,10 +196,9 @@ class PythonWalker:
             at = data.find(common, _INT.size)
             while at >= 0:
                 position = begin + at - _INT.size
-                if data[at : at + 4] in magics:
-                    found = _check(view, position, end, base, True, False, ())
-                    if isinstance(found, _Row):
-                        return position
+                is_magic = data[at : at + 4] in magics
+                if is_magic and not isinstance(_parts(view, position, end, base, True, False), Stop):
+                    return position
                 at = data.find(common, at + 1)
         return -1
 
@@ -187,6 +212,33 @@ def _check(
     force_crc_property: bool,
     delay_levels: Sequence[int],
 ) -> _Row | Stop:
+    """The record at ``position``, or why there is none."""
+    parts = _parts(view, position, end, base, check_crc, force_crc_property)
+    if isinstance(parts, Stop):
+        return parts
+    record, topic_at, topic_end, properties_at = parts
+    size, _, _, queue_id, _, queue_offset, physical, sys_flag, born_timestamp = _PREFIX.unpack_from(record)
+    topic = bytes(record[topic_at:topic_end])
+    found = props.decode(record[properties_at:])
+    (store_timestamp,) = _LONG.unpack_from(record, 56 + (_MORE_FOR_V6 if sys_flag & BORN_HOST_V6 else 0))
+    return _Row(
+        physical,
+        size,
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_timestamp,
+        born_timestamp,
+        record_tags_code(decode_utf8(topic), found, store_timestamp, delay_levels),
+        topic,
+        found.get(props.UNIQ_KEY),
+        [key for key in found.get(props.KEYS, "").split(props.KEY_SEPARATOR) if key],
+    )
+
+
+def _parts(
+    view: memoryview, position: int, end: int, base: int, check_crc: bool, force_crc_property: bool
+) -> _Parts | Stop:
     """The record at ``position``, or why there is none. The order of the checks is that of the comments in Stop."""
     if end - position < BLANK_SIZE:
         return Stop.INCOMPLETE
@@ -203,7 +255,7 @@ def _check(
     if position + size > end:
         return Stop.INCOMPLETE
     record = view[position : position + size]
-    _, _, body_crc, queue_id, _, queue_offset, physical, sys_flag, born_timestamp = _PREFIX.unpack_from(record)
+    _, _, body_crc, _, _, _, physical, sys_flag, _ = _PREFIX.unpack_from(record)
     born_more = _MORE_FOR_V6 if sys_flag & BORN_HOST_V6 else 0
     body_at = _FIXED + born_more + (_MORE_FOR_V6 if sys_flag & STORE_HOST_V6 else 0) + 4
     spans = _spans(record, body_at, 1 if magic == MAGIC_V1 else 2)
@@ -222,22 +274,7 @@ def _check(
                 return Stop.BAD_CRC
             if properties_at < size and record[size - 1] == 0:
                 return Stop.BAD_CRC  # no text ends in a zero byte: the end of the record never reached the disk
-    topic = bytes(record[topic_at:topic_end])
-    found = props.decode(record[properties_at:])
-    (store_timestamp,) = _LONG.unpack_from(record, 56 + born_more)
-    return _Row(
-        physical,
-        size,
-        queue_id,
-        queue_offset,
-        sys_flag,
-        store_timestamp,
-        born_timestamp,
-        record_tags_code(decode_utf8(topic), found, store_timestamp, delay_levels),
-        topic,
-        found.get(props.UNIQ_KEY),
-        [key for key in found.get(props.KEYS, "").split(props.KEY_SEPARATOR) if key],
-    )
+    return _Parts(record, topic_at, topic_end, properties_at)
 
 
 def _spans(record: memoryview, body_at: int, length_size: int) -> tuple[int, int, int] | None:

@@ -175,6 +175,13 @@ def verify_crc_property(record: bytes | memoryview) -> bool | None:
     return tail == _crc_property(crc31(data[:-CRC_PROPERTY_SIZE]))
 
 
+def meant_crc_property(record: bytes | memoryview) -> bool:
+    """Whether ``record`` ends with the whole-record checksum, or did before one bit of its name changed."""
+    tail = bytes(memoryview(record)[-CRC_PROPERTY_SIZE:])
+    changed = int.from_bytes(tail[: len(_CRC_NAME)], "big") ^ int.from_bytes(_CRC_NAME, "big")
+    return len(tail) == CRC_PROPERTY_SIZE and changed.bit_count() <= 1
+
+
 def encode_blank(free: int) -> bytes:
     """The 8 bytes that end a log file with ``free`` bytes left (themselves included): int free, int CBD43194.
 

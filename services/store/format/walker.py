@@ -162,6 +162,15 @@ class Walker(Protocol):
         unit.record_tags_code). Source: CommitLog.checkMessageAndReturnSize.
         """
 
+    def verify(
+        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+    ) -> tuple[int, Stop]:
+        """As a `walk` with ``check_crc`` and no limit, but nothing is collected: where it stops, and why.
+
+        ``crc_property``: a record that ends with the whole-record checksum must fit that one too, also where a bit of
+        its name has changed.
+        """
+
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
         """The first index >= ``begin`` where a whole valid record stands (with checksum and PHYSICALOFFSET), or -1."""
 

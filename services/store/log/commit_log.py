@@ -26,6 +26,7 @@ ENCODER_HEAD_ROOM = 65_536
 _HEAD = 8  # TOTALSIZE and MAGICCODE, written last
 _SMALL = 512
 """Replica bytes up to this size are copied into the mapping; a system call costs more."""
+_ZEROS = 1 << 20
 _UNNUMBERED = (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK)
 
 
@@ -88,6 +89,7 @@ class CommitLog:
         self._prefault = config.prefault_bytes
         self._file: MappedFile | None = None
         self._at = 0
+        self._unchecked = 0  # bytes of a master's log behind the append position
         self._warm_until = 0
         self._warm_from = 0  # append position at which the next stretch is made resident
         self._in_place: MappedFile | None = None  # the file whose page faults do not read ahead
@@ -104,6 +106,11 @@ class CommitLog:
     def max_offset(self) -> int:
         """Offset behind the last record."""
         return 0 if self._file is None else self._file.start + self._at
+
+    @property
+    def written_offset(self) -> int:
+        """Offset behind the last byte; on a slave the last ones, behind `max_offset`, are no whole records yet."""
+        return self.max_offset + self._unchecked
 
     def resume_at(self, end: int, last_store_timestamp: int) -> None:
         """Take up appending at ``end``, which recovery has found to be the end of the log."""
@@ -260,36 +267,63 @@ class CommitLog:
         self.offsets[key] = queue_offset + count
         return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
 
-    def append_bytes(self, data: memoryview, mark: ReplicaMark) -> None:
-        """Append bytes of a master's log as they are: not necessarily whole records, nor of one file.
+    def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
+        """Append bytes of a master's log, up to the end of the file; they lie behind `max_offset` until `accept`.
 
-        Pages that are filled by `pwrite` need not be made resident, and zeroed, before: a slave that catches up takes
-        little more than half the CPU.
+        Gives how many; 0 where a full file still has some that are not accepted. Pages that are filled by
+        `pwrite` need not be made resident, and zeroed, before: a slave that catches up takes little more than half the
+        CPU.
 
         Raises:
-            DiskFull: the next file cannot be made; what lies before it is appended.
-            OSError: the disk refused; what `mark` says is half written.
+            DiskFull: the next file cannot be made. OSError: the disk refused; what `mark` says is half written.
         """
-        while data:
-            file, at = self._file, self._at
-            if file is None or at == file.size:
-                if file is not None:
-                    file.expect_reads_in_place(False)
-                file, at = self._next_file(prefault=0), 0
-            piece = data[: file.size - at]
-            end = at + len(piece)
-            mark.begin(file.start + at, file.start + end)
-            if len(piece) < _SMALL:
-                file.map[at:end] = piece
-            else:
-                if self._in_place is not file:
-                    file.expect_reads_in_place(True)  # or dispatch, which reads behind, would make the pages ahead
-                    self._in_place = file
-                file.write(at, piece)
+        file = self._file
+        if file is None or self._at == file.size:
+            file = self._next_file(prefault=0)
+        at = self._at + self._unchecked
+        piece = data[: file.size - at]
+        if not piece:
+            return 0
+        end = at + len(piece)
+        mark.begin(file.start + self._at, file.start + end)
+        if len(piece) < _SMALL:
+            file.map[at:end] = piece
+        else:
+            if self._in_place is not file:
+                if self._in_place is not None:
+                    self._in_place.expect_reads_in_place(False)
+                file.expect_reads_in_place(True)  # or dispatch, which reads behind, would make the pages ahead
+                self._in_place = file
+            file.write(at, piece)
+        self._unchecked = end - self._at
+        return len(piece)
+
+    @property
+    def unchecked(self) -> tuple[MappedFile, int, int]:
+        """The newest file, and the positions in it between which lies what was appended and is not accepted."""
+        assert self._file is not None
+        return self._file, self._at, self._at + self._unchecked
+
+    def accept(self, end: int, mark: ReplicaMark) -> None:
+        """The bytes up to ``end``, a position in the newest file, are whole, right records: they belong to the log."""
+        assert self._file is not None
+        self._unchecked -= end - self._at
+        self._at = end
+        self._warm_until = self._warm_from = max(self._warm_until, end)
+        mark.done()
+        if self._unchecked:
+            mark.begin(self._file.start + end, self._file.start + end + self._unchecked)
+
+    def drop_unchecked(self, mark: ReplicaMark) -> int:
+        """Zero what is not accepted. Gives the bytes."""
+        file, size = self._file, self._unchecked
+        if size and file is not None:
+            for done in range(0, size, _ZEROS):
+                at, length = self._at + done, min(_ZEROS, size - done)
+                file.map[at : at + length] = bytes(length)
+            self._unchecked = 0
             mark.done()
-            self._at = end
-            self._warm_until = self._warm_from = max(self._warm_until, end)
-            data = data[len(piece) :]
+        return size
 
     def start_at(self, offset: int) -> None:
         """Begin an empty log at ``offset``, the start of a file: the master has nothing before it. Raises DiskFull."""
@@ -298,14 +332,6 @@ class CommitLog:
         self.files.start_anew(offset)
         self._file = None
         self.resume_at(offset, self.last_store_timestamp)
-
-    def cut_back(self, end: int) -> None:
-        """Forget the bytes behind ``end``, half a record in the newest file that never got its other half."""
-        file = self._file
-        assert file is not None
-        assert file.start <= end <= self.max_offset
-        file.map[end - file.start : self._at] = bytes(self._at - (end - file.start))
-        self._at = end - file.start
 
     def _next_queue_offset(self, key: QueueKey) -> int:
         offset = self.offsets.get(key)

@@ -121,6 +121,13 @@ class DamageList:
             self.ranges = kept
             self.save()
 
+    def forget_from(self, offset: int) -> None:
+        """Drop ranges behind the end of the log at ``offset``: they were cut off, and come again."""
+        kept = [known for known in self.ranges if known.begin < offset]
+        if len(kept) != len(self.ranges):
+            self.ranges = kept
+            self.save()
+
     def covering(self, offset: int) -> DamagedRange | None:
         """The range that holds ``offset``."""
         return next((known for known in self.ranges if known.begin <= offset < known.end), None)

@@ -60,13 +60,11 @@ class Dispatcher:
             check_crc=False,
             delay_levels=parts.config.message_delay_levels,
             rows=_ROWS_PER_TURN,
-            half_at_end=self._follows,
         )
 
     def follow(self, follows: bool) -> None:
-        """On a slave the log may end inside a record, and its records tell the next offset of each queue."""
+        """On a slave the log's records tell the next offset of each queue."""
         self._follows = follows
-        self._scan = self._new_scan()
 
     def kick(self) -> None:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.

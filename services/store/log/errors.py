@@ -16,6 +16,7 @@
         ├── WrongRole               a master's or slave's business, asked of the other
         ├── NothingMissing          a loss was to be accepted, but there is none
         ├── ForkedLog               replica bytes that do not continue this log
+        ├── CorruptReplica          replica bytes that are no records
         ├── AdoptionRefused         rebuilt files cannot be taken over at present
         │   ├── BadStagingName      the name is none of a staging directory
         │   ├── NoStaging           there is no such directory
@@ -115,6 +116,18 @@ class ForkedLog(StoreError):
 
     grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
     rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+
+
+class CorruptReplica(StoreError):
+    """Bytes from a master that are no whole, right records: changed on the way, or damaged at the master."""
+
+    grpc_code: ClassVar[str] = "DATA_LOSS"
+    rocketmq_status: ClassVar[str] = "MESSAGE_ILLEGAL"
+
+    def __init__(self, message: str, *, whole: int, remedy: str) -> None:
+        """``whole``: position in the log file behind the last good record."""
+        super().__init__(message, remedy=remedy)
+        self.whole = whole
 
 
 class AdoptionRefused(StoreError):

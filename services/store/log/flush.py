@@ -76,10 +76,6 @@ class GroupCommit:
         """An empty log begins at ``offset``: there is nothing below it to flush."""
         self.flushed_offset = offset
 
-    def cut_back(self, end: int) -> None:
-        """The log was cut back to ``end``."""
-        self.flushed_offset = min(self.flushed_offset, end)
-
     def start(self) -> None:
         """Begin the timed flushes."""
         self._loop = asyncio.get_running_loop()

@@ -182,8 +182,7 @@ class MessageStore:
             await part.stop()
         await self._flush.flush_all()
         await self._dispatcher.drain()
-        if self.replica.mastership.is_slave:
-            self.replica.trim()
+        self.replica.drop_unchecked()
         self._dispatcher.stop()
         clean = not self.flags.failed and self._dispatcher.position == self.commit_log.max_offset
         try:
@@ -250,11 +249,13 @@ class MessageStore:
         self._after_append(begun, appended.count, appended.end_offset - appended.physical_offsets[0])
         return appended
 
-    def append_replica(self, offset: int, data: memoryview) -> None:
+    def append_replica(self, offset: int, *pieces: memoryview) -> None:
         """Append bytes of the master's log, on a slave. Raises as `Replica.append`."""
-        begun = time.perf_counter()
-        self.replica.append(offset, data)
-        self._after_append(begun, 0, len(data))
+        begun, before = time.perf_counter(), self.commit_log.max_offset
+        try:
+            self.replica.append(offset, *pieces)
+        finally:
+            self._after_append(begun, 0, self.commit_log.max_offset - before)
 
     @property
     def batch_writer(self) -> BatchWriter:

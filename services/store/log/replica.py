@@ -1,21 +1,22 @@
 """What a store does as a slave, and how it changes its role.
 
-A slave's log is its master's, byte for byte: it takes stretches of any length, which may end inside a record, and what
-is whole gets its queue units and index entries as on a master. Messages of clients are refused. All methods run on the
-event loop.
+A slave's log is its master's, byte for byte: it takes stretches of any length, which may end inside a record. Whole
+records that are right (see `replica_check`) belong to the log from then on, and get their queue units and index entries
+as on a master; what lies behind them is waiting for its rest, and nobody sees it. Messages of clients are refused. All
+methods run on the event loop.
 """
 
 import logging
 
 from tandemmq.store.log.commit_log import CommitLog
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import DiskFull, ForkedLog, NotWritable, disk_error
+from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, disk_error
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.mastership import Mastership, Role
 from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.replica_check import ReplicaCheck
 from tandemmq.store.log.replica_mark import ReplicaMark
 from tandemmq.store.log.running_flags import Reason, RunningFlags
-from tandemmq.store.log.scan import LogScan
 
 log = logging.getLogger(__name__)
 
@@ -35,43 +36,49 @@ class Replica:
         self._dispatcher = dispatcher
         self._flags = flags
         self._mark: ReplicaMark | None = None
+        self.check = ReplicaCheck(parts)
         self.mastership: Mastership = parts.mastership
         self._apply_role()
 
     # -- following --------------------------------------------------------------------------------------------------
 
     def follow(self, epoch: int) -> None:
-        """Bytes of a master of ``epoch`` are about to come; 0 is one without epochs (RocketMQ).
-
-        Half a record at the end is cut off where the master is a new one: it has cut off its own, and what it sends
-        from there on is something else.
+        """Bytes of a master of ``epoch`` are about to come, from the end of the log on; 0 is one without epochs.
 
         Raises:
             WrongRole: this is a master, or one that has seen a newer master. OSError: the disk refused.
         """
-        if epoch > self.mastership.epoch and self.mastership.is_slave:
-            self.trim()
+        self.drop_unchecked()
         self.mastership.follow(epoch, self._log.max_offset)
+        self._parts.damage.forget_from(self._log.max_offset)
 
-    def append(self, offset: int, data: memoryview) -> None:
-        """Take bytes of the master's log that begin at ``offset``, which must be where this one ends.
+    def append(self, offset: int, *pieces: memoryview) -> None:
+        """Take bytes of the master's log that begin at ``offset``, which must be where the last ones ended.
 
         An empty log takes the start of any file for its own beginning.
 
         Raises:
             WrongRole: this is no slave. ForkedLog: the bytes do not continue the log; none was taken.
+            CorruptReplica: they are no right records; what is right before them was taken, they were not.
             DiskFull, NotWritable: the store cannot take them at present, or as its disk failed, never again.
         """
         self.mastership.follow(0, 0)
         for reason in _FATAL:
             if self._flags.holds(reason):
                 raise NotWritable(f"No replica bytes are taken: {self._flags.why}.")
-        if offset != self._log.max_offset:
+        if offset != self._log.written_offset:
             self._begin_at(offset)
         if self._mark is None:
             self._mark = ReplicaMark(self._parts.config.store_path_root_dir, self._parts.disk)
         try:
-            self._log.append_bytes(data, self._mark)
+            for piece in pieces:
+                self._write(piece, self._mark)
+            self._accept(self._mark)
+        except CorruptReplica as error:
+            log.error("%s", error)
+            self._log.accept(error.whole, self._mark)
+            self._log.drop_unchecked(self._mark)
+            raise
         except DiskFull as error:
             if self._flags.set(Reason.LOG_DISK_FULL, error.message.rstrip(".")):
                 log.error("No more replica bytes are taken: %s", error)
@@ -83,9 +90,33 @@ class Replica:
         self._flags.clear(Reason.LOG_DISK_FULL)
         self._parts.confirmed.show_all()  # a master has gone on where this log ended: all of it is that master's too
 
+    def _write(self, piece: memoryview, mark: ReplicaMark) -> None:
+        """Write a piece behind the others. A file is complete, and checked to its end, before the next one begins."""
+        while piece:
+            taken = self._log.append_bytes(piece, mark)
+            if not taken:
+                self._accept(mark)
+            piece = piece[taken:]
+
+    def _accept(self, mark: ReplicaMark) -> None:
+        """Let whole, right records belong to the log. Raises CorruptReplica."""
+        file, begin, end = self._log.unchecked
+        whole = self.check.whole(file, begin, end)
+        if whole > begin:
+            self._log.accept(whole, mark)
+
+    def drop_unchecked(self) -> int:
+        """Forget the bytes behind the last whole record: their rest will not come. Gives how many they were.
+
+        Where the disk failed in the middle of them they stay marked, for the next start to zero.
+        """
+        if self._mark is None or self._flags.holds(Reason.FLUSH_FAILED):
+            return 0
+        return self._log.drop_unchecked(self._mark)
+
     def _begin_at(self, offset: int) -> None:
         """Begin an empty log at the start of a file; refuse everything else."""
-        begin, end = self._log.min_offset, self._log.max_offset
+        begin, end = self._log.min_offset, self._log.written_offset
         size = self._parts.config.mapped_file_size_commit_log
         if begin != end or any(queue.max_offset for queue in self._parts.queues):
             raise ForkedLog(
@@ -103,24 +134,6 @@ class Replica:
         if self._parts.index is not None:
             self._parts.index.position = offset
 
-    def trim(self) -> int:
-        """Cut off half a record at the end of the log. Gives the bytes cut."""
-        whole = self._end_of_whole_records()
-        cut = self._log.max_offset - whole
-        if cut > 0:
-            self._log.cut_back(whole)
-            self._flush.cut_back(whole)
-        return cut
-
-    def _end_of_whole_records(self) -> int:
-        parts, end = self._parts, self._dispatcher.position
-        scan = LogScan(
-            parts.files, parts.walkers.best, parts.damage, check_crc=False, delay_levels=(), half_at_end=True
-        )
-        for step in scan.steps(end, self._log.max_offset):
-            end = step.position
-        return end
-
     def confirm(self, offset: int) -> None:
         """As many nodes as a send waits for have everything below ``offset``, on a synchronous master."""
         self._parts.confirmed.raise_to(min(offset, self._log.max_offset))
@@ -128,7 +141,7 @@ class Replica:
     # -- roles ------------------------------------------------------------------------------------------------------
 
     async def promote(self, role: Role, epoch: int) -> None:
-        """Become a master: half a record is cut off, queues and index are finished, then messages are taken.
+        """Become a master: half a record is forgotten, queues and index are finished, then messages are taken.
 
         Raises:
             WrongRole: see `Mastership.promote`; or this is a master already and not fenced.
@@ -138,8 +151,7 @@ class Replica:
         self._dispatcher.catch_up_all()
         if self._flags.holds(Reason.QUEUE_ERROR) or self._flags.holds(Reason.FLUSH_FAILED):
             raise NotWritable(f"This store cannot become a master: {self._flags.why}.")
-        if self.mastership.is_slave:
-            self.trim()
+        self.drop_unchecked()
         self.mastership.promote(role, epoch, self._log.max_offset)
         # No node has more, or somebody has accepted the loss: what is here is what its numbers stand for from now on.
         # A start that finds no mark yet comes to the same, as no message has been taken since.

@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Callable
 
 from tandemmq.common.grpc_transport import Answering
+from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicaState
+from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.service.staging import Staging
 from tandemmq.store.v1.replica_log_pb2 import LogIdentity, LogProgress, ReplicaAck, ReplicaBytes, ReplicationProgress
@@ -130,23 +132,42 @@ class ReplicaReceiver:
             await self._call.listen(self._take)
         finally:
             self._over = True
+            self._store.replica.drop_unchecked()
             self._staging.close()
 
     def _take(self, message: ReplicaBytes) -> None:
         store, staging = self._store, self._staging
         if self._first:
             store.replica.follow(message.epoch)
+            store.replica.check.proven = _proven(message)
             self._first = False
         if message.HasField("staging"):
             staging.open(message.staging.name, message.staging.size)
-        if message.data:
-            store.append_replica(message.offset, memoryview(message.data))
-        for stretch in message.stretches:
-            store.append_replica(stretch.offset, staging.view(stretch.position, stretch.size))
+        offset, pieces = self._pieces(message)
+        if pieces:
+            try:
+                store.append_replica(offset, *pieces)
+            except CorruptReplica:
+                self._acknowledge()  # what was right before it
+                raise
         if message.flush:
             store.flush_soon(store.commit_log.max_offset)
         if not self._owed:
             self._acknowledge()
+
+    def _pieces(self, message: ReplicaBytes) -> tuple[int, list[memoryview]]:
+        """Where the bytes of a message begin, and they. Raises BadRequest where they do not follow each other."""
+        begin = end = message.offset if message.data or not message.stretches else message.stretches[0].offset
+        pieces = []
+        if message.data:
+            pieces.append(memoryview(message.data))
+            end += len(message.data)
+        for stretch in message.stretches:
+            if stretch.offset != end:
+                raise BadRequest(f"A stretch at offset {stretch.offset:,} does not follow one that ends at {end:,}.")
+            pieces.append(self._staging.view(stretch.position, stretch.size))
+            end += stretch.size
+        return begin, pieces
 
     def _acknowledge(self) -> None:
         """Tell how far the log is; where that cannot be written now, once for all that comes until it can."""
@@ -154,9 +175,17 @@ class ReplicaReceiver:
         if self._over:
             return
         store = self._store
-        ack = ReplicaAck(max_offset=store.commit_log.max_offset, flushed_offset=store.flushed_offset)
+        log = store.commit_log
+        ack = ReplicaAck(
+            max_offset=log.max_offset, flushed_offset=store.flushed_offset, taken_offset=log.written_offset
+        )
         if self._call.write_now(ack):
             self._call.flush()  # not behind a dispatch turn that may come before the end of this one
         else:
             self._owed = True
             self._loop.call_later(_AGAIN_SECONDS, self._acknowledge)
+
+
+def _proven(message: ReplicaBytes) -> tuple[int, int, int] | None:
+    proven = message.proven
+    return (proven.offset, proven.size, proven.crc32) if message.HasField("proven") else None

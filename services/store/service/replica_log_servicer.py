@@ -12,6 +12,7 @@ from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.log.mastership import Role
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.replica_check import Refused
 from tandemmq.store.service.replica_link import ReplicaLink, ReplicaReceiver
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
@@ -135,6 +136,7 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
             epochs=[
                 replica_log_pb2.EpochStart(epoch=one.epoch, start_offset=one.start_offset) for one in mastership.epochs
             ],
+            refused=_refused(store.replica.check.refused),
         )
 
     def _identity(self) -> replica_log_pb2.LogIdentity:
@@ -158,3 +160,11 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
 def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> Role:
     names = {replica_log_pb2.ASYNC_MASTER: Role.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER: Role.SYNC_MASTER}
     return names.get(role, Role.SLAVE)
+
+
+def _refused(refused: Refused | None) -> replica_log_pb2.RefusedBytes | None:
+    if refused is None:
+        return None
+    return replica_log_pb2.RefusedBytes(
+        offset=refused.offset, size=refused.size, crc32=refused.crc, times=refused.times, reason=refused.reason
+    )

@@ -1,5 +1,6 @@
 """The staging file: replica bytes lie there for the store to copy, so that they need not pass through messages."""
 
+import contextlib
 import mmap
 import re
 from pathlib import Path
@@ -45,5 +46,6 @@ class Staging:
         self._view.release()
         self._view = memoryview(b"")
         if self._map is not None:
-            self._map.close()
+            with contextlib.suppress(BufferError):  # the traceback of an error may still show a view; it ends with that
+                self._map.close()
             self._map = None

@@ -70,7 +70,7 @@ class LogProgress(_message.Message):
     min_offset: _builtins.int
     """Of the oldest byte that is kept: a multiple of the file size."""
     max_offset: _builtins.int
-    """Behind the last byte. On a master always the end of a record."""
+    """Behind the last byte of the last record."""
     flushed_offset: _builtins.int
     """Up to which everything is durable."""
     @_builtins.property
@@ -217,6 +217,7 @@ class ReplicaBytes(_message.Message):
     STAGING_FIELD_NUMBER: _builtins.int
     FLUSH_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    PROVEN_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
     """Of the first byte of `data`."""
     data: _builtins.bytes
@@ -234,6 +235,12 @@ class ReplicaBytes(_message.Message):
     def staging(self) -> Global___StagingFile:
         """In the first message of the call: the staging file that `stretches` speak of."""
 
+    @_builtins.property
+    def proven(self) -> Global___RefusedBytes:
+        """In the first message of the call: RoleState.refused, if these bytes are known to be the master's own. They are taken for damage, up to
+        the next good record, where nothing else comes.
+        """
+
     def __init__(
         self,
         *,
@@ -243,10 +250,11 @@ class ReplicaBytes(_message.Message):
         staging: Global___StagingFile | None = ...,
         flush: _builtins.bool = ...,
         epoch: _builtins.int = ...,
+        proven: Global___RefusedBytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["staging", b"staging"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["proven", b"proven", "staging", b"staging"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "epoch", b"epoch", "flush", b"flush", "offset", b"offset", "staging", b"staging", "stretches", b"stretches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "epoch", b"epoch", "flush", b"flush", "offset", b"offset", "proven", b"proven", "staging", b"staging", "stretches", b"stretches"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,27 +314,67 @@ Global___StagingFile: _TypeAlias = StagingFile  # noqa: Y015
 
 @_typing.final
 class ReplicaAck(_message.Message):
-    """Tells that everything below an offset was taken, so that its place in the staging file is free."""
+    """Tells how far the log is."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MAX_OFFSET_FIELD_NUMBER: _builtins.int
     FLUSHED_OFFSET_FIELD_NUMBER: _builtins.int
+    TAKEN_OFFSET_FIELD_NUMBER: _builtins.int
     max_offset: _builtins.int
+    """Behind the last whole, checked record."""
     flushed_offset: _builtins.int
+    taken_offset: _builtins.int
+    """Everything below was taken, so that its place in the staging file is free. Above max_offset where half a record waits for its rest."""
     def __init__(
         self,
         *,
         max_offset: _builtins.int = ...,
         flushed_offset: _builtins.int = ...,
+        taken_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "max_offset", b"max_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "max_offset", b"max_offset", "taken_offset", b"taken_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReplicaAck: _TypeAlias = ReplicaAck  # noqa: Y015
+
+@_typing.final
+class RefusedBytes(_message.Message):
+    """Bytes of the master's log that failed their check, and were not taken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OFFSET_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    CRC32_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    offset: _builtins.int
+    size: _builtins.int
+    crc32: _builtins.int
+    """CRC-32 (IEEE 802.3)."""
+    times: _builtins.int
+    """How often in a row the very same bytes came, each time over a new call."""
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        offset: _builtins.int = ...,
+        size: _builtins.int = ...,
+        crc32: _builtins.int = ...,
+        times: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crc32", b"crc32", "offset", b"offset", "reason", b"reason", "size", b"size", "times", b"times"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusedBytes: _TypeAlias = RefusedBytes  # noqa: Y015
 
 @_typing.final
 class GetRoleRequest(_message.Message):
@@ -353,6 +401,7 @@ class RoleState(_message.Message):
     FLUSHED_OFFSET_FIELD_NUMBER: _builtins.int
     CONFIGURED_ROLE_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     max_offset: _builtins.int
     flushed_offset: _builtins.int
@@ -364,6 +413,10 @@ class RoleState(_message.Message):
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochStart]:
         """Every mastership that the directory knows of, oldest first."""
 
+    @_builtins.property
+    def refused(self) -> Global___RefusedBytes:
+        """Of a slave whose log has not got behind bytes that were refused."""
+
     def __init__(
         self,
         *,
@@ -373,10 +426,11 @@ class RoleState(_message.Message):
         flushed_offset: _builtins.int = ...,
         configured_role: Global___BrokerRole.ValueType = ...,
         epochs: _abc.Iterable[Global___EpochStart] | None = ...,
+        refused: Global___RefusedBytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "refused", b"refused"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configured_role", b"configured_role", "epochs", b"epochs", "flushed_offset", b"flushed_offset", "identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configured_role", b"configured_role", "epochs", b"epochs", "flushed_offset", b"flushed_offset", "identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

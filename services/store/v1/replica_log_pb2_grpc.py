@@ -78,8 +78,10 @@ class ReplicaLogServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Receive(self, request_iterator, context):
-        """Replica bytes, for a slave's store. They continue the log exactly where it ends: at LogProgress.max_offset, or at the offset of the
-        last ReplicaAck. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not.
+        """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
+        behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+        DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+        the end of the call is forgotten.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

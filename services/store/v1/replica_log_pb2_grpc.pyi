@@ -48,8 +48,10 @@ class ReplicaLogStub:
     once. A store has one link; a second one is refused while the first lives. When the link ends, the store knows of no replicas.
     """
     Receive: _grpc.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]
-    """Replica bytes, for a slave's store. They continue the log exactly where it ends: at LogProgress.max_offset, or at the offset of the
-    last ReplicaAck. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not.
+    """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
+    behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+    DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+    the end of the call is forgotten.
     """
     GetRole: _grpc.UnaryUnaryMultiCallable[_replica_log_pb2.GetRoleRequest, _replica_log_pb2.RoleState]
     """Role, epoch and offsets."""
@@ -70,8 +72,10 @@ class ReplicaLogAsyncStub(ReplicaLogStub):
     once. A store has one link; a second one is refused while the first lives. When the link ends, the store knows of no replicas.
     """
     Receive: _aio.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]  # type: ignore[assignment]
-    """Replica bytes, for a slave's store. They continue the log exactly where it ends: at LogProgress.max_offset, or at the offset of the
-    last ReplicaAck. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not.
+    """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
+    behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+    DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+    the end of the call is forgotten.
     """
     GetRole: _aio.UnaryUnaryMultiCallable[_replica_log_pb2.GetRoleRequest, _replica_log_pb2.RoleState]  # type: ignore[assignment]
     """Role, epoch and offsets."""
@@ -101,8 +105,10 @@ class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_replica_log_pb2.ReplicaBytes],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_replica_log_pb2.ReplicaAck], _abc.AsyncIterator[_replica_log_pb2.ReplicaAck]]:
-        """Replica bytes, for a slave's store. They continue the log exactly where it ends: at LogProgress.max_offset, or at the offset of the
-        last ReplicaAck. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not.
+        """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
+        behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+        DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+        the end of the call is forgotten.
         """
 
     @_abc_1.abstractmethod

@@ -87,6 +87,7 @@ CASES = [
     Case("metasync", METADATA, "Status", metadata.StatusRequest(), "viewer peer"),
     Case("replicator", REPLICATION, "Status", replication.StatusRequest(), "viewer peer"),
     Case("replicator", REPLICATION, "Join", replication.JoinRequest(), "peer"),
+    Case("replicator", REPLICATION, "Checksum", replication.ChecksumRequest(), "peer"),
     Case("replicator", REPLICATION, "Promote", replication.PromoteRequest(), "operates"),
     Case("replicator", REPLICATION, "Fence", replication.FenceRequest(), "peer"),
     Case("replicator", REPLICATION, "Follow", replication.FollowRequest(), "operates"),

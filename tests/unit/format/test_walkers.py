@@ -243,7 +243,7 @@ _IN_A_NEW_PROCESS = """
 from tandemmq.store.format import compiled
 from tandemmq.store.format.compiled import batch, index, walk
 compiled.warm()
-kernels = [walk.walk, walk.fill_units, walk.resync, index.index_rows, batch._measure, batch._write]
+kernels = [walk.walk, walk.fill_units, walk.verify, walk.resync, index.index_rows, batch._measure, batch._write]
 print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
 """
 

@@ -53,6 +53,7 @@ def warm() -> None:
     walk.runs()
     walk.rows()
     walker.resync(log, 0, len(log), 0)
+    walker.verify(log, 0, len(log), 0)
     index = bytearray(file_size(2, 3))
     walk.index_into(index, 2, 3)
     rebuild_chains(index, 2, 3, entries_before(index, 2, 3, len(log)))

@@ -43,7 +43,16 @@ def crc31(at: int, size: int) -> int:
 
 
 @helper
-def _crc_property_fits(at: int, size: int) -> bool:
+def meant_crc_property(at: int, size: int) -> bool:
+    """As record_encoder.meant_crc_property."""
+    tail = at + size - _CRC_SIZE
+    name, end = raw_long_at(tail) ^ _CRC32, byte_at(tail + 8) ^ 1
+    return bool((name == 0 and end & (end - 1) == 0) or (end == 0 and name & (name - 1) == 0))
+
+
+@helper
+def crc_property_fits(at: int, size: int) -> bool:
+    """As record_encoder.verify_crc_property; False without the property too."""
     tail = at + size - _CRC_SIZE
     if raw_long_at(tail) != _CRC32 or byte_at(tail + 8) != 1 or byte_at(tail + _CRC_SIZE - 1) != 2:
         return False
@@ -112,7 +121,7 @@ def check(at: int, end: int, physical: int, check_crc: bool, crc_property: bool)
         return _BAD_POSITION, 0, 0
     if check_crc:
         if crc_property:
-            if not _crc_property_fits(at, size):
+            if not crc_property_fits(at, size):
                 return _BAD_CRC, 0, 0
         else:
             body_size = int_at(body - 4)

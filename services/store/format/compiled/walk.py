@@ -11,7 +11,9 @@ from tandemmq.store.format.compiled.records import (
     MAGIC_V1,
     MAGIC_V2,
     check,
+    crc_property_fits,
     find_properties,
+    meant_crc_property,
     tags_code,
 )
 from tandemmq.store.format.compiled.text import equal, find_byte, hash_more
@@ -32,7 +34,10 @@ POSITION, STOP, ROWS, GROUPS, RUNS, FIRST_STORED, LAST_STORED, MAX_STORED, LAST_
 RESULT_WIDTH = 9
 
 TEXT_SIZE_BITS = 16
+STOP_BITS = 4
+"""``verify`` gives position << STOP_BITS | stop."""
 _END = int(Stop.END)
+_BAD_CRC = int(Stop.BAD_CRC)
 _ROWS_FULL = int(Stop.ROWS_FULL)
 _PREPARED_BIT = 4
 _MIX = -7046029254386353131  # 2^64 / golden ratio, as a signed long
@@ -244,6 +249,23 @@ def walk(
     result[STOP] = stop
     result[ROWS] = count
     result[MAX_STORED] = newest
+
+
+@kernel
+def verify(address: int, begin: int, end: int, base: int, crc_property: bool) -> int:
+    """The verify of walker.Walker over bytes at ``address``: position and stop in one number."""
+    position = begin
+    last = address + end
+    while end - position >= _LEAST_TO_LOOK_AT:
+        at = address + position
+        stop = check(at, last, base + position, True, False)[0]
+        if stop != GOOD:
+            return position << STOP_BITS | stop
+        size = int_at(at)
+        if crc_property and meant_crc_property(at, size) and not crc_property_fits(at, size):
+            return position << STOP_BITS | _BAD_CRC
+        position += size
+    return position << STOP_BITS | _END
 
 
 @kernel

@@ -171,6 +171,15 @@ class CompiledWalker:
         )
         return CompiledWalk(buffer, address, keep, memory, room)
 
+    def verify(
+        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+    ) -> tuple[int, Stop]:
+        """See the protocol."""
+        _check_range(buffer, begin, end)
+        address, _keep = address_of(buffer)
+        found = int(kernels.verify(address, begin, end, base, crc_property))
+        return found >> kernels.STOP_BITS, _STOPS[found & (1 << kernels.STOP_BITS) - 1]
+
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
         """See the protocol."""
         _check_range(buffer, begin, end)

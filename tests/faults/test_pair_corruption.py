@@ -1,0 +1,207 @@
+"""Bytes that change between master and slave: flipped bits, random blocks, frames out of order. None of it counts."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.format.record import decode_record
+from tandemmq.store.v1.store_pb2 import SendStatus
+from tests.faults.harness import SEED
+from tests.faults.pair import FOLLOWING
+from tests.faults.pair_checks import assert_logs_equal, missing_on
+from tests.faults.pair_load import PUT_OK, Told, outgoing
+from tests.faults.pair_process import until
+from tests.faults.test_pair_history import fill
+from tests.faults.test_pair_network import FILE_SIZE, more, pair_and_proxy, under_load, whole
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FLIPS = int(os.environ.get("TANDEM_TEST_FLIPS", "12"))
+HEAD = 12
+"""Bytes of a frame's header."""
+CHECKED = slice(HEAD + 88, HEAD + 88 + 4)
+"""In a frame of one record of an IPv4 producer: the body's first bytes."""
+
+
+class Flips:
+    """Flips one bit in some of the pieces that pass, at places that chance chooses."""
+
+    def __init__(self, share: float, seed: int = SEED, within: slice | None = None) -> None:
+        self.chance = random.Random(seed)
+        self.share = share
+        self.within = within
+        self.flipped = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        places = range(len(data))
+        if self.within is not None:
+            places = places[self.within] if is_one_record(data) else places[:0]
+        if not places or self.chance.random() >= self.share:
+            return data
+        changed = bytearray(data)
+        changed[self.chance.choice(places)] ^= 1 << self.chance.randrange(8)
+        self.flipped += 1
+        return bytes(changed)
+
+
+def is_one_record(data: bytes) -> bool:
+    """Whether these are one frame that begins with a record."""
+    return int.from_bytes(data[8:HEAD], "big") == len(data) - HEAD and data[HEAD + 4 : HEAD + 8] == b"\xda\xa3\x20\xa7"
+
+
+def ends(pair, reason: str) -> int:  # type: ignore[no-untyped-def]
+    """How often the slave's replicator said that following ended for a reason."""
+    return sum(event.get("reason") == reason for event in pair.slave.replicator.events())
+
+
+@pytest.mark.parametrize("within", [CHECKED, None], ids=["in bodies", "anywhere"])
+def test_one_bit_flipped_in_many_frames(tmp_path: Path, within: slice | None) -> None:
+    """What was told PUT_OK is intact on the slave, also where only its files are left.
+
+    RocketMQ's checksum is that of the body; with enabledAppendPropCRC it is that of the whole record.
+    """
+    whole_records = "true" if within is None else "false"
+    with pair_and_proxy(tmp_path, slave_timeout=60_000, enabledAppendPropCRC=whole_records) as (pair, proxy):
+        flips = Flips(0.25, within=within)
+        told: list[Told] = []
+        proxy.down.change = flips
+        with pair.master.client(timeout=120) as client:
+            number = 0
+            while flips.flipped < FLIPS:
+                value = f"flip-{number}"
+                message = outgoing("orders", value)
+                one = client.send(message.topic, message.body, tag=message.tag)
+                if one.status == PUT_OK:
+                    told.append(
+                        Told(value, message.topic, one.queue_id, one.queue_offset, one.physical_offset, one.status)
+                    )
+                number += 1
+        assert len(told) >= FLIPS
+        pair.master.kill()
+        pair.slave.kill()
+        assert not missing_on(pair.slave.root, FILE_SIZE, told)
+        for place in [each.physical_offset for each in told]:
+            path = pair.slave.root / "commitlog" / f"{place - place % FILE_SIZE:020}"
+            decode_record(path.read_bytes(), place % FILE_SIZE)
+
+
+def test_under_load_with_flipped_bits_the_logs_are_equal_in_the_end(tmp_path: Path) -> None:
+    with pair_and_proxy(tmp_path, slave_timeout=2_000, enabledAppendPropCRC="true") as (pair, proxy):
+        flips = Flips(0.02)
+        with under_load(pair) as ledger:
+            more(ledger, 100)
+            proxy.down.change = flips
+            until(lambda: flips.flipped >= 10, 120, "bits are flipped")
+            proxy.calm()
+            more(ledger, 100)
+        whole(pair, ledger)
+        assert ends(pair, "corrupt") > 0
+
+
+def swapped(chance: random.Random) -> Callable[[bytes], bytes]:
+    """Each second piece comes before the one before it."""
+    held: list[bytes] = []
+
+    def change(data: bytes) -> bytes:
+        if held:
+            return data + held.pop()
+        if chance.random() < 0.1:
+            held.append(data)
+            return b""
+        return data
+
+    return change
+
+
+def doubled(chance: random.Random) -> Callable[[bytes], bytes]:
+    return lambda data: data + data if chance.random() < 0.1 else data
+
+
+def truncated(chance: random.Random) -> Callable[[bytes], bytes]:
+    return lambda data: data[: chance.randrange(len(data))] if chance.random() < 0.1 else data
+
+
+def random_bodies(chance: random.Random) -> Callable[[bytes], bytes]:
+    """Whatever the frames say of themselves holds; their bytes are noise."""
+    return lambda data: data[:HEAD] + chance.randbytes(len(data) - HEAD) if chance.random() < 0.2 else data
+
+
+@pytest.mark.parametrize("kind", [swapped, doubled, truncated, random_bodies])
+def test_frames_out_of_order_doubled_cut_or_of_random_bytes(
+    tmp_path: Path, kind: Callable[[random.Random], Callable[[bytes], bytes]]
+) -> None:
+    with pair_and_proxy(tmp_path, slave_timeout=1_000, enabledAppendPropCRC="true") as (pair, proxy):
+        with under_load(pair) as ledger:
+            more(ledger, 50)
+            reached = proxy.accepted
+            proxy.down.change = kind(random.Random(SEED))
+            until(lambda: proxy.accepted > reached + 10, 120, "the slave dials again and again")
+            proxy.calm()
+            more(ledger, 100)
+        whole(pair, ledger)
+
+
+def test_a_slave_s_store_killed_while_bits_flip(tmp_path: Path) -> None:
+    with pair_and_proxy(tmp_path, slave_timeout=1_000, enabledAppendPropCRC="true") as (pair, proxy):
+        with under_load(pair) as ledger:
+            proxy.down.change = Flips(0.05)
+            for _ in range(4):
+                before = len(ledger.of())
+                until(lambda before=before: len(ledger.of()) >= before + 30, 120, "some are told PUT_OK")  # type: ignore[misc]
+                pair.slave.store.kill()
+                pair.slave.store.start()
+            proxy.calm()
+            more(ledger, 50)
+        whole(pair, ledger)
+
+
+def test_what_is_damaged_in_the_master_s_log_is_damage_on_the_slave_too(tmp_path: Path) -> None:
+    """The same on a second fetch, and the master says that it has it so: reported, read around, followed on."""
+    with pair_and_proxy(tmp_path) as (pair, _):
+        pair.slave.stop()
+        told = fill(pair.master, 600, "rot")
+        bad = [told[at].physical_offset for at in (100, 101, 300)]
+        for offset in bad:
+            path = pair.master.root / "commitlog" / f"{offset - offset % FILE_SIZE:020}"
+            with path.open("r+b") as file:
+                file.seek(offset % FILE_SIZE + 90)  # in the body
+                byte = file.read(1)[0]
+                file.seek(-1, 1)
+                file.write(bytes([byte ^ 1]))
+        pair.slave.start()
+        pair.wait_level()
+        end = pair.master.role().max_offset
+        assert_logs_equal(pair.master.root, pair.slave.root, end, begin=0)
+        events = pair.slave.store.events()
+        damage = [event for event in events if "Damage that the master" in str(event)]
+        assert len(damage) == 2, "two ranges: the first holds two records"
+        assert pair.follower().state == FOLLOWING
+
+
+def test_a_master_s_damage_is_not_believed_where_the_master_has_other_bytes(tmp_path: Path) -> None:
+    """The same bit of the same record flips on every connection: never taken, never acknowledged."""
+    with pair_and_proxy(tmp_path, slave_timeout=2_000) as (pair, proxy), pair.master.client() as client:
+        message = outgoing("orders", "before")
+        assert client.send(message.topic, message.body, tag=message.tag).status == PUT_OK
+
+        def change(data: bytes) -> bytes:
+            at = data.find(b"target:")
+            return data if at < 0 else data[:at] + b"T" + data[at + 1 :]
+
+        proxy.down.change = change
+        end = pair.slave.role().max_offset
+        sent = client.send("orders", b"target:" + b"x" * 500)
+        assert sent.status != PUT_OK
+        until(lambda: ends(pair, "corrupt") >= 1, 60, "it is said")
+        reached = proxy.accepted
+        until(lambda: proxy.accepted >= reached + 6, 60, "it is fetched again and again")
+        assert pair.slave.role().max_offset == end
+        follower = pair.follower()
+        assert follower.state != FOLLOWING
+        assert "no record" in follower.problem
+        proxy.calm()
+        pair.wait_level()
+        assert client.send("orders", b"behind").status == SendStatus.PUT_OK

@@ -1,0 +1,130 @@
+"""What has arrived of a log, cut anywhere: the same as the walker finds in the whole; what cannot become a record."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandemmq.store.format.arrival import Arrived, check_arrived
+from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
+from tandemmq.store.format.walker import Stop, Walker, compiled_walker, python_walker
+from tests.unit.format.logs import V4, V6, damaged_logs, logs
+
+walkers = pytest.mark.parametrize("make", [python_walker, compiled_walker])
+PYTHON, COMPILED = python_walker(), compiled_walker()
+LARGEST = 1 << 20
+
+
+def record(at: int, body: bytes = b"body", append_crc: bool = False) -> bytes:
+    message = Message("topic", 1, body, b"KEYS\x01key\x02", born_host=V4, store_host=V6)
+    return encode_record(message, 7, at, 1_700_000_000_000, append_crc)
+
+
+def arrived(log: bytes, end: int | None = None, *, walker: Walker = PYTHON, room: int = 1 << 20, base: int = 0,
+            crc_property: bool = False) -> Arrived:  # fmt: skip
+    return check_arrived(
+        walker, log, 0, len(log) if end is None else end,
+        base=base, file_size=room, largest=LARGEST, crc_property=crc_property,
+    )  # fmt: skip
+
+
+@given(damaged_logs(), st.booleans())
+@settings(max_examples=300)
+def test_both_walkers_verify_as_they_walk(log: tuple[bytes, int], crc_property: bool) -> None:
+    data, base = log
+    found = [walker.verify(data, 0, len(data), base, crc_property=crc_property) for walker in (PYTHON, COMPILED)]
+    assert found[0] == found[1]
+    if not crc_property:
+        walk = PYTHON.walk(data, 0, len(data), base, check_crc=True)
+        assert found[0] == (walk.position, walk.stop)
+
+
+@given(logs() | damaged_logs(), st.lists(st.integers(1, 300), max_size=40), st.booleans())
+@settings(max_examples=400)
+def test_stretches_cut_anywhere_give_what_the_walker_finds_in_the_whole(
+    log: tuple[bytes, int], cuts: list[int], compiled: bool
+) -> None:
+    """Never more than the walker accepts; and all of it, unless a part of what comes next is refused sooner."""
+    data, base = log
+    walker = COMPILED if compiled else PYTHON
+    walk = PYTHON.walk(data, 0, len(data), base, check_crc=True)
+    room = len(data) + 10_000
+    whole = end = 0
+    problem = ""
+    for size in [*cuts, len(data)]:
+        end = min(end + size, len(data))
+        found = check_arrived(walker, data, whole, end, base=base, file_size=room, largest=LARGEST)
+        assert whole <= found.whole <= min(walk.position, end)
+        whole, problem = found.whole, found.problem
+        if problem:
+            break
+    if problem:
+        assert walk.stop != Stop.END or walk.position < len(data)
+    else:
+        assert end == len(data)
+    assert whole == walk.position
+    if walk.stop in (Stop.ZERO, Stop.BAD_MAGIC, Stop.BAD_CRC, Stop.BAD_POSITION):
+        assert problem
+
+
+@walkers
+def test_a_record_that_comes_byte_by_byte_is_waited_for_and_then_taken(make: Callable[[], Walker]) -> None:
+    walker = make()
+    for body in (b"", b"b" * 40, b"b" * 5_000):
+        log = record(0) + record(len(record(0)), body)
+        first = len(record(0))
+        for end in range(len(log) + 1):
+            whole = 0 if end < first else first if end < len(log) else len(log)
+            assert arrived(log, end, walker=walker) == Arrived(whole, "", arrived(log, end, walker=walker).stop), end
+
+
+@walkers
+def test_the_blank_that_ends_a_file_is_whole_when_all_of_it_is_there(make: Callable[[], Walker]) -> None:
+    begin = record(0)
+    for free in (BLANK_SIZE, 50, 200):
+        log = begin + encode_blank(free) + bytes(free - BLANK_SIZE)
+        for end in range(len(begin), len(log)):
+            assert arrived(log, end, walker=make(), room=len(log))[:2] == (len(begin), ""), (free, end)
+        assert arrived(log, walker=make(), room=len(log))[:2] == (len(log), "")
+        assert "end of" in arrived(log, walker=make(), room=len(log) + 1).problem
+
+
+@walkers
+def test_one_flipped_bit_anywhere_is_refused_or_outside_of_what_is_checked(make: Callable[[], Walker]) -> None:
+    """With the whole-record checksum every bit counts."""
+    for append_crc in (False, True):
+        good = record(0, append_crc=append_crc)
+        for bit in range(len(good) * 8):
+            log = bytearray(good + record(len(good)))
+            log[bit // 8] ^= 1 << bit % 8
+            found = arrived(bytes(log), walker=make(), crc_property=append_crc)
+            if found.whole:
+                assert not append_crc
+                body_at = good.index(b"body")
+                covered = {*range(12), *range(28, 36), *range(body_at - 4, body_at + 4)}
+                assert bit // 8 not in covered, bit
+
+
+def test_a_changed_length_does_not_make_us_wait() -> None:
+    """All of the record is there, and no more will come: a wait would never end."""
+    good = record(0)
+    for bit in range(32):
+        for at in (0, good.index(b"body") - 4):
+            log = bytearray(good)
+            log[at + bit // 8] ^= 0x80 >> bit % 8
+            found = arrived(bytes(log), room=1 << 30)
+            assert found.whole == 0
+            assert found.problem, (at, bit)
+
+
+def test_what_cannot_be_is_said_as_soon_as_it_is_seen() -> None:
+    good = record(0, b"x" * 500)
+    assert "cannot have" in arrived((LARGEST + 1).to_bytes(4, "big"), room=1 << 30).problem
+    assert "cannot have" in arrived((90).to_bytes(4, "big")).problem
+    assert "cannot have" in arrived(good[:4], room=len(good) + 7).problem
+    assert "no record" in arrived(good[:4] + b"\xda\xa3\x20\xa8").problem
+    assert "another offset" in arrived(good[:36], base=8).problem
+    assert "zeros" in arrived(bytes(8)).problem
+    assert "beyond the end" in arrived(good[:300], room=300).problem or arrived(good[:300], room=300).problem
+    assert arrived(good + b"abc", room=len(good) + 3).problem == "a record runs beyond the end of its file"
