@@ -142,7 +142,12 @@ def audit(
 
         write_page(report, html)
     kept = _keep(output, report, whole=queues and index and not topics)
-    if as_json:
+    _tell(output, report, html, kept=kept)
+
+
+def _tell(output: Output, report: "AuditReport", html: Path | None, *, kept: bool) -> None:
+    """Raises typer.Exit where there are faults."""
+    if output.as_json:
         output.document(report.document() | {"kept": kept})
     else:
         _say(output, report, html)
