@@ -20,8 +20,8 @@ _LOG = ("commitlog", "consumequeue", "index", "checkpoint", "abort", "broken")
 """What belongs to a log: files and directories of RocketMQ's names, and ours for what recovery cut off."""
 
 _OWN = "tandem."
-_STAYS = ("tandem.epoch", "tandem.topics")
-"""Of our own files: whose directory it is, and the topic table."""
+_STAYS = ("tandem.epoch", "tandem.group", "tandem.topics")
+"""Of our own files: whose directory it is, what its master had, and the topic table."""
 
 _OF_REPLICAS = "tandem.replica"
 """Made by a store when the first bytes of a master come."""
@@ -56,6 +56,7 @@ def reseed(
     """
     from tandemmq.store.log.disk import LocalDisk
     from tandemmq.store.log.lock import StoreLock
+    from tandemmq.store.log.mastership import note_end_of_log
 
     if not any((data / name).exists() for name in _LOG):  # one of them is enough: the log itself may be what is lost
         raise NotFound(f"{data} is no store directory: there is nothing of a log in it")
@@ -68,6 +69,7 @@ def reseed(
         mastership.demote(
             max(mastership.epoch, mastership.fenced_by)
         )  # first: a directory without a log is no master's
+        note_end_of_log(data, disk)  # then: an empty log does not mean that there was nothing
         moved = _move(data, aside)
         disk.sync_dir(aside)
         disk.sync_dir(data)
@@ -88,8 +90,10 @@ def _read_mastership(data: Path, was_a_master: bool) -> "Mastership":
     from tandemmq.store.log.disk import LocalDisk
     from tandemmq.store.log.mastership import Mastership, Role
 
-    has_followed = (data / _OF_REPLICAS).exists()
-    mastership = Mastership(data, LocalDisk(), Role.SLAVE if has_followed else Role.ASYNC_MASTER)
+    mastership = Mastership(data, LocalDisk(), Role.SLAVE)
+    has_followed = (data / _OF_REPLICAS).exists() or bool(mastership.store_id)  # only a slave's store names itself
+    if not has_followed:
+        mastership = Mastership(data, LocalDisk(), Role.ASYNC_MASTER)
     if mastership.is_slave or was_a_master:
         return mastership
     if mastership.role is mastership.configured and not has_followed:

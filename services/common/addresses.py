@@ -12,6 +12,11 @@ def parse_host_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def host_port(host: str, port: int) -> str:
+    """`host:port`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def check_address(text: str | None) -> str | None:
     """For `setting(check=…)`: what would be allowed, or None if the text is an address."""
     try:

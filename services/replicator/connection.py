@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import NamedTuple
 
+from tandemmq.common.addresses import host_port
 from tandemmq.common.log_output import get_log
 from tandemmq.replicator.frames import ReportReader
 from tandemmq.replicator.log_files import LogFiles
@@ -69,6 +70,8 @@ class SlaveConnection:
         """Broker id if it has introduced itself with one, else its address."""
         self.introduced = False
         """Whether it is one of ours: it compares logs before it acks."""
+        self.listed = False
+        """Whether it was found to follow, and is in the master's group."""
         self._loop = asyncio.get_running_loop()
         self._shared = shared
         self._events = events
@@ -90,8 +93,7 @@ class SlaveConnection:
     @property
     def address(self) -> str:
         """The slave's address and port."""
-        host, port = self.peer
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return host_port(*self.peer)
 
     def start(self) -> None:
         """Begin to listen to the slave."""

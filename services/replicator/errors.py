@@ -93,11 +93,38 @@ class NotFollowing(PromotionStopped):
 
 
 class NewerMaster(PromotionStopped):
-    """This is a master that was replaced."""
+    """There is a newer master than the one that this node knows, or this is a master that was replaced."""
 
     remedy = (
         "make it a slave of the newer master (tandem follow); or, when that one never came to be, say so with "
         "old_master_is_gone (--old-master-is-gone)"
+    )
+
+
+class GroupUnknown(PromotionStopped):
+    """Nobody told this node what its master had, and which other slaves it has."""
+
+    remedy = (
+        "promote a slave that has followed it; or, if there is none, accept that messages may be lost with accept_loss "
+        "(--accept-loss)"
+    )
+
+
+class NothingProven(PromotionStopped):
+    """The old master is silent, and may acknowledge messages that no slave has."""
+
+    remedy = (
+        "make sure that it is dead, and accept that messages may be lost with accept_loss (--accept-loss); "
+        "SYNC_MASTER with inSyncReplicas=2 waits for a slave"
+    )
+
+
+class AnotherCandidate(PromotionStopped):
+    """Another node has asked to become master, and does not answer."""
+
+    remedy = (
+        "let it answer, or promote it; if it is gone for good and never was a master, say so with accept_loss "
+        "(--accept-loss)"
     )
 
 
@@ -108,6 +135,10 @@ class MissingHere(PromotionStopped):
 
 
 class OtherSlaveSilent(PromotionStopped):
-    """It cannot be known what another slave has."""
+    """Too few of the other slaves promised to follow the old master no more."""
 
-    remedy = "start it, leave it out of other_slaves, or accept a loss with accept_loss (--accept-loss)"
+    remedy = (
+        "start them, or name their replicators with other_slaves (--other-slave); without them the old master may "
+        "still acknowledge messages, and may have acknowledged some that only they have: that is accepted with "
+        "accept_loss (--accept-loss)"
+    )

@@ -28,13 +28,18 @@ class Fencer:
         self,
         view: LogView,
         old_master: Callable[[], str],
+        grpc_port: Callable[[], int],
         dial: Callable[[str], grpc.aio.Channel],
         metrics: ReplicatorMetrics,
     ) -> None:
-        """`old_master` gives the gRPC address of that node's replicator, or the empty text; `dial` calls it."""
+        """`old_master` gives the gRPC address of that node's replicator, or the empty text; `dial` calls it.
+
+        `grpc_port` is our own replicator's, to be told.
+        """
         self._dial = dial
         self._view = view
         self._old_master = old_master
+        self._grpc_port = grpc_port
         self._metrics = metrics
         self._said = ""
 
@@ -63,7 +68,8 @@ class Fencer:
             elif theirs.epoch >= epoch:
                 self._say("another master has no older epoch than this one", address, f"epoch {theirs.epoch}")
             else:
-                await stub.Fence(FenceRequest(epoch=epoch), timeout=_ANSWER_SECONDS)
+                ours = FenceRequest(epoch=epoch, candidate=self._view.identity.store_id, grpc_port=self._grpc_port())
+                await stub.Fence(ours, timeout=_ANSWER_SECONDS)
                 self._metrics.fences += 1
                 log.warning("an old master came back and was fenced", address=address, epoch=epoch)
             return _LOOK_SECONDS

@@ -311,8 +311,9 @@ def check_identity(log: LocalLog, master: MasterLog) -> None:
         raise NotAMaster("the node at haMasterAddress is a slave")
     if master.fenced_by_epoch > master.epoch:
         raise NotAMaster(f"that master (epoch {master.epoch}) was replaced by one of epoch {master.fenced_by_epoch}")
-    if master.epoch < log.epoch:
-        raise OlderMaster(f"the master's epoch is {master.epoch}, ours {log.epoch}")
+    if master.epoch < max(log.epoch, log.promised):
+        ours = f"ours {log.epoch}" if log.promised <= log.epoch else f"{log.promised} was promised"
+        raise OlderMaster(f"the master's epoch is {master.epoch}, {ours}")
     if master.file_size != log.file_size:
         raise OtherFileSize(f"the master's log files have {master.file_size} bytes, ours {log.file_size}")
 

@@ -40,6 +40,13 @@ class GrowthHistory:
         since = self._times[min(at, len(self._times) - 1)]
         return max(now - since, 0.0)
 
+    def end_within(self, offset: int) -> int:
+        """The greatest end that the log is known to have had and that is not beyond `offset`; 0 if none is."""
+        if self._end <= offset:
+            return self._end
+        at = bisect_right(self._ends, offset)
+        return self._ends[at - 1] if at else 0
+
     def _sample(self, end: int, at: float) -> None:
         if len(self._ends) >= _CAPACITY:
             self._thin()

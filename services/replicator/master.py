@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
@@ -15,8 +15,10 @@ from tandemmq.replicator.log_files import LogFiles
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import MasterNow, ReplicaNow, ReplicatorMetrics
 from tandemmq.replicator.replicas import ReplicaRules, Replicas
+from tandemmq.replicator.roster import Roster
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.replicator.transfer import LogCut, Refused, TransferRules
+from tandemmq.store.v1.replica_log_pb2 import BrokerRole, ReplicaGroup
 
 log = get_log(__name__)
 
@@ -25,16 +27,28 @@ _COMPLAINT_SECONDS = 10.0
 """The same complaint about the same peer is not logged more often."""
 _INTRODUCTION_SECONDS = 60.0
 """How long an introduction waits for its connection."""
+_REMEMBER_AGAIN_SECONDS = 0.5
 _MOST_WAITING = 10_000
 """Introductions and complaints that are remembered."""
+
+
+Remember = Callable[[ReplicaGroup], Awaitable[object]]
+"""Has the store note the group. Raises StoreUnreachable, StoreRefuses, StoreFailed."""
 
 
 class Master:
     """Everything between the log and the slaves. `progressed` is called when the store should be told something."""
 
     def __init__(
-        self, settings: ReplicatorSettings, view: LogView, metrics: ReplicatorMetrics, progressed: Callable[[], None]
+        self,
+        settings: ReplicatorSettings,
+        view: LogView,
+        metrics: ReplicatorMetrics,
+        progressed: Callable[[], None],
+        remember: Remember,
+        known: ReplicaGroup | None = None,
     ) -> None:
+        """`remember` has the store note the group of slaves; `known` is what it had noted before."""
         self._settings = settings
         self._view = view
         self._metrics = metrics
@@ -52,7 +66,15 @@ class Master:
         self._complaints: dict[tuple[str, str], tuple[float, int]] = {}
         self._was_linked = True
         self._log_then: tuple[object, ...] = ()
-        self.replicas = Replicas(replica_rules(settings))
+        rules = replica_rules(settings)
+        needed = 0 if view.identity.role == BrokerRole.ASYNC_MASTER else rules.least
+        self.roster = Roster(view.identity.epoch, needed, known)
+        """Whose acknowledgements count."""
+        self._stores: dict[str, tuple[str, str]] = {}
+        """Store id and replicator's address of those who introduced themselves, by identity."""
+        self._remember = remember
+        self._remembering: asyncio.Task[None] | None = None
+        self.replicas = Replicas(rules)
 
     @property
     def port(self) -> int:
@@ -67,6 +89,7 @@ class Master:
     def start(self) -> None:
         """Accept slaves. Raises CannotListen, UnreadableCertificate."""
         self.replicas.log_grew(self._view.max_offset, self._loop.time())
+        self.group_changed()
         self._log_then = self._log_identity()
         self._shared = Shared(
             self._view, self._files, transfer_rules(self._settings), self._metrics, self._executor, self._tls()
@@ -77,6 +100,8 @@ class Master:
     def stop(self) -> None:
         """Accept nobody any more and let go of everybody."""
         self._listener.close()
+        if self._remembering is not None:
+            self._remembering.cancel()
         for connection in list(self._connections.values()):
             connection.close()
         self._executor.shutdown(wait=False)
@@ -110,19 +135,50 @@ class Master:
         identity = self._view.identity
         return (self._files.identity(), identity.file_size, identity.epoch)
 
-    def introduce(self, peer: Peer, broker_id: int) -> None:
-        """The slave with a connection from `peer` is the broker of that id (0: it has none)."""
+    def introduce(self, peer: Peer, broker_id: int, store_id: str = "", address: str = "") -> tuple[str, bool]:
+        """The slave with a connection from `peer` is the broker of that id (0: it has none).
+
+        Gives its identity, and whether that connection was introduced for the first time. `store_id`, `address`: of
+        its store, and where its replicator serves gRPC; empty if it did not say.
+        """
         now, identity = self._loop.time(), str(broker_id) if broker_id > 0 else peer[0]
-        self._metrics.joins += 1
+        self._stores[identity] = (store_id, address)
         for connection in self._connections.values():
             if connection.peer == peer:
-                connection.identity, connection.introduced = identity, True
+                if connection.introduced and connection.identity == identity:
+                    return identity, False
+                self._metrics.joins += 1
+                connection.identity, connection.introduced, connection.listed = identity, True, False
                 if connection.transfer.begun:
                     self._begun(connection)
-                return
+                return identity, True
+        self._metrics.joins += 1
         if len(self._introduced) >= _MOST_WAITING:
             self._introduced.clear()
+            self._stores = {identity: self._stores[identity]}
         self._introduced[peer] = (identity, now)
+        return identity, True
+
+    def group_changed(self) -> None:
+        """Count those who count now, and have the store note what is new."""
+        if self.replicas.count_only(self.roster.counted, self.roster.needed):
+            self._progressed()
+        if self.roster.unnoted is not None and self._remembering is None:
+            self._remembering = asyncio.create_task(self._have_it_noted(), name="replicator, noting the group")
+
+    async def _have_it_noted(self) -> None:
+        while (group := self.roster.unnoted) is not None:
+            generation = group.generation
+            try:
+                await self._remember(group)
+            except TandemError as error:
+                log.warning("the store does not note the group of slaves", problem=error.explain())
+                await asyncio.sleep(_REMEMBER_AGAIN_SECONDS)
+                continue
+            self.roster.noted(generation)
+            self.replicas.count_only(self.roster.counted, self.roster.needed)
+            self._progressed()
+        self._remembering = None
 
     def now(self) -> MasterNow:
         """What the metrics show; called on the metrics thread, reads only."""
@@ -175,10 +231,21 @@ class Master:
 
     def _begun(self, slave: SlaveConnection) -> None:
         log.info("a slave follows", replica=slave.identity, address=slave.address, offset=slave.transfer.next_offset)
+        if slave.transfer.acked_offset or not self._view.max_offset:
+            self._list(slave)
         self.replicas.joined(slave.number, slave.transfer, slave.identity, slave.address, self._loop.time())
         self._progressed()
 
+    def _list(self, slave: SlaveConnection) -> None:
+        """It follows: its log is ours, as far as it goes. Who is refused, or refuses to follow, never gets here."""
+        slave.listed = True
+        store_id, address = self._stores.get(slave.identity, ("", "")) if slave.introduced else ("", "")
+        if self.roster.joined(slave.identity, store_id, address):
+            self.group_changed()
+
     def _acked(self, slave: SlaveConnection) -> None:
+        if not slave.listed:
+            self._list(slave)
         if self.replicas.acked(slave.number, self._loop.time()):
             self._progressed()
 

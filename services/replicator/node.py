@@ -29,6 +29,7 @@ from tandemmq.store.v1.replica_log_pb2 import (
     FenceRequest,
     GetRoleRequest,
     PromoteRequest,
+    ReplicaGroup,
     ReplicationProgress,
     RoleState,
 )
@@ -57,7 +58,7 @@ class Node:
         self.view = LogView()
         self.master: Master | None = None
         """The master side, while the store is a master's."""
-        self.follower = Follower(settings, self.view)
+        self.follower = Follower(settings, self.view, self.grpc_port)
         self.problem = ""
         """Why this side does not work; empty while it does."""
         self._host = host
@@ -92,7 +93,7 @@ class Node:
             asyncio.create_task(self._take_sides(), name="replicator side"),
             asyncio.create_task(self._look(), name="replicator health"),
             asyncio.create_task(
-                Fencer(self.view, self.old_master, self.dial, self._metrics).run(),
+                Fencer(self.view, self.old_master, self.grpc_port, self.dial, self._metrics).run(),
                 name="replicator, fencing an old master",
             ),
         ]
@@ -162,8 +163,20 @@ class Node:
             self.master = self._teller = None
         if self.follower.running and (self._held or not self.view.is_slave):
             await self.follower.stop()
-        if self.view.is_master and self.master is None:
-            master = Master(self.settings, self.view, self._metrics, self._link.wake)
+        starts_master = self.view.is_master and self.master is None
+        starts_slave = self.view.is_slave and not self.follower.running and not self._held
+        if not starts_master and not starts_slave:
+            self.problem = ""
+            return
+        state = await self.role_state()
+        if state.ha_master_address and state.ha_master_address != self._following.ha_master_address:
+            self.follow(state.ha_master_address, state.replicator_address)
+        if state.identity.role != self.view.identity.role:
+            self._turn.set()  # it has just changed: the link tells soon
+        elif starts_master:
+            master = Master(
+                self.settings, self.view, self._metrics, self._link.wake, self._store_remembers, state.group
+            )
             try:
                 master.start()
             except TandemError:
@@ -171,7 +184,7 @@ class Node:
                 raise
             self.master, self._teller = master, ProgressTeller(master.replicas)
             self._link.wake()
-        if self.view.is_slave and not self.follower.running and not self._held:
+        elif not self._held:
             self.follower.start()
         self.problem = ""
 
@@ -189,8 +202,9 @@ class Node:
             ha_master_address=ha_master_address,
             ha_master_replicator_address=replicator_address,
         )
-        counters, self.follower = self.follower.counters, Follower(self._following, self.view)
+        counters, self.follower = self.follower.counters, Follower(self._following, self.view, self.grpc_port)
         self.follower.counters = counters
+        self._metrics.follower = counters
 
     def old_master(self) -> str:
         """Where the followed master's replicator serves gRPC; empty if nobody knows."""
@@ -215,13 +229,13 @@ class Node:
         state = FollowerState.Name(status.state) if self.follower.running else "STOPPED"
         return f"{state}, {status.problem}" if status.problem else state
 
+    def grpc_port(self) -> int:
+        """Where this replicator serves gRPC."""
+        return self._host.port
+
     def dial(self, address: str) -> grpc.aio.Channel:
         """A channel to another node's replicator. Raises UnreadableCertificate, UnreadableSecret."""
         return replicator_channel(self.settings, address)
-
-    def master_known_end(self) -> int:
-        """The end of the followed master's log as far as it is known; 0 if it is not."""
-        return self.follower.status().master_max_offset
 
     async def hold(self) -> None:
         """Follow nobody from now on; what had arrived is in the store when this returns."""
@@ -247,17 +261,28 @@ class Node:
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
-    async def fence(self, epoch: int) -> RoleState:
-        """Tell the store of a newer master. Raises StoreUnreachable, StoreRefuses."""
+    async def fence(self, epoch: int, candidate: str = "", candidate_address: str = "") -> RoleState:
+        """Tell the store of a newer master, or of a node that wants to be it. Raises StoreUnreachable, StoreRefuses."""
+        request = FenceRequest(epoch=epoch, candidate=candidate, candidate_address=candidate_address)
         try:
-            return await self._store.Fence(FenceRequest(epoch=epoch), timeout=_STORE_SECONDS)
+            return await self._store.Fence(request, timeout=_STORE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
-    async def become_slave(self, epoch: int) -> RoleState:
-        """Demote the store. Raises StoreUnreachable, StoreRefuses."""
+    async def become_slave(self, epoch: int, ha_master_address: str, replicator_address: str) -> RoleState:
+        """Demote the store, and have it note its master; empty texts: the one of the settings.
+
+        Raises StoreUnreachable, StoreRefuses.
+        """
+        request = DemoteRequest(epoch=epoch, ha_master_address=ha_master_address, replicator_address=replicator_address)
         try:
-            return await self._store.Demote(DemoteRequest(epoch=epoch), timeout=_STORE_SECONDS)
+            return await self._store.Demote(request, timeout=_STORE_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise_for_store(error)
+
+    async def _store_remembers(self, group: ReplicaGroup) -> None:
+        try:
+            await self._store.Remember(group, timeout=_STORE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 

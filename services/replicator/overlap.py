@@ -19,6 +19,8 @@ class LocalLog:
     flushed_offset: int
     file_size: int
     epoch: int = 0
+    promised: int = 0
+    """An epoch that no older master is followed after; 0: none was promised."""
 
     @property
     def empty(self) -> bool:

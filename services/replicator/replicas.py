@@ -32,10 +32,15 @@ class ReplicaRules:
     def needed(self, in_sync: int) -> int:
         """Slaves that must have a message, while `in_sync` of them are in sync."""
         if self.all_ack:
-            return in_sync
+            return max(in_sync, self.least)
         if self.auto:
             return max(min(self.in_sync_replicas, in_sync + 1), self.min_in_sync_replicas) - 1
         return self.in_sync_replicas - 1
+
+    @property
+    def least(self) -> int:
+        """Slaves that certainly have an acknowledged message, however few are in sync."""
+        return (self.min_in_sync_replicas if self.all_ack or self.auto else self.in_sync_replicas) - 1
 
 
 class Progress(NamedTuple):
@@ -80,6 +85,8 @@ class Replicas:
         self._max_offset = 0
         self._steady_until = 0
         """As long as the log ends before this, growth alone changes nobody's being in sync."""
+        self._counted: frozenset[str] | None = None
+        self._least = 0
         self.growth = GrowthHistory()
         self.membership = 0
         """Changes whenever somebody comes, goes, gets a name, or falls out of sync."""
@@ -136,6 +143,15 @@ class Replicas:
             return False
         return self._recount()
 
+    def count_only(self, identities: frozenset[str], least: int) -> bool:
+        """Only these replicas count (before the first such word: all), and at least so many must have a message."""
+        self._counted, self._least = identities, least
+        return self._changed()
+
+    def acknowledged_end(self) -> int:
+        """The greatest end that the log is known to have had and that enough replicas have acknowledged; 0 if none."""
+        return self.growth.end_within(self.progress.replicated_offset) if self.progress.enough else 0
+
     # -- counting -----------------------------------------------------------------------------------------------------
 
     def lag_bytes(self, replica: Replica) -> int:
@@ -160,7 +176,10 @@ class Replicas:
                 del self._known[replica.identity]
 
     def _changed(self) -> bool:
-        self._connected = [replica for replica in self._known.values() if replica.connected]
+        connected = [replica for replica in self._known.values() if replica.connected]
+        self._connected = [one for one in connected if self._counted is None or one.identity in self._counted]
+        for replica in connected:
+            replica.in_sync &= self._counted is None or replica.identity in self._counted
         self.membership += 1
         return self._recount()
 
@@ -180,7 +199,7 @@ class Replicas:
                 until = replica.acked_offset + gap
                 steady_until = until if steady_until is None else min(steady_until, until)
         self.membership += changed
-        needed = self._rules.needed(in_sync)
+        needed = max(self._rules.needed(in_sync), self._least)
         self._steady_until = 0 if needed == 0 else steady_until if steady_until is not None else end + gap
         if needed == 0:
             return Progress(True, end, in_sync)

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import grpc
 
-from tandemmq.common.addresses import check_address
+from tandemmq.common.addresses import check_address, host_port
 from tandemmq.common.log_output import get_log
 from tandemmq.replication.v1 import replication_pb2 as messages
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationServicer, ReplicationStub
@@ -63,6 +63,8 @@ class ReplicationService(ReplicationServicer):
             response.replicas.extend(_replica_status(node.master, one, now) for one in node.master.replicas)
         if view.is_slave:
             response.follower.CopyFrom(node.follower.status())
+        if request.complete:
+            response.state.CopyFrom(await node.role_state())
         return response
 
     async def Join(self, request: messages.JoinRequest, context: Context) -> messages.JoinResponse:
@@ -91,12 +93,26 @@ class ReplicationService(ReplicationServicer):
                 )
         if request.epoch > identity.epoch:
             log.warning("a slave knows a newer master", slave_epoch=request.epoch, epoch=identity.epoch)
-            await self._node.fence(request.epoch)
-        self._node.master.introduce((host, request.connection_port), request.broker_id)
-        if 0 < request.replicator_port < 1 << 16 and request.broker_id > 0:
-            named = f"[{host}]" if ":" in host else host
-            self._node.slaves[str(request.broker_id)] = f"{named}:{request.replicator_port}"
-        return messages.JoinResponse(identity=identity, min_offset=view.min_offset, max_offset=view.max_offset)
+            await self._node.fence(request.epoch, request.candidate, request.candidate_address)
+        return self._introduce(self._node.master, host, request)
+
+    def _introduce(self, master: Master, host: str, request: messages.JoinRequest) -> messages.JoinResponse:
+        view, roster = self._node.view, master.roster
+        port = request.replicator_port if 0 < request.replicator_port < 1 << 16 else 0
+        address = host_port(host, port) if port else ""
+        if address and request.broker_id > 0:
+            self._node.slaves[str(request.broker_id)] = address
+        peer = (host, request.connection_port)
+        identity, first = master.introduce(peer, request.broker_id, request.store_id, address)
+        if roster.confirmed(identity, request.group_epoch, request.group_generation):
+            master.group_changed()
+        response = messages.JoinResponse(identity=view.identity, min_offset=view.min_offset, max_offset=view.max_offset)
+        response.group.CopyFrom(roster.group)
+        if first or (request.group_epoch, request.group_generation) != (roster.group.epoch, roster.group.generation):
+            response.group.known_end = view.max_offset
+        else:
+            response.group.known_end = master.replicas.acknowledged_end()
+        return response
 
     async def Checksum(self, request: messages.ChecksumRequest, context: Context) -> messages.ChecksumResponse:
         """Of a stretch of our log."""
@@ -132,8 +148,9 @@ class ReplicationService(ReplicationServicer):
         caller = self._admit(context)
         if request.epoch <= 0:
             raise BadRequest("epoch must be greater than 0")
-        state = await self._node.fence(request.epoch)
-        log.warning("told of a newer master", epoch=request.epoch, by=caller)
+        address = host_port(caller, request.grpc_port) if request.candidate and caller and request.grpc_port else ""
+        state = await self._node.fence(request.epoch, request.candidate, address)
+        log.warning("told of a newer master", epoch=request.epoch, by=caller, candidate=request.candidate)
         return messages.FenceResponse(state=state)
 
     async def Follow(self, request: messages.FollowRequest, context: Context) -> messages.FollowResponse:
@@ -151,13 +168,13 @@ class ReplicationService(ReplicationServicer):
             epoch = await self._epoch_of(replicator, state.identity)
             await node.hold()
             try:
-                if state.identity.role != BrokerRole.SLAVE:
-                    state = await node.become_slave(epoch)
+                named = request.ha_master_address or request.replicator_address
+                state = await node.become_slave(epoch, *((address, replicator) if named else ("", "")))
                 node.follow(address, replicator)
             finally:
                 node.resume()
         if request.ha_master_address and request.ha_master_address != node.settings.ha_master_address:
-            log.warning("haMasterAddress of the settings is another: it holds again after a restart", now=address)
+            log.warning("haMasterAddress of the settings is another, and has no effect from now on", now=address)
         return messages.FollowResponse(state=state)
 
     async def _epoch_of(self, address: str, ours: LogIdentity) -> int:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.addresses import check_address, parse_host_port
+from tandemmq.common.addresses import check_address, host_port, parse_host_port
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
@@ -154,7 +154,7 @@ class ReplicatorSettings(ServerSettings):
         if self.ha_master_replicator_address is not None and ha_master_address == self.ha_master_address:
             return self.ha_master_replicator_address
         host, _ = parse_host_port(ha_master_address)
-        return f"[{host}]:8084" if ":" in host else f"{host}:8084"
+        return host_port(host, 8084)
 
 
 PROFILES: Profiles = {"server": {}, "embedded": {"store_path_root_dir": Path("data")}}

@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus, JoinRequest
+from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus
 from tandemmq.replicator.backoff import Backoff
 from tandemmq.replicator.channels import store_channel
-from tandemmq.replicator.following import WHOLE_HISTORY, Following, FollowRules, MasterLog, check_identity
-from tandemmq.replicator.join import join_master
+from tandemmq.replicator.following import WHOLE_HISTORY, Following, FollowRules, check_identity
+from tandemmq.replicator.join import master_log
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.overlap import LocalLog, read_log
 from tandemmq.replicator.settings import ReplicatorSettings, SlaveAck
@@ -25,9 +25,11 @@ from tandemmq.replicator.slave_errors import (
     FollowError,
     MasterClosed,
     MasterHasNothing,
+    NoMasterNamed,
     Refusal,
     StoreGone,
 )
+from tandemmq.replicator.slave_group import GroupOfSlave
 from tandemmq.replicator.slave_proof import is_masters_own
 from tandemmq.replicator.slave_search import asking, search_begin
 from tandemmq.replicator.slave_store import StoreStream
@@ -50,8 +52,11 @@ _TICK_SECONDS = 1.0
 class Follower:
     """Follows one master at a time. Belongs to the event loop."""
 
-    def __init__(self, settings: ReplicatorSettings, view: LogView) -> None:
-        """Nothing happens before `start`. `view` says whether there is a link to the store."""
+    def __init__(self, settings: ReplicatorSettings, view: LogView, grpc_port: Callable[[], int]) -> None:
+        """Nothing happens before `start`. `view` says whether there is a link to the store.
+
+        `grpc_port` is our own replicator's, which the master and the other slaves are told.
+        """
         self.counters = FollowerCounters()
         self.state = FollowerState.FOLLOWER_STATE_UNSPECIFIED
         """What it does; unspecified while it is stopped."""
@@ -60,6 +65,7 @@ class Follower:
         self.master_address = ""
         self._settings = settings
         self._view = view
+        self._group = GroupOfSlave(settings, view, grpc_port)
         self._rules = FollowRules(
             from_last_file=settings.sync_from_last_file,
             ack_flushed=settings.ha_slave_ack is SlaveAck.FLUSHED,
@@ -175,6 +181,8 @@ class Follower:
 
     async def _follow(self, stub: "ReplicaLogAsyncStub") -> None:
         """One attempt: one HA connection from the dialling to its end. Raises what ended it."""
+        if not self.master_address:
+            raise NoMasterNamed("this slave has nobody to follow")
         await self._linked()
         local = await self._local_log(stub)
         root = self._settings.store_path_root_dir
@@ -183,9 +191,12 @@ class Follower:
         stream: StoreStream | None = None
         try:
             transport = await dial(self._settings, self.master_address, connection)
-            master = await self._join(local_port(transport), local)
-            if master is not None:
+            response = await self._group.introduce(local_port(transport), self.master_address)
+            master = None if response is None else master_log(response)
+            if master is not None and response is not None:
+                self._master_max = max(self._master_max, master.max_offset)
                 check_identity(local, master)
+                await self._group.remember(stub, response.group)
                 if master.epoch > local.epoch and not local.empty:
                     local = await self._enter_epoch(stub, master.epoch)
             if connection.ended.done():
@@ -207,7 +218,11 @@ class Follower:
             self._connection = connection
             asked = connection.begin(following, stream, staging)
             log.info("asked the master for its log", master=self.master_address, offset=asked, end=end)
-            await self._watch(connection, stream)
+            keeping = asyncio.create_task(self._group.keep(stub), name="follower, keeping the group")
+            try:
+                await self._watch(connection, stream)
+            finally:
+                keeping.cancel()
         finally:
             await self._let_go(connection, stream, staging)
         found = await search_begin(asking(self._settings, self.master_address), local.file_size)
@@ -305,8 +320,14 @@ class Follower:
                 raise StoreGone("the store is no slave")
             self._refused_bytes = state.refused if state.HasField("refused") else None
             local = LocalLog(
-                state.min_offset, state.max_offset, state.flushed_offset, state.identity.file_size, state.identity.epoch
+                state.min_offset,
+                state.max_offset,
+                state.flushed_offset,
+                state.identity.file_size,
+                state.identity.epoch,
+                state.identity.fenced_by_epoch,
             )
+            self._group.state = state
             # The first report is an ack too: with haSlaveAck=FLUSHED it must not name what is not on disk.
             if not self._rules.ack_flushed or local.flushed_offset >= local.overlap_begin() or local.empty:
                 return local
@@ -340,24 +361,6 @@ class Follower:
             return None
         address = self._settings.master_replicator_address(self.master_address)
         return refused if await is_masters_own(self._settings, address, refused, joined=joined) else None
-
-    async def _join(self, port: int, local: LocalLog) -> MasterLog | None:
-        """Raises NotAMaster, UnreadableCertificate, UnreadableSecret."""
-        settings, identity = self._settings, self._view.identity
-        request = JoinRequest(
-            connection_port=port,
-            broker_id=settings.broker_id or identity.broker_id,
-            broker_name=identity.broker_name or settings.broker_name,
-            cluster_name=identity.cluster_name or settings.broker_cluster_name,
-            epoch=local.epoch,
-            file_size=local.file_size,
-            replicator_port=settings.grpc_port,
-        )
-        address = settings.master_replicator_address(self.master_address)
-        master = await join_master(settings, address, request)
-        if master is not None:
-            self._master_max = max(self._master_max, master.max_offset)
-        return master
 
 
 async def _to_the_end(closing: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:

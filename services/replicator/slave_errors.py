@@ -37,6 +37,13 @@ class MasterSilent(FollowError):
     reason = "silent"
 
 
+class NotIntroduced(FollowError):
+    """The master's replicator does not answer, and a master without one may be an old one."""
+
+    reason = "introduction"
+    remedy = "haMasterReplicatorAddress must be the master's replicator, and reachable from here"
+
+
 class StoreGone(FollowError):
     """Our own store ended, or takes no replica bytes."""
 
@@ -73,6 +80,13 @@ class Refusal(FollowError):
     remedy = _RESEED
     seen_in_frames: ClassVar[bool] = False
     """Whether it was found in what arrived, where a changed bit looks the same: it counts when it is found again."""
+
+
+class NoMasterNamed(Refusal):
+    """Nobody said whom to follow."""
+
+    reason = "nobody"
+    remedy = "set haMasterAddress, or say it with `tandem follow`"
 
 
 class LogsDiffer(Refusal):

@@ -57,7 +57,9 @@ class _Connection:
 class Proxy:
     """Listens on a free port of the loopback interface; runs in a thread of its own."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, source: str = "") -> None:
+        """`source`: the loopback address that the server sees, with the port of the one who dialled; else any."""
+        self._source = source
         self.target = target
         """host:port that new connections are led to; may be changed."""
         self.up = Way()
@@ -180,6 +182,9 @@ class Proxy:
         far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, _, port = self.target.rpartition(":")
         try:
+            if self._source:
+                far.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                far.bind((self._source, connection.near.getpeername()[1]))
             await self._loop.sock_connect(far, (host, int(port)))
             await asyncio.gather(
                 *self._ways(connection, connection.near, far, self.up),

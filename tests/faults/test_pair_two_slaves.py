@@ -60,8 +60,18 @@ def three(directory: Path, timing: tuple[int, int] = PATIENT, **settings: object
         store = {"slaveTimeout": timing[0], **settings}
         settings["haHousekeepingInterval"] = timing[1]
         pair = stack.enter_context(Pair(directory, store=store, replicator=settings))
-        proxy = stack.enter_context(Proxy(pair.master.ha_address))
-        other = slave_of(pair.master, directory / "c", 2, store=store, replicator=settings, ha_through=proxy.address)
+        far = "127.0.0.2"  # a slave is known by the address and port that it comes from
+        proxy = stack.enter_context(Proxy(pair.master.ha_address, far))
+        introducing = stack.enter_context(Proxy(pair.master.address("replicator"), far))
+        other = slave_of(
+            pair.master,
+            directory / "c",
+            2,
+            store=store,
+            replicator={**settings, "haMasterReplicatorAddress": introducing.address},
+            ha_through=proxy.address,
+            host=far,
+        )
         stack.callback(other.close)
         other.start()
         result = Three(pair, other, proxy)

@@ -60,12 +60,17 @@ Global___FollowerState: _TypeAlias = FollowerState  # noqa: Y015
 class StatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    complete: _builtins.bool
+    """Ask the store for `state` too."""
     def __init__(
         self,
+        *,
+        complete: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["complete", b"complete"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -83,6 +88,7 @@ class StatusResponse(_message.Message):
     REPLICATED_OFFSET_FIELD_NUMBER: _builtins.int
     IN_SYNC_FIELD_NUMBER: _builtins.int
     FOLLOWER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     max_offset: _builtins.int
     flushed_offset: _builtins.int
@@ -99,6 +105,10 @@ class StatusResponse(_message.Message):
     def follower(self) -> Global___FollowerStatus:
         """Of a slave."""
 
+    @_builtins.property
+    def state(self) -> _replica_log_pb2.RoleState:
+        """If it was asked for: all that the store says of its role, with the group and the promises."""
+
     def __init__(
         self,
         *,
@@ -110,10 +120,11 @@ class StatusResponse(_message.Message):
         replicated_offset: _builtins.int = ...,
         in_sync: _builtins.int = ...,
         follower: Global___FollowerStatus | None = ...,
+        state: _replica_log_pb2.RoleState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["follower", b"follower", "identity", b"identity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["follower", b"follower", "identity", b"identity", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "follower", b"follower", "identity", b"identity", "in_sync", b"in_sync", "max_offset", b"max_offset", "min_offset", b"min_offset", "replicas", b"replicas", "replicated_offset", b"replicated_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "follower", b"follower", "identity", b"identity", "in_sync", b"in_sync", "max_offset", b"max_offset", "min_offset", b"min_offset", "replicas", b"replicas", "replicated_offset", b"replicated_offset", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -219,15 +230,29 @@ class JoinRequest(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     FILE_SIZE_FIELD_NUMBER: _builtins.int
     REPLICATOR_PORT_FIELD_NUMBER: _builtins.int
+    STORE_ID_FIELD_NUMBER: _builtins.int
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    GROUP_GENERATION_FIELD_NUMBER: _builtins.int
+    CANDIDATE_FIELD_NUMBER: _builtins.int
+    CANDIDATE_ADDRESS_FIELD_NUMBER: _builtins.int
     connection_port: _builtins.int
     """Local port of the HA connection that is introduced."""
     broker_id: _builtins.int
     broker_name: _builtins.str
     cluster_name: _builtins.str
     epoch: _builtins.int
+    """The greatest that this slave knows of or has promised."""
     file_size: _builtins.int
     replicator_port: _builtins.int
     """Where the slave's replicator serves gRPC, at the address that the call comes from; 0 if it does not say."""
+    store_id: _builtins.str
+    """LogIdentity.store_id of the slave."""
+    group_epoch: _builtins.int
+    """Epoch and generation of the group that the slave has on disk."""
+    group_generation: _builtins.int
+    candidate: _builtins.str
+    """The node that `epoch` was promised to; empty if it was not, or to nobody who is known. See ReplicaLog.Fence."""
+    candidate_address: _builtins.str
     def __init__(
         self,
         *,
@@ -238,10 +263,15 @@ class JoinRequest(_message.Message):
         epoch: _builtins.int = ...,
         file_size: _builtins.int = ...,
         replicator_port: _builtins.int = ...,
+        store_id: _builtins.str = ...,
+        group_epoch: _builtins.int = ...,
+        group_generation: _builtins.int = ...,
+        candidate: _builtins.str = ...,
+        candidate_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size", "replicator_port", b"replicator_port"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "candidate", b"candidate", "candidate_address", b"candidate_address", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size", "group_epoch", b"group_epoch", "group_generation", b"group_generation", "replicator_port", b"replicator_port", "store_id", b"store_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -254,20 +284,28 @@ class JoinResponse(_message.Message):
     IDENTITY_FIELD_NUMBER: _builtins.int
     MIN_OFFSET_FIELD_NUMBER: _builtins.int
     MAX_OFFSET_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     max_offset: _builtins.int
     @_builtins.property
     def identity(self) -> _replica_log_pb2.LogIdentity: ...
+    @_builtins.property
+    def group(self) -> _replica_log_pb2.ReplicaGroup:
+        """To be on the slave's disk before it takes a byte. Its known_end is the log's end for a connection that is introduced for the first
+        time, or a group that was not known; else how far enough slaves have acknowledged.
+        """
+
     def __init__(
         self,
         *,
         identity: _replica_log_pb2.LogIdentity | None = ...,
         min_offset: _builtins.int = ...,
         max_offset: _builtins.int = ...,
+        group: _replica_log_pb2.ReplicaGroup | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "identity", b"identity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -332,7 +370,7 @@ class PromoteRequest(_message.Message):
     """Go on although messages may be missing here that were acknowledged. What is missing is told."""
     @_builtins.property
     def other_slaves(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """gRPC addresses of the replicators of all other slaves: none of them may have more than this node."""
+        """gRPC addresses of the replicators of slaves that the master did not know, or knew at another address: they are asked too."""
 
     def __init__(
         self,
@@ -381,15 +419,22 @@ class FenceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EPOCH_FIELD_NUMBER: _builtins.int
+    CANDIDATE_FIELD_NUMBER: _builtins.int
+    GRPC_PORT_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
+    candidate: _builtins.str
+    """As in ReplicaLog's; the candidate's address is the caller's, with this port."""
+    grpc_port: _builtins.int
     def __init__(
         self,
         *,
         epoch: _builtins.int = ...,
+        candidate: _builtins.str = ...,
+        grpc_port: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate", b"candidate", "epoch", b"epoch", "grpc_port", b"grpc_port"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

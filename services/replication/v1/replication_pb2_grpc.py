@@ -77,8 +77,8 @@ class ReplicationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Join(self, request, context):
-        """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
-        call (RocketMQ) is followed without.
+        """A slave introduces the HA connection that it has just opened, before its first report on it, and asks again every second what
+        has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -99,7 +99,7 @@ class ReplicationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Fence(self, request, context):
-        """Tells this node that a newer master has taken over; see ReplicaLog.Fence.
+        """Tells this node that a newer master has taken over, or asks it to promise that it follows no older one; see ReplicaLog.Fence.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

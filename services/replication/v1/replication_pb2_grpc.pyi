@@ -40,15 +40,15 @@ class ReplicationStub:
     Status: _grpc.UnaryUnaryMultiCallable[_replication_pb2.StatusRequest, _replication_pb2.StatusResponse]
     """Role, offsets, connections and lag."""
     Join: _grpc.UnaryUnaryMultiCallable[_replication_pb2.JoinRequest, _replication_pb2.JoinResponse]
-    """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
-    call (RocketMQ) is followed without.
+    """A slave introduces the HA connection that it has just opened, before its first report on it, and asks again every second what
+    has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
     """
     Checksum: _grpc.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]
     """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
     Promote: _grpc.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _grpc.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]
-    """Tells this node that a newer master has taken over; see ReplicaLog.Fence."""
+    """Tells this node that a newer master has taken over, or asks it to promise that it follows no older one; see ReplicaLog.Fence."""
     Follow: _grpc.UnaryUnaryMultiCallable[_replication_pb2.FollowRequest, _replication_pb2.FollowResponse]
     """Turns this node, a master that was replaced, into a slave of the new one. Refused unless the new master answers and its epoch is
     greater, or this node is fenced.
@@ -60,15 +60,15 @@ class ReplicationAsyncStub(ReplicationStub):
     Status: _aio.UnaryUnaryMultiCallable[_replication_pb2.StatusRequest, _replication_pb2.StatusResponse]  # type: ignore[assignment]
     """Role, offsets, connections and lag."""
     Join: _aio.UnaryUnaryMultiCallable[_replication_pb2.JoinRequest, _replication_pb2.JoinResponse]  # type: ignore[assignment]
-    """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
-    call (RocketMQ) is followed without.
+    """A slave introduces the HA connection that it has just opened, before its first report on it, and asks again every second what
+    has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
     """
     Checksum: _aio.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]  # type: ignore[assignment]
     """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
     Promote: _aio.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]  # type: ignore[assignment]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _aio.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]  # type: ignore[assignment]
-    """Tells this node that a newer master has taken over; see ReplicaLog.Fence."""
+    """Tells this node that a newer master has taken over, or asks it to promise that it follows no older one; see ReplicaLog.Fence."""
     Follow: _aio.UnaryUnaryMultiCallable[_replication_pb2.FollowRequest, _replication_pb2.FollowResponse]  # type: ignore[assignment]
     """Turns this node, a master that was replaced, into a slave of the new one. Refused unless the new master answers and its epoch is
     greater, or this node is fenced.
@@ -89,8 +89,8 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
         request: _replication_pb2.JoinRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replication_pb2.JoinResponse, _abc.Awaitable[_replication_pb2.JoinResponse]]:
-        """A slave introduces the HA connection that it has just opened, before its first report on it. A master that knows nothing of this
-        call (RocketMQ) is followed without.
+        """A slave introduces the HA connection that it has just opened, before its first report on it, and asks again every second what
+        has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
         """
 
     @_abc_1.abstractmethod
@@ -115,7 +115,7 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
         request: _replication_pb2.FenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replication_pb2.FenceResponse, _abc.Awaitable[_replication_pb2.FenceResponse]]:
-        """Tells this node that a newer master has taken over; see ReplicaLog.Fence."""
+        """Tells this node that a newer master has taken over, or asks it to promise that it follows no older one; see ReplicaLog.Fence."""
 
     @_abc_1.abstractmethod
     def Follow(

@@ -41,6 +41,7 @@ from tandemmq.store.log.queue_offsets import QueueOffsets
 from tandemmq.store.log.queue_repairs import QueueRepairs
 from tandemmq.store.log.recovery import Recovery
 from tandemmq.store.log.replica import Replica
+from tandemmq.store.log.replica_group import GroupFile
 from tandemmq.store.log.replica_mark import zero_unfinished
 from tandemmq.store.log.restoring import Restoring
 from tandemmq.store.log.retention import Retention
@@ -127,7 +128,10 @@ class MessageStore:
         checkpoint = CheckpointFile(root, disk, confirmed)
         manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
         mastership = Mastership(root, disk, Role(config.broker_role))
+        group = GroupFile(root, disk)
         doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave)
+        if mastership.is_slave or mastership.fenced_by:
+            mastership.name()
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
             zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
@@ -140,7 +144,8 @@ class MessageStore:
                 index.load()
             parts = Parts(
                 config, disk, clock, observer, files, queues, index, checkpoint, manifest,
-                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, confirmed, problems,
+                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, group, confirmed,
+                problems,
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())

@@ -17,6 +17,7 @@ from tandemmq.store.log.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.mastership import Mastership
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queue_offsets import QueueOffsets
+from tandemmq.store.log.replica_group import GroupFile
 from tandemmq.store.log.walkers import Walkers
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Parts:
     offsets: QueueOffsets
     walkers: Walkers
     mastership: Mastership
+    group: GroupFile
     confirmed: Confirmed
     problems: list[FileProblem] = field(default_factory=list)
     """Files beside the log that this start could not use."""

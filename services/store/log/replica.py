@@ -10,11 +10,12 @@ import logging
 
 from tandemmq.store.log.commit_log import CommitLog
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, disk_error
+from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, WrongRole, disk_error
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.mastership import Mastership, Role
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.replica_check import ReplicaCheck
+from tandemmq.store.log.replica_group import GroupFile, ReplicaGroup
 from tandemmq.store.log.replica_mark import ReplicaMark
 from tandemmq.store.log.running_flags import Reason, RunningFlags
 
@@ -38,6 +39,9 @@ class Replica:
         self._mark: ReplicaMark | None = None
         self.check = ReplicaCheck(parts)
         self.mastership: Mastership = parts.mastership
+        self.group: GroupFile = parts.group
+        self._source = 0
+        """Epoch of the master whose bytes come; 0 is one that did not introduce itself."""
         self._apply_role()
 
     # -- following --------------------------------------------------------------------------------------------------
@@ -51,6 +55,20 @@ class Replica:
         self.drop_unchecked()
         self.mastership.follow(epoch, self._log.max_offset)
         self._parts.damage.forget_from(self._log.max_offset)
+        self._source = epoch
+
+    def remember(self, group: ReplicaGroup) -> None:
+        """Note on disk what a master told of its group.
+
+        Raises:
+            WrongRole: this node knows of a newer master than the group's. OSError: nothing has changed.
+        """
+        if group.epoch < self.mastership.newest_known:
+            raise WrongRole(
+                f"The group is one of epoch {group.epoch}, but this store knows of epoch "
+                f"{self.mastership.newest_known}."
+            )
+        self.group.remember(group)
 
     def append(self, offset: int, *pieces: memoryview) -> None:
         """Take bytes of the master's log that begin at ``offset``, which must be where the last ones ended.
@@ -58,11 +76,12 @@ class Replica:
         An empty log takes the start of any file for its own beginning.
 
         Raises:
-            WrongRole: this is no slave. ForkedLog: the bytes do not continue the log; none was taken.
+            WrongRole: this is no slave, or has promised to follow no master that old.
+            ForkedLog: the bytes do not continue the log; none was taken.
             CorruptReplica: they are no right records; what is right before them was taken, they were not.
             DiskFull, NotWritable: the store cannot take them at present, or as its disk failed, never again.
         """
-        self.mastership.follow(0, 0)
+        self.mastership.check_source(self._source)
         for reason in _FATAL:
             if self._flags.holds(reason):
                 raise NotWritable(f"No replica bytes are taken: {self._flags.why}.")
@@ -167,10 +186,17 @@ class Replica:
         self._apply_role()
         log.warning("This store is a slave from here on")
 
-    def fence(self, epoch: int) -> None:
-        """A master of ``epoch`` was promoted elsewhere: if it is newer, take no more messages. Raises OSError."""
-        if self.mastership.fence(epoch):
-            self._apply_role()
+    def fence(self, epoch: int, store_id: str = "", address: str = "") -> None:
+        """There is a master of ``epoch``, or a node that wants to be it: nothing of or for an older one is taken.
+
+        Raises OSError.
+        """
+        if not self.mastership.fence(epoch, store_id, address):
+            return
+        self._apply_role()
+        if self.mastership.is_slave:
+            log.warning("No master with an epoch below %d is followed any more", epoch)
+        else:
             log.error("No more messages are taken: a newer master was promoted, with epoch %d", epoch)
 
     @property

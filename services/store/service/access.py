@@ -60,7 +60,7 @@ RULES: Rules = {
 """`tandemmq.store.v1.Store`."""
 
 REPLICA_LOG_RULES: Rules = {
-    name: ability(Action.INTERNAL) for name in ("Link", "Receive", "GetRole", "Promote", "Fence", "Demote")
+    name: ability(Action.INTERNAL) for name in ("Link", "Receive", "GetRole", "Promote", "Fence", "Demote", "Remember")
 }
 """`tandemmq.store.v1.ReplicaLog`."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tandemmq.common.grpc_transport import Answering
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicaState
-from tandemmq.store.log.errors import CorruptReplica
+from tandemmq.store.log.errors import CorruptReplica, WrongRole
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.service.staging import Staging
 from tandemmq.store.v1.replica_log_pb2 import LogIdentity, LogProgress, ReplicaAck, ReplicaBytes, ReplicationProgress
@@ -79,7 +79,7 @@ class ReplicaLink:
 
     def _tell(self) -> None:
         self._due = False
-        if self._over.done():
+        if self._over.done() or self._call.over:
             return
         store = self._store
         log = store.commit_log
@@ -122,25 +122,38 @@ class ReplicaReceiver:
         self._call = call
         self._loop = asyncio.get_running_loop()
         self._staging = Staging(store.config.store_path_root_dir)
-        self._first = True
+        self._epoch: int | None = None
         self._owed = False
         self._over = False
+        self._fenced: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self) -> None:
         """To the end of the call. Raises what a message's bytes could not be, and why they were not taken."""
+        taken = self._call.listen(self._take)
         try:
-            await self._call.listen(self._take)
+            await asyncio.wait((taken, self._fenced), return_when=asyncio.FIRST_COMPLETED)
+            (self._fenced if self._fenced.done() else taken).result()
         finally:
+            self._fenced.cancel()
             self._over = True
             self._store.replica.drop_unchecked()
             self._staging.close()
 
+    def role_changed(self) -> None:
+        """The store may no longer take bytes of this call's master: then the call ends."""
+        if self._epoch is None or self._fenced.done():
+            return
+        try:
+            self._store.replica.mastership.check_source(self._epoch)
+        except WrongRole as error:
+            self._fenced.set_exception(error)
+
     def _take(self, message: ReplicaBytes) -> None:
         store, staging = self._store, self._staging
-        if self._first:
+        if self._epoch is None:
             store.replica.follow(message.epoch)
             store.replica.check.proven = _proven(message)
-            self._first = False
+            self._epoch = message.epoch
         if message.HasField("staging"):
             staging.open(message.staging.name, message.staging.size)
         offset, pieces = self._pieces(message)
@@ -172,7 +185,7 @@ class ReplicaReceiver:
     def _acknowledge(self) -> None:
         """Tell how far the log is; where that cannot be written now, once for all that comes until it can."""
         self._owed = False
-        if self._over:
+        if self._over or self._call.over:
             return
         store = self._store
         log = store.commit_log

@@ -13,6 +13,7 @@ from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.log.mastership import Role
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica_check import Refused
+from tandemmq.store.log.replica_group import GroupMember, ReplicaGroup
 from tandemmq.store.service.replica_link import ReplicaLink, ReplicaReceiver
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
@@ -27,6 +28,12 @@ class LinkTaken(TandemError):
     grpc_code: ClassVar[str] = "ALREADY_EXISTS"
     rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
     remedy = "Only one replicator may serve a store; stop the other one."
+
+
+class BadGroup(TandemError):
+    """What is to be remembered of the group makes no sense."""
+
+    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
 
 
 class NodeName:
@@ -47,7 +54,7 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
         self._store: MessageStore | None = None
         self._transfer: GroupTransfer | None = None
         self._link: ReplicaLink | None = None
-        self._receiving = False
+        self._receiver: ReplicaReceiver | None = None
         self._known: tuple[object, replica_log_pb2.LogIdentity] = (None, replica_log_pb2.LogIdentity())
 
     def attach(self, store: MessageStore, transfer: GroupTransfer) -> None:
@@ -93,13 +100,13 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
     ) -> None:
         """Bytes of the master's log, copied once out of the staging file."""
         store = self.store
-        if self._receiving:
+        if self._receiver is not None:
             raise LinkTaken("Another stream brings replica bytes to this store.")
-        self._receiving = True
+        self._receiver = ReplicaReceiver(store, answering(context))
         try:
-            await ReplicaReceiver(store, answering(context)).run()
+            await self._receiver.run()
         finally:
-            self._receiving = False
+            self._receiver = None
 
     # -- roles ------------------------------------------------------------------------------------------------------
 
@@ -114,19 +121,35 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
         return self._role(store)
 
     async def Fence(self, request: replica_log_pb2.FenceRequest, context: Context) -> replica_log_pb2.RoleState:
-        """There is a newer master."""
-        self.store.replica.fence(request.epoch)
+        """There is a newer master, or somebody wants to be it."""
+        self.store.replica.fence(request.epoch, request.candidate, request.candidate_address)
         return self._role(self.store)
 
     async def Demote(self, request: replica_log_pb2.DemoteRequest, context: Context) -> replica_log_pb2.RoleState:
         """Master to slave."""
-        self.store.replica.demote(request.epoch)
+        replica = self.store.replica
+        replica.mastership.check_followed(request.epoch)
+        replica.group.follow(request.ha_master_address, request.replicator_address)  # first: a slave follows somebody
+        if not replica.mastership.is_slave:
+            replica.demote(request.epoch)
         return self._role(self.store)
+
+    async def Remember(self, request: replica_log_pb2.ReplicaGroup, context: Context) -> replica_log_pb2.ReplicaGroup:
+        """What is known of the group."""
+        replica = self.store.replica
+        members = (GroupMember(one.identity, one.store_id, one.address, one.joining) for one in request.members)
+        told = {name: getattr(request, name) for name in _GROUP_NUMBERS}
+        if min(told.values()) < 0:
+            raise BadGroup(f"A number of the group is negative: {told}.")
+        replica.remember(ReplicaGroup(members=tuple(members), **told))
+        return _group(replica.group.group)
 
     def _role(self, store: MessageStore) -> replica_log_pb2.RoleState:
         if self._link is not None:
             self._link.changed()
-        mastership = store.replica.mastership
+        if self._receiver is not None:
+            self._receiver.role_changed()
+        mastership, group = store.replica.mastership, store.replica.group
         return replica_log_pb2.RoleState(
             identity=self._identity(),
             min_offset=store.commit_log.min_offset,
@@ -136,13 +159,17 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
             epochs=[
                 replica_log_pb2.EpochStart(epoch=one.epoch, start_offset=one.start_offset) for one in mastership.epochs
             ],
+            promises=[replica_log_pb2.EpochPromise(**one._asdict()) for one in mastership.promises],
+            group=_group(group.group),
+            ha_master_address=group.master[0],
+            replicator_address=group.master[1],
             refused=_refused(store.replica.check.refused),
         )
 
     def _identity(self) -> replica_log_pb2.LogIdentity:
         """Whose log it is; the same object as long as nothing has changed."""
         mastership = self.store.replica.mastership
-        key = mastership.role, mastership.epoch, mastership.fenced_by
+        key = mastership.role, mastership.epoch, mastership.fenced_by, mastership.store_id
         if key != self._known[0]:
             identity = replica_log_pb2.LogIdentity(
                 role=replica_log_pb2.BrokerRole.Value(mastership.role.value),
@@ -152,9 +179,18 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
                 broker_name=self._name.broker,
                 cluster_name=self._name.cluster,
                 fenced_by_epoch=mastership.fenced_by,
+                store_id=mastership.store_id,
             )
             self._known = key, identity
         return self._known[1]
+
+
+_GROUP_NUMBERS = ("epoch", "generation", "needed", "needed_before", "known_end")
+
+
+def _group(group: ReplicaGroup) -> replica_log_pb2.ReplicaGroup:
+    members = [replica_log_pb2.GroupMember(**one._asdict()) for one in group.members]
+    return replica_log_pb2.ReplicaGroup(members=members, **{name: getattr(group, name) for name in _GROUP_NUMBERS})
 
 
 def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> Role:

@@ -24,45 +24,51 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#tandemmq/store/v1/replica_log.proto\x12\x11tandemmq.store.v1\"\x7f\n\x0bLogProgress\x12\x12\n\nmin_offset\x18\x01 \x01(\x03\x12\x12\n\nmax_offset\x18\x02 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x03 \x01(\x03\x12\x30\n\x08identity\x18\x04 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\"\xb3\x01\n\x0bLogIdentity\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\x11\n\tfile_size\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x03\x12\x13\n\x0b\x62roker_name\x18\x05 \x01(\t\x12\x14\n\x0c\x63luster_name\x18\x06 \x01(\t\x12\x17\n\x0f\x66\x65nced_by_epoch\x18\x07 \x01(\x03\"\x7f\n\x13ReplicationProgress\x12\x0e\n\x06\x65nough\x18\x01 \x01(\x08\x12\x19\n\x11replicated_offset\x18\x02 \x01(\x03\x12\x0f\n\x07in_sync\x18\x03 \x01(\x05\x12,\n\x08replicas\x18\x04 \x03(\x0b\x32\x1a.tandemmq.store.v1.Replica\"S\n\x07Replica\x12\x10\n\x08identity\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x14\n\x0c\x61\x63ked_offset\x18\x03 \x01(\x03\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\"\xdb\x01\n\x0cReplicaBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12-\n\tstretches\x18\x03 \x03(\x0b\x32\x1a.tandemmq.store.v1.Stretch\x12/\n\x07staging\x18\x04 \x01(\x0b\x32\x1e.tandemmq.store.v1.StagingFile\x12\r\n\x05\x66lush\x18\x05 \x01(\x08\x12\r\n\x05\x65poch\x18\x06 \x01(\x03\x12/\n\x06proven\x18\x07 \x01(\x0b\x32\x1f.tandemmq.store.v1.RefusedBytes\"9\n\x07Stretch\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x10\n\x08position\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\")\n\x0bStagingFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\"N\n\nReplicaAck\x12\x12\n\nmax_offset\x18\x01 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x02 \x01(\x03\x12\x14\n\x0ctaken_offset\x18\x03 \x01(\x03\"Z\n\x0cRefusedBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\r\n\x05\x63rc32\x18\x03 \x01(\r\x12\r\n\x05times\x18\x04 \x01(\x05\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x10\n\x0eGetRoleRequest\"\x96\x02\n\tRoleState\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x04 \x01(\x03\x12\x36\n\x0f\x63onfigured_role\x18\x05 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12-\n\x06\x65pochs\x18\x06 \x03(\x0b\x32\x1d.tandemmq.store.v1.EpochStart\x12\x30\n\x07refused\x18\x07 \x01(\x0b\x32\x1f.tandemmq.store.v1.RefusedBytes\"1\n\nEpochStart\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x14\n\x0cstart_offset\x18\x02 \x01(\x03\"L\n\x0ePromoteRequest\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"\x1d\n\x0c\x46\x65nceRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\"\x1e\n\rDemoteRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03*W\n\nBrokerRole\x12\x1b\n\x17\x42ROKER_ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41SYNC_MASTER\x10\x01\x12\x0f\n\x0bSYNC_MASTER\x10\x02\x12\t\n\x05SLAVE\x10\x03\x32\xd9\x03\n\nReplicaLog\x12R\n\x04Link\x12&.tandemmq.store.v1.ReplicationProgress\x1a\x1e.tandemmq.store.v1.LogProgress(\x01\x30\x01\x12M\n\x07Receive\x12\x1f.tandemmq.store.v1.ReplicaBytes\x1a\x1d.tandemmq.store.v1.ReplicaAck(\x01\x30\x01\x12J\n\x07GetRole\x12!.tandemmq.store.v1.GetRoleRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12J\n\x07Promote\x12!.tandemmq.store.v1.PromoteRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12\x46\n\x05\x46\x65nce\x12\x1f.tandemmq.store.v1.FenceRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12H\n\x06\x44\x65mote\x12 .tandemmq.store.v1.DemoteRequest\x1a\x1c.tandemmq.store.v1.RoleStateb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#tandemmq/store/v1/replica_log.proto\x12\x11tandemmq.store.v1\"\x7f\n\x0bLogProgress\x12\x12\n\nmin_offset\x18\x01 \x01(\x03\x12\x12\n\nmax_offset\x18\x02 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x03 \x01(\x03\x12\x30\n\x08identity\x18\x04 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\"\xc5\x01\n\x0bLogIdentity\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\x11\n\tfile_size\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x03\x12\x13\n\x0b\x62roker_name\x18\x05 \x01(\t\x12\x14\n\x0c\x63luster_name\x18\x06 \x01(\t\x12\x17\n\x0f\x66\x65nced_by_epoch\x18\x07 \x01(\x03\x12\x10\n\x08store_id\x18\x08 \x01(\t\"\x7f\n\x13ReplicationProgress\x12\x0e\n\x06\x65nough\x18\x01 \x01(\x08\x12\x19\n\x11replicated_offset\x18\x02 \x01(\x03\x12\x0f\n\x07in_sync\x18\x03 \x01(\x05\x12,\n\x08replicas\x18\x04 \x03(\x0b\x32\x1a.tandemmq.store.v1.Replica\"S\n\x07Replica\x12\x10\n\x08identity\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x14\n\x0c\x61\x63ked_offset\x18\x03 \x01(\x03\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\"\xdb\x01\n\x0cReplicaBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12-\n\tstretches\x18\x03 \x03(\x0b\x32\x1a.tandemmq.store.v1.Stretch\x12/\n\x07staging\x18\x04 \x01(\x0b\x32\x1e.tandemmq.store.v1.StagingFile\x12\r\n\x05\x66lush\x18\x05 \x01(\x08\x12\r\n\x05\x65poch\x18\x06 \x01(\x03\x12/\n\x06proven\x18\x07 \x01(\x0b\x32\x1f.tandemmq.store.v1.RefusedBytes\"9\n\x07Stretch\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x10\n\x08position\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\")\n\x0bStagingFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\"N\n\nReplicaAck\x12\x12\n\nmax_offset\x18\x01 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x02 \x01(\x03\x12\x14\n\x0ctaken_offset\x18\x03 \x01(\x03\"Z\n\x0cRefusedBytes\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\r\n\x05\x63rc32\x18\x03 \x01(\r\x12\r\n\x05times\x18\x04 \x01(\x05\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x10\n\x0eGetRoleRequest\"\xb0\x03\n\tRoleState\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x04 \x01(\x03\x12\x36\n\x0f\x63onfigured_role\x18\x05 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12-\n\x06\x65pochs\x18\x06 \x03(\x0b\x32\x1d.tandemmq.store.v1.EpochStart\x12\x31\n\x08promises\x18\x07 \x03(\x0b\x32\x1f.tandemmq.store.v1.EpochPromise\x12.\n\x05group\x18\x08 \x01(\x0b\x32\x1f.tandemmq.store.v1.ReplicaGroup\x12\x19\n\x11ha_master_address\x18\t \x01(\t\x12\x1a\n\x12replicator_address\x18\n \x01(\t\x12\x30\n\x07refused\x18\x0b \x01(\x0b\x32\x1f.tandemmq.store.v1.RefusedBytes\"@\n\x0c\x45pochPromise\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x10\n\x08store_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\"\x9c\x01\n\x0cReplicaGroup\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x0e\n\x06needed\x18\x03 \x01(\x05\x12\x15\n\rneeded_before\x18\x04 \x01(\x05\x12/\n\x07members\x18\x05 \x03(\x0b\x32\x1e.tandemmq.store.v1.GroupMember\x12\x11\n\tknown_end\x18\x06 \x01(\x03\"S\n\x0bGroupMember\x12\x10\n\x08identity\x18\x01 \x01(\t\x12\x10\n\x08store_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0f\n\x07joining\x18\x04 \x01(\x08\"1\n\nEpochStart\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x14\n\x0cstart_offset\x18\x02 \x01(\x03\"L\n\x0ePromoteRequest\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"K\n\x0c\x46\x65nceRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x11\n\tcandidate\x18\x02 \x01(\t\x12\x19\n\x11\x63\x61ndidate_address\x18\x03 \x01(\t\"U\n\rDemoteRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x19\n\x11ha_master_address\x18\x02 \x01(\t\x12\x1a\n\x12replicator_address\x18\x03 \x01(\t*W\n\nBrokerRole\x12\x1b\n\x17\x42ROKER_ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41SYNC_MASTER\x10\x01\x12\x0f\n\x0bSYNC_MASTER\x10\x02\x12\t\n\x05SLAVE\x10\x03\x32\xa7\x04\n\nReplicaLog\x12R\n\x04Link\x12&.tandemmq.store.v1.ReplicationProgress\x1a\x1e.tandemmq.store.v1.LogProgress(\x01\x30\x01\x12M\n\x07Receive\x12\x1f.tandemmq.store.v1.ReplicaBytes\x1a\x1d.tandemmq.store.v1.ReplicaAck(\x01\x30\x01\x12J\n\x07GetRole\x12!.tandemmq.store.v1.GetRoleRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12J\n\x07Promote\x12!.tandemmq.store.v1.PromoteRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12\x46\n\x05\x46\x65nce\x12\x1f.tandemmq.store.v1.FenceRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12H\n\x06\x44\x65mote\x12 .tandemmq.store.v1.DemoteRequest\x1a\x1c.tandemmq.store.v1.RoleState\x12L\n\x08Remember\x12\x1f.tandemmq.store.v1.ReplicaGroup\x1a\x1f.tandemmq.store.v1.ReplicaGroupb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tandemmq.store.v1.replica_log_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BROKERROLE']._serialized_start=1570
-  _globals['_BROKERROLE']._serialized_end=1657
+  _globals['_BROKERROLE']._serialized_start=2153
+  _globals['_BROKERROLE']._serialized_end=2240
   _globals['_LOGPROGRESS']._serialized_start=58
   _globals['_LOGPROGRESS']._serialized_end=185
   _globals['_LOGIDENTITY']._serialized_start=188
-  _globals['_LOGIDENTITY']._serialized_end=367
-  _globals['_REPLICATIONPROGRESS']._serialized_start=369
-  _globals['_REPLICATIONPROGRESS']._serialized_end=496
-  _globals['_REPLICA']._serialized_start=498
-  _globals['_REPLICA']._serialized_end=581
-  _globals['_REPLICABYTES']._serialized_start=584
-  _globals['_REPLICABYTES']._serialized_end=803
-  _globals['_STRETCH']._serialized_start=805
-  _globals['_STRETCH']._serialized_end=862
-  _globals['_STAGINGFILE']._serialized_start=864
-  _globals['_STAGINGFILE']._serialized_end=905
-  _globals['_REPLICAACK']._serialized_start=907
-  _globals['_REPLICAACK']._serialized_end=985
-  _globals['_REFUSEDBYTES']._serialized_start=987
-  _globals['_REFUSEDBYTES']._serialized_end=1077
-  _globals['_GETROLEREQUEST']._serialized_start=1079
-  _globals['_GETROLEREQUEST']._serialized_end=1095
-  _globals['_ROLESTATE']._serialized_start=1098
-  _globals['_ROLESTATE']._serialized_end=1376
-  _globals['_EPOCHSTART']._serialized_start=1378
-  _globals['_EPOCHSTART']._serialized_end=1427
-  _globals['_PROMOTEREQUEST']._serialized_start=1429
-  _globals['_PROMOTEREQUEST']._serialized_end=1505
-  _globals['_FENCEREQUEST']._serialized_start=1507
-  _globals['_FENCEREQUEST']._serialized_end=1536
-  _globals['_DEMOTEREQUEST']._serialized_start=1538
-  _globals['_DEMOTEREQUEST']._serialized_end=1568
-  _globals['_REPLICALOG']._serialized_start=1660
-  _globals['_REPLICALOG']._serialized_end=2133
+  _globals['_LOGIDENTITY']._serialized_end=385
+  _globals['_REPLICATIONPROGRESS']._serialized_start=387
+  _globals['_REPLICATIONPROGRESS']._serialized_end=514
+  _globals['_REPLICA']._serialized_start=516
+  _globals['_REPLICA']._serialized_end=599
+  _globals['_REPLICABYTES']._serialized_start=602
+  _globals['_REPLICABYTES']._serialized_end=821
+  _globals['_STRETCH']._serialized_start=823
+  _globals['_STRETCH']._serialized_end=880
+  _globals['_STAGINGFILE']._serialized_start=882
+  _globals['_STAGINGFILE']._serialized_end=923
+  _globals['_REPLICAACK']._serialized_start=925
+  _globals['_REPLICAACK']._serialized_end=1003
+  _globals['_REFUSEDBYTES']._serialized_start=1005
+  _globals['_REFUSEDBYTES']._serialized_end=1095
+  _globals['_GETROLEREQUEST']._serialized_start=1097
+  _globals['_GETROLEREQUEST']._serialized_end=1113
+  _globals['_ROLESTATE']._serialized_start=1116
+  _globals['_ROLESTATE']._serialized_end=1548
+  _globals['_EPOCHPROMISE']._serialized_start=1550
+  _globals['_EPOCHPROMISE']._serialized_end=1614
+  _globals['_REPLICAGROUP']._serialized_start=1617
+  _globals['_REPLICAGROUP']._serialized_end=1773
+  _globals['_GROUPMEMBER']._serialized_start=1775
+  _globals['_GROUPMEMBER']._serialized_end=1858
+  _globals['_EPOCHSTART']._serialized_start=1860
+  _globals['_EPOCHSTART']._serialized_end=1909
+  _globals['_PROMOTEREQUEST']._serialized_start=1911
+  _globals['_PROMOTEREQUEST']._serialized_end=1987
+  _globals['_FENCEREQUEST']._serialized_start=1989
+  _globals['_FENCEREQUEST']._serialized_end=2064
+  _globals['_DEMOTEREQUEST']._serialized_start=2066
+  _globals['_DEMOTEREQUEST']._serialized_end=2151
+  _globals['_REPLICALOG']._serialized_start=2243
+  _globals['_REPLICALOG']._serialized_end=2794
 # @@protoc_insertion_point(module_scope)

@@ -106,6 +106,7 @@ class LogIdentity(_message.Message):
     BROKER_NAME_FIELD_NUMBER: _builtins.int
     CLUSTER_NAME_FIELD_NUMBER: _builtins.int
     FENCED_BY_EPOCH_FIELD_NUMBER: _builtins.int
+    STORE_ID_FIELD_NUMBER: _builtins.int
     role: Global___BrokerRole.ValueType
     file_size: _builtins.int
     """Size of a log file; master and slave must have the same."""
@@ -116,7 +117,11 @@ class LogIdentity(_message.Message):
     broker_name: _builtins.str
     cluster_name: _builtins.str
     fenced_by_epoch: _builtins.int
-    """The epoch of the master that replaced this one; 0 if none did."""
+    """Of a master: the epoch of the one that replaced it. Of a slave: the epoch that it has promised, so that it follows none older.
+    0: there is none.
+    """
+    store_id: _builtins.str
+    """Name of the directory, made at random; empty for a master that was never anything else."""
     def __init__(
         self,
         *,
@@ -127,10 +132,11 @@ class LogIdentity(_message.Message):
         broker_name: _builtins.str = ...,
         cluster_name: _builtins.str = ...,
         fenced_by_epoch: _builtins.int = ...,
+        store_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "epoch", b"epoch", "fenced_by_epoch", b"fenced_by_epoch", "file_size", b"file_size", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "epoch", b"epoch", "fenced_by_epoch", b"fenced_by_epoch", "file_size", b"file_size", "role", b"role", "store_id", b"store_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -401,17 +407,32 @@ class RoleState(_message.Message):
     FLUSHED_OFFSET_FIELD_NUMBER: _builtins.int
     CONFIGURED_ROLE_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
+    PROMISES_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    HA_MASTER_ADDRESS_FIELD_NUMBER: _builtins.int
+    REPLICATOR_ADDRESS_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     max_offset: _builtins.int
     flushed_offset: _builtins.int
     configured_role: Global___BrokerRole.ValueType
     """brokerRole of the settings; another role in `identity` comes from a promotion or demotion."""
+    ha_master_address: _builtins.str
+    """The master that Demote named, instead of haMasterAddress and haMasterReplicatorAddress; empty: none."""
+    replicator_address: _builtins.str
     @_builtins.property
     def identity(self) -> Global___LogIdentity: ...
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochStart]:
         """Every mastership that the directory knows of, oldest first."""
+
+    @_builtins.property
+    def promises(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochPromise]:
+        """Nodes that were promised an epoch greater than this node's own, each with the greatest; see Fence."""
+
+    @_builtins.property
+    def group(self) -> Global___ReplicaGroup:
+        """What Remember noted last."""
 
     @_builtins.property
     def refused(self) -> Global___RefusedBytes:
@@ -426,15 +447,124 @@ class RoleState(_message.Message):
         flushed_offset: _builtins.int = ...,
         configured_role: Global___BrokerRole.ValueType = ...,
         epochs: _abc.Iterable[Global___EpochStart] | None = ...,
+        promises: _abc.Iterable[Global___EpochPromise] | None = ...,
+        group: Global___ReplicaGroup | None = ...,
+        ha_master_address: _builtins.str = ...,
+        replicator_address: _builtins.str = ...,
         refused: Global___RefusedBytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "refused", b"refused"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "identity", b"identity", "refused", b"refused"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configured_role", b"configured_role", "epochs", b"epochs", "flushed_offset", b"flushed_offset", "identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configured_role", b"configured_role", "epochs", b"epochs", "flushed_offset", b"flushed_offset", "group", b"group", "ha_master_address", b"ha_master_address", "identity", b"identity", "max_offset", b"max_offset", "min_offset", b"min_offset", "promises", b"promises", "refused", b"refused", "replicator_address", b"replicator_address"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RoleState: _TypeAlias = RoleState  # noqa: Y015
+
+@_typing.final
+class EpochPromise(_message.Message):
+    """An epoch that a node wants to begin as master."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    STORE_ID_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    store_id: _builtins.str
+    """LogIdentity.store_id of the node; empty if it did not say who it is."""
+    address: _builtins.str
+    """Its replicator's gRPC address; empty if nobody knows."""
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        store_id: _builtins.str = ...,
+        address: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "epoch", b"epoch", "store_id", b"store_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EpochPromise: _TypeAlias = EpochPromise  # noqa: Y015
+
+@_typing.final
+class ReplicaGroup(_message.Message):
+    """A master and its slaves, as the master tells them: whose acknowledgements count, and how many a synchronous send needs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    NEEDED_FIELD_NUMBER: _builtins.int
+    NEEDED_BEFORE_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    KNOWN_END_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """Of the master; 0: nothing is known."""
+    generation: _builtins.int
+    """One more with each change within the epoch."""
+    needed: _builtins.int
+    """Slaves that certainly have a message that was told PUT_OK; 0 where there may be none."""
+    needed_before: _builtins.int
+    """The same before the last change; the smaller one counts until the change is complete."""
+    known_end: _builtins.int
+    """The end of the master's log, or of what its slaves have acknowledged of it: the greatest that was told."""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupMember]: ...
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        generation: _builtins.int = ...,
+        needed: _builtins.int = ...,
+        needed_before: _builtins.int = ...,
+        members: _abc.Iterable[Global___GroupMember] | None = ...,
+        known_end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "generation", b"generation", "known_end", b"known_end", "members", b"members", "needed", b"needed", "needed_before", b"needed_before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplicaGroup: _TypeAlias = ReplicaGroup  # noqa: Y015
+
+@_typing.final
+class GroupMember(_message.Message):
+    """A slave whose acknowledgements count."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDENTITY_FIELD_NUMBER: _builtins.int
+    STORE_ID_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    JOINING_FIELD_NUMBER: _builtins.int
+    identity: _builtins.str
+    """As in Replica."""
+    store_id: _builtins.str
+    """Empty for one that did not introduce itself (RocketMQ)."""
+    address: _builtins.str
+    """Its replicator's gRPC address; empty if nobody knows."""
+    joining: _builtins.bool
+    """It counts as soon as enough of the others know of it."""
+    def __init__(
+        self,
+        *,
+        identity: _builtins.str = ...,
+        store_id: _builtins.str = ...,
+        address: _builtins.str = ...,
+        joining: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "identity", b"identity", "joining", b"joining", "store_id", b"store_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupMember: _TypeAlias = GroupMember  # noqa: Y015
 
 @_typing.final
 class EpochStart(_message.Message):
@@ -470,7 +600,7 @@ class PromoteRequest(_message.Message):
     role: Global___BrokerRole.ValueType
     """ASYNC_MASTER or SYNC_MASTER."""
     epoch: _builtins.int
-    """Of the new mastership: greater than every epoch known so far. 0: one more than the store's own."""
+    """Of the new mastership: greater than every epoch known so far, or the one that this store has promised to itself. 0: the next."""
     def __init__(
         self,
         *,
@@ -490,16 +620,23 @@ class FenceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EPOCH_FIELD_NUMBER: _builtins.int
+    CANDIDATE_FIELD_NUMBER: _builtins.int
+    CANDIDATE_ADDRESS_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
-    """The newer master's; nothing happens unless it is greater than the store's own."""
+    """The newer master's; nothing happens unless it is greater than every epoch known so far."""
+    candidate: _builtins.str
+    """The node that wants to begin that epoch: its LogIdentity.store_id, and its replicator's address. Empty: it has begun."""
+    candidate_address: _builtins.str
     def __init__(
         self,
         *,
         epoch: _builtins.int = ...,
+        candidate: _builtins.str = ...,
+        candidate_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate", b"candidate", "candidate_address", b"candidate_address", "epoch", b"epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -510,16 +647,23 @@ class DemoteRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EPOCH_FIELD_NUMBER: _builtins.int
+    HA_MASTER_ADDRESS_FIELD_NUMBER: _builtins.int
+    REPLICATOR_ADDRESS_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """Of the master that is followed from now on; not smaller than the store's own."""
+    ha_master_address: _builtins.str
+    """Where that master is, to be told by RoleState after each restart; empty: where the settings say."""
+    replicator_address: _builtins.str
     def __init__(
         self,
         *,
         epoch: _builtins.int = ...,
+        ha_master_address: _builtins.str = ...,
+        replicator_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "ha_master_address", b"ha_master_address", "replicator_address", b"replicator_address"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,6 +64,11 @@ class ReplicaLogStub:
                 request_serializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.DemoteRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.RoleState.FromString,
                 _registered_method=True)
+        self.Remember = channel.unary_unary(
+                '/tandemmq.store.v1.ReplicaLog/Remember',
+                request_serializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.SerializeToString,
+                response_deserializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.FromString,
+                _registered_method=True)
 
 
 class ReplicaLogServicer:
@@ -103,14 +108,24 @@ class ReplicaLogServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Fence(self, request, context):
-        """Tells a store that there is a newer master: it takes no more messages, now and after each restart, until Demote.
+        """Tells a store of a newer master, or of a node that wants to become one. From then on, after each restart too, a master takes no
+        messages (until Demote), and a slave takes no bytes of a master with an older epoch: a stream of such bytes has ended when this
+        returns. An epoch is given to one candidate only: it has it if `promises` of the answer says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Demote(self, request, context):
-        """Turns a master into a slave, in the epoch of its new master.
+        """Turns a master into a slave, in the epoch of its new master; a slave is told of another master.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Remember(self, request, context):
+        """Notes what is known of the master and its slaves; it is on disk when this returns. Refused with FAILED_PRECONDITION where the store
+        has followed, or promised to follow, a newer epoch than `epoch`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,6 +163,11 @@ def add_ReplicaLogServicer_to_server(servicer, server):
                     servicer.Demote,
                     request_deserializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.DemoteRequest.FromString,
                     response_serializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.RoleState.SerializeToString,
+            ),
+            'Remember': grpc.unary_unary_rpc_method_handler(
+                    servicer.Remember,
+                    request_deserializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.FromString,
+                    response_serializer=tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -312,6 +332,33 @@ class ReplicaLog:
             '/tandemmq.store.v1.ReplicaLog/Demote',
             tandemmq_dot_store_dot_v1_dot_replica__log__pb2.DemoteRequest.SerializeToString,
             tandemmq_dot_store_dot_v1_dot_replica__log__pb2.RoleState.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Remember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.store.v1.ReplicaLog/Remember',
+            tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.SerializeToString,
+            tandemmq_dot_store_dot_v1_dot_replica__log__pb2.ReplicaGroup.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,9 +60,16 @@ class ReplicaLogStub:
     new epoch into the data directory, takes messages. The role outlives a restart, whatever brokerRole says.
     """
     Fence: _grpc.UnaryUnaryMultiCallable[_replica_log_pb2.FenceRequest, _replica_log_pb2.RoleState]
-    """Tells a store that there is a newer master: it takes no more messages, now and after each restart, until Demote."""
+    """Tells a store of a newer master, or of a node that wants to become one. From then on, after each restart too, a master takes no
+    messages (until Demote), and a slave takes no bytes of a master with an older epoch: a stream of such bytes has ended when this
+    returns. An epoch is given to one candidate only: it has it if `promises` of the answer says so.
+    """
     Demote: _grpc.UnaryUnaryMultiCallable[_replica_log_pb2.DemoteRequest, _replica_log_pb2.RoleState]
-    """Turns a master into a slave, in the epoch of its new master."""
+    """Turns a master into a slave, in the epoch of its new master; a slave is told of another master."""
+    Remember: _grpc.UnaryUnaryMultiCallable[_replica_log_pb2.ReplicaGroup, _replica_log_pb2.ReplicaGroup]
+    """Notes what is known of the master and its slaves; it is on disk when this returns. Refused with FAILED_PRECONDITION where the store
+    has followed, or promised to follow, a newer epoch than `epoch`.
+    """
 
 @_typing.type_check_only
 class ReplicaLogAsyncStub(ReplicaLogStub):
@@ -84,9 +91,16 @@ class ReplicaLogAsyncStub(ReplicaLogStub):
     new epoch into the data directory, takes messages. The role outlives a restart, whatever brokerRole says.
     """
     Fence: _aio.UnaryUnaryMultiCallable[_replica_log_pb2.FenceRequest, _replica_log_pb2.RoleState]  # type: ignore[assignment]
-    """Tells a store that there is a newer master: it takes no more messages, now and after each restart, until Demote."""
+    """Tells a store of a newer master, or of a node that wants to become one. From then on, after each restart too, a master takes no
+    messages (until Demote), and a slave takes no bytes of a master with an older epoch: a stream of such bytes has ended when this
+    returns. An epoch is given to one candidate only: it has it if `promises` of the answer says so.
+    """
     Demote: _aio.UnaryUnaryMultiCallable[_replica_log_pb2.DemoteRequest, _replica_log_pb2.RoleState]  # type: ignore[assignment]
-    """Turns a master into a slave, in the epoch of its new master."""
+    """Turns a master into a slave, in the epoch of its new master; a slave is told of another master."""
+    Remember: _aio.UnaryUnaryMultiCallable[_replica_log_pb2.ReplicaGroup, _replica_log_pb2.ReplicaGroup]  # type: ignore[assignment]
+    """Notes what is known of the master and its slaves; it is on disk when this returns. Refused with FAILED_PRECONDITION where the store
+    has followed, or promised to follow, a newer epoch than `epoch`.
+    """
 
 class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -135,7 +149,10 @@ class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
         request: _replica_log_pb2.FenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replica_log_pb2.RoleState, _abc.Awaitable[_replica_log_pb2.RoleState]]:
-        """Tells a store that there is a newer master: it takes no more messages, now and after each restart, until Demote."""
+        """Tells a store of a newer master, or of a node that wants to become one. From then on, after each restart too, a master takes no
+        messages (until Demote), and a slave takes no bytes of a master with an older epoch: a stream of such bytes has ended when this
+        returns. An epoch is given to one candidate only: it has it if `promises` of the answer says so.
+        """
 
     @_abc_1.abstractmethod
     def Demote(
@@ -143,6 +160,16 @@ class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
         request: _replica_log_pb2.DemoteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replica_log_pb2.RoleState, _abc.Awaitable[_replica_log_pb2.RoleState]]:
-        """Turns a master into a slave, in the epoch of its new master."""
+        """Turns a master into a slave, in the epoch of its new master; a slave is told of another master."""
+
+    @_abc_1.abstractmethod
+    def Remember(
+        self,
+        request: _replica_log_pb2.ReplicaGroup,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replica_log_pb2.ReplicaGroup, _abc.Awaitable[_replica_log_pb2.ReplicaGroup]]:
+        """Notes what is known of the master and its slaves; it is on disk when this returns. Refused with FAILED_PRECONDITION where the store
+        has followed, or promised to follow, a newer epoch than `epoch`.
+        """
 
 def add_ReplicaLogServicer_to_server(servicer: ReplicaLogServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -104,6 +104,7 @@ CASES = [
     Case("internal", LOG, "Promote", replica_log_pb2.PromoteRequest(), "peer"),
     Case("internal", LOG, "Fence", replica_log_pb2.FenceRequest(), "peer"),
     Case("internal", LOG, "Demote", replica_log_pb2.DemoteRequest(epoch=-1), "peer"),
+    Case("internal", LOG, "Remember", replica_log_pb2.ReplicaGroup(epoch=-1), "peer"),
     Case("internal", FILES, "Adopt", derived_files_pb2.AdoptRequest(), "operates peer"),
     Case("admin", ADMIN, "GetCluster", admin.GetClusterRequest(), "viewer"),
     Case("admin", ADMIN, "GetConfiguration", admin.GetConfigurationRequest(), "viewer"),

@@ -17,7 +17,7 @@ from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER, LogIdentity, LogProgress
+from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER, LogIdentity, LogProgress, ReplicaGroup
 
 FILE_SIZE = 64 << 10
 HEADER = struct.Struct(">qi")
@@ -97,12 +97,18 @@ class Running:
         self.metrics = ReplicatorMetrics("cluster", "node")
         self.told = 0
         """How often the store was to be told something."""
-        self.master = Master(self.settings, self.view, self.metrics, self._tell)
+        self.view.identity = LogIdentity(role=SYNC_MASTER, epoch=1)
+        self.master = Master(self.settings, self.view, self.metrics, self._tell, self._note)
         self.view.observe(self.master.log_changed)
         self.metrics.watch(lambda: Now(True, True, "SYNC_MASTER", self.master.now(), None))
 
     def _tell(self) -> None:
         self.told += 1
+
+    async def _note(self, group: ReplicaGroup) -> None:
+        """The store has noted the group, and each slave the one before: all that there are count soon."""
+        for one in group.members:
+            self.master.roster.confirmed(one.identity, group.epoch, group.generation)
 
     def say(self, end: int | None = None) -> None:
         """The store's word: its log ends there."""

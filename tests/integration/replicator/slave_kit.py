@@ -26,6 +26,7 @@ from tandemmq.store.v1.replica_log_pb2 import (
     LogProgress,
     ReplicaAck,
     ReplicaBytes,
+    ReplicaGroup,
     RoleState,
 )
 from tests.faults.pair_process import free_port
@@ -118,6 +119,9 @@ class FileStore(replica_log_pb2_grpc.ReplicaLogServicer):
             max_offset=self.max_offset,
             flushed_offset=self.flushed_offset,
         )
+
+    async def Remember(self, request: ReplicaGroup, context: Context) -> ReplicaGroup:
+        return request
 
     async def Receive(
         self, request_iterator: AsyncIterator[ReplicaBytes], context: Context
@@ -263,7 +267,7 @@ class Scene:
             "ha_reconnect_max": 50,
             "ha_refused_pause": 300,
         }
-        self.follower = Follower(ReplicatorSettings(**(values | self._settings)), self.view)
+        self.follower = Follower(ReplicatorSettings(**(values | self._settings)), self.view, lambda: 0)
         self.view.update(self.store.progress())
         self.follower.start()
 

@@ -18,6 +18,11 @@ R = TypeVar("R")
 class Answering(Protocol[Q_co, R_contra]):
     """What a handler has of its call beside the context: see StreamRequestCall for each."""
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing can be sent any more: the call has ended, or its connection has."""
+        ...
+
     def listen(self, on_message: Callable[[Q_co], object]) -> "asyncio.Future[None]":
         """Hand requests to a function."""
         ...
