@@ -23,7 +23,7 @@ _NAMES = {
         flushConsumeQueueThoroughInterval checkpointLogBytes deleteWhen fileReservedTime cleanResourceInterval
         deleteFileBatchMax diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio diskSpaceWarningLevelRatio
         cleanFileForciblyEnable maxMsgsNumBatch maxPullMessages maxPullBytes sendStreamWindow compiledWalker
-        verifyWholeLogOnStart
+        verifyWholeLogOnStart readUnCommitted scrubBytesPerSecond
     """,
     "replicator": """
         brokerClusterName brokerName brokerId storePathRootDir storeAddress storeTlsTrustCertPath

@@ -154,9 +154,7 @@ class StoreSettings(ServerSettings):
         "SYNC_MASTER: with fewer replicas in sync, this one included, nothing is stored (IN_SYNC_REPLICAS_NOT_ENOUGH).",
         low=1,
     )
-    read_uncommitted: bool = setting(
-        False, "SYNC_MASTER: consumers see messages that too few replicas have, too.", name="readUnCommitted"
-    )
+    read_un_committed: bool = setting(False, "SYNC_MASTER: consumers see messages that too few replicas have, too.")
     slave_read_enable: bool = setting(
         False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
     )

@@ -22,7 +22,7 @@ class StoreConfig:
 
     store_path_root_dir: Path
     broker_role: str = "ASYNC_MASTER"
-    read_uncommitted: bool = False  # consumers of a synchronous master see what its replicas may not have
+    read_un_committed: bool = False  # consumers of a synchronous master see what its replicas may not have
     mapped_file_size_commit_log: int = 1 << 30
     mapped_file_size_consume_queue: int = 6_000_000
     max_hash_slot_num: int = 5_000_000

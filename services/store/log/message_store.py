@@ -124,7 +124,7 @@ class MessageStore:
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
         problems: list[FileProblem] = []
-        confirmed = Confirmed(holds_back=not config.read_uncommitted)
+        confirmed = Confirmed(holds_back=not config.read_un_committed)
         checkpoint = CheckpointFile(root, disk, confirmed)
         manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
         mastership = Mastership(root, disk, Role(config.broker_role))

@@ -120,7 +120,7 @@ async def test_the_limit_never_falls_and_never_leads(tmp_path: Path) -> None:
         assert kit.pull("orders").max_offset == 1
 
 
-@pytest.mark.parametrize("settings", [{"broker_role": "ASYNC_MASTER"}, {"read_uncommitted": True}])
+@pytest.mark.parametrize("settings", [{"broker_role": "ASYNC_MASTER"}, {"read_un_committed": True}])
 async def test_who_does_not_wait_for_replicas_shows_everything(tmp_path: Path, settings: dict[str, Any]) -> None:
     async with master(tmp_path, **settings) as kit:
         kit.send("orders")
