@@ -133,9 +133,9 @@ def of_broker(standings: Iterable[Standing], broker: str = "") -> dict[str, list
 
 def replicator_role(identity: replica_log_pb2.LogIdentity) -> Role:
     """What a log's identity says that a node is."""
-    if identity.fenced_by_epoch:
-        return admin_pb2.FENCED
-    return admin_pb2.SLAVE if identity.role == replica_log_pb2.SLAVE else admin_pb2.MASTER
+    if identity.role == replica_log_pb2.SLAVE:  # whatever it has promised
+        return admin_pb2.SLAVE
+    return admin_pb2.FENCED if identity.fenced_by_epoch else admin_pb2.MASTER
 
 
 def metasync_role(role: "metadata_pb2.Role.ValueType") -> Role:

@@ -76,7 +76,8 @@ def promote(
         typer.Option(
             "--other-slave",
             metavar="HOST:PORT",
-            help="Replicator of another slave of the old master: none may have more than this node. Repeatable.",
+            help="Replicator of another slave of the old master, if the master did not know it, or knew it elsewhere. "
+            "Repeatable.",
         ),
     ] = None,
     address: ReplicatorAddress = DEFAULT_REPLICATOR_ADDRESS,
@@ -84,9 +85,9 @@ def promote(
 ) -> None:
     """Turn a slave into a master.
 
-    Checks that it has everything, fences the old master, begins a new epoch. The whole procedure is in
-    docs/replication.md. The role outlives restarts, whatever brokerRole says. Exit code 1 if a check fails; nothing has
-    changed then.
+    Checks that it has everything, fences the old master, has the other slaves promise to follow no older one, begins a
+    new epoch. The whole procedure is in docs/replication.md. The role outlives restarts, whatever brokerRole says. Exit
+    code 1 if a check fails; what was fenced or promised by then stays so, and a promotion may be asked for again.
 
     With --json: one document, {"steps": [...], "role", "epoch", "min_offset", "max_offset", ...}.
     """
@@ -121,7 +122,7 @@ def follow(
     """Turn a master that was replaced into a slave of the new one.
 
     If its log has messages that the new master does not have, it will refuse to follow and say so (`tandem replicas`);
-    `tandem reseed` then lets it begin anew. The role outlives restarts, whatever brokerRole says.
+    `tandem reseed` then lets it begin anew. Role and master outlive restarts, whatever the settings say.
 
     With --json: one document, {"role", "epoch", "min_offset", "max_offset", ...}.
     """
@@ -227,7 +228,10 @@ def _follower(one: "FollowerStatus") -> dict[str, Any]:
 
 
 def _say_status(output: Output, told: dict[str, Any]) -> None:
-    fenced = f"   fenced by epoch {told['fenced_by_epoch']}: takes no messages" if told["fenced_by_epoch"] else ""
+    fenced, epoch = "", told["fenced_by_epoch"]
+    if epoch:
+        promised = f"   has promised epoch {epoch}: follows no older master"
+        fenced = promised if told["role"] == "SLAVE" else f"   fenced by epoch {epoch}: takes no messages"
     output.pairs(
         [
             ("role", f"{told['role']} in epoch {told['epoch']}{fenced}"),

@@ -77,7 +77,9 @@ def _role(opened: "MessageStore") -> list[tuple[str, str]]:
     if mastership.role.value == "ASYNC_MASTER" and mastership.epoch == 1:
         return []
     by = " (by promotion or demotion; brokerRole does not count)" if mastership.overrides else ""
-    fenced = f"; takes no messages, as epoch {mastership.fenced_by} has begun" if mastership.fenced_by else ""
+    known = mastership.fenced_by
+    what = "has promised epoch {}" if mastership.is_slave else "takes no messages, as epoch {} has begun"
+    fenced = f"; {what.format(known)}" if known else ""
     return [("role", f"{mastership.role.value} in epoch {mastership.epoch}{by}{fenced}")]
 
 

@@ -149,10 +149,10 @@ class StandingKeeper:
 
 def _standing(identity: replica_log_pb2.LogIdentity) -> Standing | None:
     """What the store's identity means; None if it says no role."""
+    if identity.role == replica_log_pb2.SLAVE:  # whatever it has promised
+        return Standing(Role.SLAVE, identity.epoch, "store")
     if identity.fenced_by_epoch:
         return Standing(Role.FENCED, identity.epoch, "store")
-    if identity.role == replica_log_pb2.SLAVE:
-        return Standing(Role.SLAVE, identity.epoch, "store")
     if identity.role in (replica_log_pb2.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER):
         return Standing(Role.MASTER, identity.epoch, "store")
     return None
