@@ -36,7 +36,7 @@ def examine(
     that ``end`` lies in is looked at too, and told of, as far as ``limit``; it does not count for ``good_until``.
     """
     if seek:
-        begin = _record_at(parts, begin)
+        begin = record_at(parts, begin)
     found = Examined(begin, begin)
     damage = NoDamage() if fresh else parts.damage
     for step in _scan(parts, end - begin, damage, check_crc=True).steps(begin, end):
@@ -71,8 +71,8 @@ def _take(parts: Parts, step: Step, found: Examined, most: int) -> None:
         found.damage = parts.damage.covering(at) or expired
 
 
-def _record_at(parts: Parts, offset: int) -> int:
-    """Where the record begins that holds ``offset``, or a bad place that does."""
+def record_at(parts: Parts, offset: int) -> int:
+    """Where the record begins that holds ``offset``, or a bad place that does; walks its file from the beginning."""
     file = parts.files.find(offset)
     if file is None:
         return offset

@@ -29,7 +29,7 @@ from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import RepairRefused, StoreClosed, disk_error
-from tandemmq.store.log.examining import Examined, examine
+from tandemmq.store.log.examining import Examined, examine, record_at
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queue_repairs import QueueRepairs
@@ -148,13 +148,17 @@ class Healing:
     async def examine(self, begin: int, end: int, *, seek: bool = False, most: int = 0, note: bool = False) -> Examined:
         """Walk a stretch of the log again with checksums, in a thread; see `examining.examine`.
 
-        With ``note`` rot is remembered, and read around from now on. Raises OSError.
+        With ``note`` rot is remembered, and read around from now on; a ``begin`` within a record, as somebody who does
+        not know better may ask for, is no rot. Raises OSError.
         """
         limit = self._dispatcher.position
         look = partial(examine, self._parts, begin, min(end, limit), limit=limit, seek=seek, fresh=seek, most=most)
         found = await in_thread(look)
-        if note and found.damage is not None and found.damage.kind == "rot":
-            self._parts.note_damage(found.damage)
+        damage = found.damage
+        if not note or damage is None or damage.kind != "rot":
+            return found
+        if damage.begin != begin or await in_thread(partial(record_at, self._parts, begin)) == begin:
+            self._parts.note_damage(damage)
         return found
 
     # -- checking and writing, in a thread --------------------------------------------------------------------------

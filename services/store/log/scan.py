@@ -113,8 +113,12 @@ class LogScan:
         until = next((known.begin for known in self._damage.ranges if position < known.begin < stop), None)
         if until is None:
             return self._walk(file, position, limit)
-        step = self._walk(file, position, until)
-        step.finished = False  # what was damaged when checksums were looked at may look whole when they are not
+        step = self._walk(file, position, until)  # what was damaged may look whole while no checksums are looked at
+        if step.finished and step.torn_at < 0:
+            step.finished = False
+            if step.position < until:
+                step.damage = DamagedRange(step.position, until, "rot", "no record ends where known damage begins")
+                step.position = until
         return step
 
     def _walk(self, file: MappedFile, position: int, limit: int | None) -> Step:

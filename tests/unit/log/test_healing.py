@@ -157,6 +157,28 @@ async def test_what_is_not_damaged_is_refused(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_a_look_that_begins_within_a_record_finds_no_rot(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "a", SIZES)
+    store = reopened(tmp_path / "a")
+    begin, end = records(log)[3]
+    found = await store.healing.examine(begin + 1, end, note=True)
+    assert found.good_until < end
+    assert not store.damage
+    await store.close()
+
+
+async def test_a_walk_ends_where_known_damage_lies_within_a_record(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "a", SIZES)
+    store = reopened(tmp_path / "a")
+    begin, end = records(log)[3]
+    store._parts.note_damage(DamagedRange(begin + 1, end, "rot", "noted by somebody who was wrong"))
+    for stop in (end - 1, end, records(log)[4][1]):
+        found = await store.healing.examine(begin, stop)
+        assert found.good_until == begin
+        assert found.damage is not None
+    await store.close()
+
+
 async def test_a_stretch_over_several_files_is_healed(tmp_path: Path) -> None:
     log = await master_log(tmp_path / "a", SIZES)
     all_of_them = records(log)
