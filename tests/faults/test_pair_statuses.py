@@ -57,9 +57,19 @@ def linked(node: Node) -> bool:
     return status is not None and status.identity.file_size > 0
 
 
+def accepts(address: str) -> bool:
+    """Whether somebody listens there."""
+    try:
+        dial(address).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @contextmanager
 def mute_slave(node: Node) -> Iterator[socket.socket]:
     """A slave that asks for everything from the end on, takes it, and never acks anything but that."""
+    until(lambda: accepts(node.ha_address), 60, "the master's side has begun")
     with dial(node.ha_address) as connection:
         connection.sendall(REPORT.pack(node.role().max_offset))
         ending = threading.Event()

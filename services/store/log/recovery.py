@@ -161,8 +161,11 @@ class Recovery:
         """
         if self._report.manifest_current:
             return
+        end = self._parts.files.files[-1].end if self._parts.files.files else 0
         for known in list(self._parts.damage.ranges):
-            if known.kind == "rot" and examine(self._parts, known.begin, known.end, fresh=True).good_until >= known.end:
+            if known.kind != "rot":
+                continue
+            if examine(self._parts, known.begin, known.end, limit=end, fresh=True).damage is None:
                 self._parts.damage.forget(known)
                 self._report.index_complete = False
 
