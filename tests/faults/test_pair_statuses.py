@@ -60,10 +60,10 @@ def linked(node: Node) -> bool:
 def accepts(address: str) -> bool:
     """Whether somebody listens there."""
     try:
-        dial(address).close()
+        with dial(address):
+            return True
     except ConnectionRefusedError:
         return False
-    return True
 
 
 @contextmanager
