@@ -191,7 +191,8 @@ async def test_a_master_that_became_a_slave_shows_the_rest_when_its_master_goes_
     async with broker(tmp_path / "a", broker_role="SLAVE") as kit:
         assert bodies(kit.pull("orders")) == [b"old"]
         kit.store.replica.follow(2)
-        kit.store.append_replica(end, memoryview(bytes(20)))
+        head = (200).to_bytes(4, "big") + bytes.fromhex("DAA320A7") + bytes(12)  # what a record begins with
+        kit.store.append_replica(end, memoryview(head))
         assert bodies(kit.pull("orders")) == [b"old", b"new"]
 
 
