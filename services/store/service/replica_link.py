@@ -130,6 +130,8 @@ class ReplicaReceiver:
     async def run(self) -> None:
         """To the end of the call. Raises what a message's bytes could not be, and why they were not taken."""
         taken = self._call.listen(self._take)
+        for ending in (taken, self._fenced):  # one of them, or both where the caller has gone, is not waited for
+            ending.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             await asyncio.wait((taken, self._fenced), return_when=asyncio.FIRST_COMPLETED)
             (self._fenced if self._fenced.done() else taken).result()
