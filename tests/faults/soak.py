@@ -8,6 +8,7 @@
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
     python -m tests.faults.soak --damage [--cases 10000] [--seed 7]      a damaged byte in any file: byte_damage.py
+    python -m tests.faults.soak --wire [--minutes 60] [--seed 7]        changed bytes between master and slave
     python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
@@ -24,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, missing, siege, transport_soak
+from tests.faults import byte_damage, missing, siege, transport_soak, wire_damage
 
 ROUND_LIVES = 300
 PAIR_KILLS = 300
@@ -146,6 +147,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="so many of them")
     parser.add_argument("--damage", action="store_true", help="damaged bytes in files of every kind")
     parser.add_argument("--cases", type=int, default=byte_damage.CASES, help="so many of them")
+    parser.add_argument("--wire", action="store_true", help="changes bytes between a master and its slave")
     parser.add_argument("--siege", action="store_true", help="greedy callers and floods beside a good client")
     arguments = parser.parse_args()
     if arguments.damage:
@@ -161,6 +163,8 @@ def main() -> int:
         return machine_soak(arguments.seed, minutes, arguments.examples)
     if arguments.missing:
         return missing.soak(arguments.seed, minutes)
+    if arguments.wire:
+        return wire_damage.soak(arguments.seed, minutes)
     if arguments.pair:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
     if arguments.pauses:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,49 +11,22 @@ import pytest
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.v1.store_pb2 import SendStatus
 from tests.faults.harness import SEED
-from tests.faults.pair import FOLLOWING
+from tests.faults.pair import FOLLOWING, Pair
 from tests.faults.pair_checks import assert_logs_equal, missing_on
 from tests.faults.pair_load import PUT_OK, Told, outgoing
 from tests.faults.pair_process import until
 from tests.faults.test_pair_history import fill
 from tests.faults.test_pair_network import FILE_SIZE, more, pair_and_proxy, under_load, whole
+from tests.faults.wire_damage import HEAD, Change, Flips, doubled, one_pair, random_bodies, swapped, truncated
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FLIPS = int(os.environ.get("TANDEM_TEST_FLIPS", "12"))
-HEAD = 12
-"""Bytes of a frame's header."""
 CHECKED = slice(HEAD + 88, HEAD + 88 + 4)
 """In a frame of one record of an IPv4 producer: the body's first bytes."""
 
 
-class Flips:
-    """Flips one bit in some of the pieces that pass, at places that chance chooses."""
-
-    def __init__(self, share: float, seed: int = SEED, within: slice | None = None) -> None:
-        self.chance = random.Random(seed)
-        self.share = share
-        self.within = within
-        self.flipped = 0
-
-    def __call__(self, data: bytes) -> bytes:
-        places = range(len(data))
-        if self.within is not None:
-            places = places[self.within] if is_one_record(data) else places[:0]
-        if not places or self.chance.random() >= self.share:
-            return data
-        changed = bytearray(data)
-        changed[self.chance.choice(places)] ^= 1 << self.chance.randrange(8)
-        self.flipped += 1
-        return bytes(changed)
-
-
-def is_one_record(data: bytes) -> bool:
-    """Whether these are one frame that begins with a record."""
-    return int.from_bytes(data[8:HEAD], "big") == len(data) - HEAD and data[HEAD + 4 : HEAD + 8] == b"\xda\xa3\x20\xa7"
-
-
-def ends(pair, reason: str) -> int:  # type: ignore[no-untyped-def]
+def ends(pair: Pair, reason: str) -> int:
     """How often the slave's replicator said that following ended for a reason."""
     return sum(event.get("reason") == reason for event in pair.slave.replicator.events())
 
@@ -65,7 +39,7 @@ def test_one_bit_flipped_in_many_frames(tmp_path: Path, within: slice | None) ->
     """
     whole_records = "true" if within is None else "false"
     with pair_and_proxy(tmp_path, slave_timeout=60_000, enabledAppendPropCRC=whole_records) as (pair, proxy):
-        flips = Flips(0.25, within=within)
+        flips = Flips(random.Random(SEED), 0.25, within)
         told: list[Told] = []
         proxy.down.change = flips
         with pair.master.client(timeout=120) as client:
@@ -90,7 +64,7 @@ def test_one_bit_flipped_in_many_frames(tmp_path: Path, within: slice | None) ->
 
 def test_under_load_with_flipped_bits_the_logs_are_equal_in_the_end(tmp_path: Path) -> None:
     with pair_and_proxy(tmp_path, slave_timeout=2_000, enabledAppendPropCRC="true") as (pair, proxy):
-        flips = Flips(0.02)
+        flips = Flips(random.Random(SEED), 0.02)
         with under_load(pair) as ledger:
             more(ledger, 100)
             proxy.down.change = flips
@@ -101,29 +75,9 @@ def test_under_load_with_flipped_bits_the_logs_are_equal_in_the_end(tmp_path: Pa
         assert ends(pair, "corrupt") > 0
 
 
-def swapped(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Each second piece comes before the one before it."""
-    held: list[bytes] = []
-
-    def change(data: bytes) -> bytes:
-        if held:
-            return data + held.pop()
-        if chance.random() < 0.1:
-            held.append(data)
-            return b""
-        return data
-
-    return change
-
-
-def random_bodies(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Whatever the frames say of themselves holds; their bytes are noise."""
-    return lambda data: data[:HEAD] + chance.randbytes(len(data) - HEAD) if chance.random() < 0.2 else data
-
-
-@pytest.mark.parametrize("kind", [swapped, random_bodies])
-def test_frames_out_of_order_or_of_random_bytes(
-    tmp_path: Path, kind: Callable[[random.Random], Callable[[bytes], bytes]]
+@pytest.mark.parametrize("kind", [swapped, doubled, truncated, random_bodies])
+def test_frames_out_of_order_doubled_cut_or_of_random_bytes(
+    tmp_path: Path, kind: Callable[[random.Random], Change]
 ) -> None:
     with pair_and_proxy(tmp_path, slave_timeout=1_000, enabledAppendPropCRC="true") as (pair, proxy):
         with under_load(pair) as ledger:
@@ -139,7 +93,7 @@ def test_frames_out_of_order_or_of_random_bytes(
 def test_a_slave_s_store_killed_while_bits_flip(tmp_path: Path) -> None:
     with pair_and_proxy(tmp_path, slave_timeout=1_000, enabledAppendPropCRC="true") as (pair, proxy):
         with under_load(pair) as ledger:
-            proxy.down.change = Flips(0.05)
+            proxy.down.change = Flips(random.Random(SEED))
             for _ in range(4):
                 before = len(ledger.of())
                 until(lambda before=before: len(ledger.of()) >= before + 30, 120, "some are told PUT_OK")  # type: ignore[misc]
@@ -150,6 +104,16 @@ def test_a_slave_s_store_killed_while_bits_flip(tmp_path: Path) -> None:
         whole(pair, ledger)
 
 
+def spoil(root: Path, offset: int) -> None:
+    """Flips a bit in the body of the record there."""
+    path = root / "commitlog" / f"{offset - offset % FILE_SIZE:020}"
+    with path.open("r+b") as file:
+        file.seek(offset % FILE_SIZE + 90)
+        byte = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 1]))
+
+
 def test_what_is_damaged_in_the_master_s_log_is_damage_on_the_slave_too(tmp_path: Path) -> None:
     """The same on a second fetch, and the master says that it has it so: reported, read around, followed on."""
     with pair_and_proxy(tmp_path) as (pair, _):
@@ -157,12 +121,7 @@ def test_what_is_damaged_in_the_master_s_log_is_damage_on_the_slave_too(tmp_path
         told = fill(pair.master, 600, "rot")
         bad = [told[at].physical_offset for at in (100, 101, 300)]
         for offset in bad:
-            path = pair.master.root / "commitlog" / f"{offset - offset % FILE_SIZE:020}"
-            with path.open("r+b") as file:
-                file.seek(offset % FILE_SIZE + 90)  # in the body
-                byte = file.read(1)[0]
-                file.seek(-1, 1)
-                file.write(bytes([byte ^ 1]))
+            spoil(pair.master.root, offset)
         pair.slave.start()
         pair.wait_level()
         end = pair.master.role().max_offset
@@ -197,3 +156,22 @@ def test_a_master_s_damage_is_not_believed_where_the_master_has_other_bytes(tmp_
         proxy.calm()
         pair.wait_level()
         assert client.send("orders", b"behind").status == SendStatus.PUT_OK
+
+
+def test_a_master_that_cannot_be_asked_is_believed_when_the_same_bytes_come_three_times(tmp_path: Path) -> None:
+    """As a RocketMQ master: nobody answers at port 8084."""
+    with Pair(tmp_path) as pair:
+        pair.slave.stop()
+        told = fill(pair.master, 100, "rot")
+        spoil(pair.master.root, told[50].physical_offset)
+        del pair.slave.replicator.settings["haMasterReplicatorAddress"]
+        shutil.rmtree(pair.slave.root)  # which has met a master that can be asked
+        pair.slave.start()
+        until(lambda: pair.slave.role().max_offset == pair.master.role().max_offset, 90, "the slave has everything")
+        assert ends(pair, "corrupt") >= 1
+        assert len([event for event in pair.slave.store.events() if "3 times" in str(event)]) == 1
+        assert len([event for event in pair.slave.store.events() if "Damage that the master" in str(event)]) == 1
+
+
+def test_a_round_of_the_campaign(tmp_path: Path) -> None:
+    one_pair(tmp_path, SEED, turns=2)

@@ -37,6 +37,11 @@ class Arrived(NamedTuple):
     """Why the bytes from there on are no record, in words; empty while they may become one."""
     stop: Stop = Stop.END
     """What the walker said."""
+    filler: bool = False
+    """The problem is in bytes that nobody reads: a blank ends the file, and not only zeros lie behind it.
+
+    A RocketMQ with transientStorePoolEnable leaves what its buffer held; else such bytes were changed on the way.
+    """
 
 
 def check_arrived(
@@ -65,7 +70,10 @@ def check_arrived(
     if problem or end < file_size:
         return Arrived(whole, problem, stop)
     if stop is Stop.BLANK:
-        return Arrived(file_size)
+        filled = bytes(buffer[whole + BLANK_SIZE : end])
+        if filled == bytes(len(filled)):
+            return Arrived(file_size)
+        return Arrived(whole, "what fills the end of the file are not zeros", stop, filler=True)
     return Arrived(whole, REASONS[Stop.INCOMPLETE], Stop.INCOMPLETE)
 
 

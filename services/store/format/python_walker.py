@@ -181,10 +181,9 @@ class PythonWalker:
                 found = _parts(view, position, end, base, True, False)
                 if isinstance(found, Stop):
                     return position, found
-                record = found.record
-                if crc_property and meant_crc_property(record) and not verify_crc_property(record):
+                if crc_property and not _all_fits(found):
                     return position, Stop.BAD_CRC
-                position += len(record)
+                position += len(found.record)
         return position, Stop.END
 
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
@@ -275,6 +274,14 @@ def _parts(
             if properties_at < size and record[size - 1] == 0:
                 return Stop.BAD_CRC  # no text ends in a zero byte: the end of the record never reached the disk
     return _Parts(record, topic_at, topic_end, properties_at)
+
+
+def _all_fits(parts: _Parts) -> bool:
+    """See walker.Walker.verify, ``crc_property``."""
+    record, topic_at, topic_end, properties_at = parts
+    if meant_crc_property(record):
+        return bool(verify_crc_property(record))
+    return 0 not in bytes(record[topic_at:topic_end]) and 0 not in bytes(record[properties_at:])
 
 
 def _spans(record: memoryview, body_at: int, length_size: int) -> tuple[int, int, int] | None:

@@ -168,7 +168,8 @@ class Walker(Protocol):
         """As a `walk` with ``check_crc`` and no limit, but nothing is collected: where it stops, and why.
 
         ``crc_property``: a record that ends with the whole-record checksum must fit that one too, also where a bit of
-        its name has changed.
+        its name has changed; one without it has no zero byte in its topic and properties. (Where bytes were lost or
+        doubled in there, those of the next record or frame stand at the end, which begin with zeros.)
         """
 
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:

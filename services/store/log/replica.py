@@ -53,6 +53,7 @@ class Replica:
             WrongRole: this is a master, or one that has seen a newer master. OSError: the disk refused.
         """
         self.drop_unchecked()
+        self.check.begin()
         self.mastership.follow(epoch, self._log.max_offset)
         self._parts.damage.forget_from(self._log.max_offset)
         self._source = epoch

@@ -53,10 +53,16 @@ class ReplicaCheck:
         self._largest = max(_LONGEST_RECORD, config.max_message_size + ENCODER_HEAD_ROOM)
         self._crc_property = config.enabled_append_prop_crc or config.force_verify_prop_crc
         self._searched = 0
+        """Position up to which a file was searched for the end of what is proven in part."""
         self.refused: Refused | None = None
         """What was refused last; None when the log has got behind it."""
         self.proven: tuple[int, int, int] | None = None
         """Offset, size and CRC-32 of bytes that are the master's own, right or not."""
+
+    def begin(self, proven: tuple[int, int, int] | None = None) -> None:
+        """A connection begins, perhaps with the proof that bytes which were refused are the master's own."""
+        self.proven = proven
+        self._searched = 0
 
     def whole(self, file: MappedFile, begin: int, end: int) -> int:
         """Check what lies in ``file`` from ``begin``, the end of the log, to ``end``; gives the new end of the log.
@@ -67,12 +73,13 @@ class ReplicaCheck:
         while True:
             found = self._check(file, begin, end)
             if self.refused is not None and file.start + found.whole > self.refused.offset:
-                self.refused = self.proven = None
+                self.refused = None
+                self.begin()
             if not found.problem:
                 return found.whole
-            following = self._next_valid(file, found.whole, end)
-            taken = self._judge(file, found, following, end)
-            if not taken:
+            sound = found.filler or self._is_sound(file, found)
+            following = self._size_end(file, found) if sound else self._next_valid(file, found.whole, end)
+            if not self._judge(file, found, following, end, sound=sound):
                 return found.whole
             begin = following
 
@@ -90,33 +97,46 @@ class ReplicaCheck:
 
     def _next_valid(self, file: MappedFile, bad: int, end: int) -> int:
         """Where the next good record begins behind ``bad``, or the file ends; -1 while it has not arrived."""
-        begin = max(bad + 1, self._searched - file.start - self._largest)
+        begin = max(bad + 1, self._searched - self._largest)
         found = self._parts.walkers.best.resync(file.map, begin, end, file.start)
-        self._searched = file.start + end
         return file.size if found < 0 and end == file.size else found
 
-    def _judge(self, file: MappedFile, found: Arrived, following: int, end: int) -> bool:
-        """Whether bad bytes are proven to be damage, and were noted; False where more of them must come for that.
+    def _is_sound(self, file: MappedFile, found: Arrived) -> bool:
+        """Whether what failed is a record that readers take: it lacks only what is asked of it here beyond that."""
+        stop = self._size_end(file, found)
+        if found.stop is not Stop.BAD_CRC or not self._crc_property:
+            return False
+        return self._parts.walkers.best.verify(file.map, found.whole, stop, file.start)[0] == stop
 
-        Raises CorruptReplica.
+    @staticmethod
+    def _size_end(file: MappedFile, found: Arrived) -> int:
+        """Where the record or blank that failed ends, by its own size."""
+        return found.whole + int.from_bytes(file.map[found.whole : found.whole + 4], "big")
+
+    def _judge(self, file: MappedFile, found: Arrived, following: int, end: int, *, sound: bool) -> bool:
+        """Whether bad bytes are proven to be the master's own; False where more of them must come for that.
+
+        Up to ``following``, or -1, they are noted as damage unless they are ``sound``. Raises CorruptReplica.
         """
         at = found.whole
         proven = self.proven
         if proven is not None and proven[0] == file.start + at:
             stop = following if following >= 0 else min(end, at + proven[1])
             if following >= 0 and self._bytes(file, at, stop) == proven:
-                self._take(file, at, stop, found.problem)
+                if not sound:
+                    self._note(file, at, stop, found.problem)
+                self.refused = None
+                self.begin()
                 return True
             if following < 0 and (stop - at < proven[1] or self._bytes(file, at, stop) == proven):
+                self._searched = end
                 return False
         if following < 0:
-            size = int.from_bytes(file.map[at : at + 4], "big")
-            following = at + size if found.stop is Stop.BAD_CRC else min(end, at + _HEAD)
+            following = self._size_end(file, found) if found.stop is Stop.BAD_CRC else min(end, at + _HEAD)
         refused = self._bytes(file, at, following)
         known = self.refused
         times = known.times + 1 if known is not None and known.which == refused else 1
         self.refused = Refused(*refused, found.problem, times)
-        self._searched = 0
         raise CorruptReplica(
             f"Bytes that came from the master are no record at log offset {refused[0]:,}: {found.problem}"
             + (f" (the same bytes {times} times)." if times > 1 else "."),
@@ -125,13 +145,12 @@ class ReplicaCheck:
             '"Damage on the way".',
         )
 
-    def _take(self, file: MappedFile, begin: int, end: int, reason: str) -> None:
+    def _note(self, file: MappedFile, begin: int, end: int, reason: str) -> None:
         damage = DamagedRange(file.start + begin, file.start + end, "rot", f"the master has it so: {reason}")
         if self._parts.damage.add(damage):
             self._parts.damage.save()
             self._parts.observer.damaged(damage.kind, end - begin)
             log.error("Damage that the master's log has, too: %s", damage)
-        self.refused = self.proven = None
 
     @staticmethod
     def _bytes(file: MappedFile, begin: int, end: int) -> tuple[int, int, int]:

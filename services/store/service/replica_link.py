@@ -154,7 +154,7 @@ class ReplicaReceiver:
         store, staging = self._store, self._staging
         if self._epoch is None:
             store.replica.follow(message.epoch)
-            store.replica.check.proven = _proven(message)
+            store.replica.check.begin(_proven(message))
             self._epoch = message.epoch
         if message.HasField("staging"):
             staging.open(message.staging.name, message.staging.size)

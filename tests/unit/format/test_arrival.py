@@ -88,6 +88,10 @@ def test_the_blank_that_ends_a_file_is_whole_when_all_of_it_is_there(make: Calla
             assert arrived(log, end, walker=make(), room=len(log))[:2] == (len(begin), ""), (free, end)
         assert arrived(log, walker=make(), room=len(log))[:2] == (len(log), "")
         assert "end of" in arrived(log, walker=make(), room=len(log) + 1).problem
+        if free > BLANK_SIZE:
+            found = arrived(log[:-1] + b"x", walker=make(), room=len(log))
+            assert (found.whole, found.filler) == (len(begin), True)
+            assert "not zeros" in found.problem
 
 
 @walkers
@@ -128,3 +132,21 @@ def test_what_cannot_be_is_said_as_soon_as_it_is_seen() -> None:
     assert "zeros" in arrived(bytes(8)).problem
     assert "beyond the end" in arrived(good[:300], room=300).problem or arrived(good[:300], room=300).problem
     assert arrived(good + b"abc", room=len(good) + 3).problem == "a record runs beyond the end of its file"
+
+
+@walkers
+def test_bytes_lost_or_doubled_within_properties_are_seen_where_the_whole_record_has_a_checksum(
+    make: Callable[[], Walker],
+) -> None:
+    """What follows fills the record up: a frame's header or the next record. Both begin with a zero."""
+    first = record(0, b"x" * 50, append_crc=True)
+    following = record(len(first), append_crc=True)
+    header = (len(first)).to_bytes(8, "big") + len(following).to_bytes(4, "big")
+    begin = first.index(b"topic") + len(b"topic") + 2
+    for behind in (following, header + following):
+        for at in range(begin, len(first)):
+            for lost in range(1, len(first) - at + 1):
+                found = arrived(first[:at] + first[at + lost :] + behind, walker=make(), crc_property=True)
+                assert found.whole == 0, (at, lost)
+            found = arrived(first[:at] + header + first[at:] + behind, walker=make(), crc_property=True)
+            assert found.whole == 0, at

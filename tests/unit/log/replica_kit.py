@@ -39,9 +39,9 @@ def message(number: int, size: int = 100) -> Message:
     return Message(f"Topic{number % 3}", number % 2, body[:size], properties, 0, 0, 1, HOST, HOST)
 
 
-async def master_log(root: Path, sizes: Sequence[int]) -> bytes:
+async def master_log(root: Path, sizes: Sequence[int], **settings: Any) -> bytes:
     """What a master with messages of these sizes has in its log, blanks and all."""
-    store = opened(root)
+    store = opened(root, **settings)
     for number, size in enumerate(sizes):
         store.append(message(number, size))
     end = store.commit_log.max_offset

@@ -228,7 +228,7 @@ async def test_a_record_that_cannot_be_read_freezes_no_queue(tmp_path: Path) -> 
     refused = slave.replica.check.refused
     assert refused is not None
     slave.replica.follow(0)
-    slave.replica.check.proven = refused.which
+    slave.replica.check.begin(refused.which)
     await feed(slave, bytes(log), unit.physical_offset, [1_000] * 20)
     await slave._dispatcher.drain()
     assert slave.dispatched_offset == len(log)

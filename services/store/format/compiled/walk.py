@@ -251,6 +251,18 @@ def walk(
     result[MAX_STORED] = newest
 
 
+@helper
+def _all_fits(at: int, size: int, topic: int, properties: int) -> bool:
+    """As python_walker._all_fits."""
+    if meant_crc_property(at, size):
+        return bool(crc_property_fits(at, size))
+    end = at + size
+    return bool(
+        find_byte(topic, properties - 2, properties - 2, 0) == properties - 2
+        and find_byte(properties, end, end, 0) == end
+    )
+
+
 @kernel
 def verify(address: int, begin: int, end: int, base: int, crc_property: bool) -> int:
     """The verify of walker.Walker over bytes at ``address``: position and stop in one number."""
@@ -258,11 +270,11 @@ def verify(address: int, begin: int, end: int, base: int, crc_property: bool) ->
     last = address + end
     while end - position >= _LEAST_TO_LOOK_AT:
         at = address + position
-        stop = check(at, last, base + position, True, False)[0]
+        stop, topic, properties = check(at, last, base + position, True, False)
         if stop != GOOD:
             return position << STOP_BITS | stop
         size = int_at(at)
-        if crc_property and meant_crc_property(at, size) and not crc_property_fits(at, size):
+        if crc_property and not _all_fits(at, size, topic, properties):
             return position << STOP_BITS | _BAD_CRC
         position += size
     return position << STOP_BITS | _END
