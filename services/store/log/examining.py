@@ -36,7 +36,7 @@ def examine(
     that ``end`` lies in is looked at too, and told of, as far as ``limit``; it does not count for ``good_until``.
     """
     if seek:
-        begin = record_at(parts, begin)
+        begin, _ = _record_at(parts, begin)
     found = Examined(begin, begin)
     damage = NoDamage() if fresh else parts.damage
     for step in _scan(parts, end - begin, damage, check_crc=True).steps(begin, end):
@@ -71,23 +71,28 @@ def _take(parts: Parts, step: Step, found: Examined, most: int) -> None:
         found.damage = parts.damage.covering(at) or expired
 
 
-def record_at(parts: Parts, offset: int) -> int:
-    """Where the record begins that holds ``offset``, or a bad place that does; walks its file from the beginning."""
+def within_record(parts: Parts, offset: int) -> bool:
+    """Whether a record holds ``offset`` and begins before it; walks its file from the beginning."""
+    return _record_at(parts, offset)[1]
+
+
+def _record_at(parts: Parts, offset: int) -> tuple[int, bool]:
+    """Where the record begins that holds ``offset``, or a bad place that does; and whether a record begins before."""
     file = parts.files.find(offset)
     if file is None:
-        return offset
+        return offset, False
     position = file.start
     scan = _scan(parts, offset - file.start, NoDamage(), check_crc=False)
     for step in scan.steps(file.start, file.end):
         for row in step.walk.rows() if step.walk is not None and step.position > offset else ():
             if row.position <= offset < row.position + row.size:
-                return row.position
+                return row.position, row.position < offset
         if step.damage is not None and step.damage.begin <= offset < step.damage.end:
-            return step.damage.begin
+            return step.damage.begin, False
         if step.position > offset or step.torn_at >= 0 or step.finished:
             break
         position = step.position
-    return position
+    return position, False
 
 
 def _scan(parts: Parts, amount: int, damage: KnownDamage, *, check_crc: bool, rows: int = _ROWS) -> LogScan:

@@ -29,7 +29,7 @@ from tandemmq.store.log.checkpointer import Checkpointer
 from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import RepairRefused, StoreClosed, disk_error
-from tandemmq.store.log.examining import Examined, examine, record_at
+from tandemmq.store.log.examining import Examined, examine, within_record
 from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queue_repairs import QueueRepairs
@@ -157,7 +157,7 @@ class Healing:
         damage = found.damage
         if not note or damage is None or damage.kind != "rot":
             return found
-        if damage.begin != begin or await in_thread(partial(record_at, self._parts, begin)) == begin:
+        if damage.begin != begin or not await in_thread(partial(within_record, self._parts, begin)):
             self._parts.note_damage(damage)
         return found
 

@@ -167,6 +167,17 @@ async def test_a_look_that_begins_within_a_record_finds_no_rot(tmp_path: Path) -
     await store.close()
 
 
+async def test_rot_right_behind_rot_is_noted_as_well(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "a", SIZES)
+    store = reopened(tmp_path / "a")
+    places = records(log)[3:5]
+    for begin, end in places:
+        damage(tmp_path / "a", begin + 4)
+        await store.healing.examine(begin, end, note=True)
+    assert [(one.begin, one.end) for one in store.damage] == places
+    await store.close()
+
+
 async def test_a_walk_ends_where_known_damage_lies_within_a_record(tmp_path: Path) -> None:
     log = await master_log(tmp_path / "a", SIZES)
     store = reopened(tmp_path / "a")
