@@ -81,10 +81,20 @@ def java_end(remoting: Remoting) -> int:
 
 
 def wait_java_level(node: Node, remoting: Remoting) -> int:
-    """Waits until RocketMQ's slave has all that our master has; the end of the log."""
+    """Waits until RocketMQ's slave has all that our master has, and the master counts on it; the end of the log."""
     end = node.role().max_offset
-    until(lambda: java_end(remoting) == end, SECONDS, lambda: f"{java_end(remoting)} of {end}; {node.status()}")
+    until(
+        lambda: java_end(remoting) == end and counted_end(node) == end,
+        SECONDS,
+        lambda: f"{java_end(remoting)} of {end}; {node.status()}",
+    )
     return end
+
+
+def counted_end(node: Node) -> int:
+    """How far our master says that enough slaves have its log; -1 while there are not enough."""
+    status = node.status()
+    return status.replicated_offset if status is not None and status.in_sync else -1
 
 
 def contents_at_ours(root: Path) -> Contents:
