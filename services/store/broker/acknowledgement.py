@@ -19,7 +19,7 @@ class Acknowledgement:
         self._replicates = False
         self.waits = False
         """Whether a send has anything to wait for at all."""
-        store.replica.mastership.on_change = self.role_changed
+        store.replica.mastership.changed.listen(self.role_changed)
         self.role_changed()
 
     def role_changed(self) -> None:

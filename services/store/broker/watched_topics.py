@@ -23,6 +23,7 @@ from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.event import Event
 
 log = get_log(__name__)
 
@@ -51,8 +52,8 @@ class WatchedTopicTable:
         self._changes = self._saved = 0
         self.version = ""
         """The metadata service's version of what was taken over last, for logs."""
-        self.on_added: Callable[[], None] = lambda: None
-        """Called when topics were added that the metadata service does not have yet."""
+        self.added = Event()
+        """There are topics that the metadata service does not have yet."""
         self._load(root / "config")
 
     # -- what the broker asks ---------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ class WatchedTopicTable:
             self._write(table, waiting)
             self._topics, self._waiting = table, waiting
             self._saved = self._changes
-        self.on_added()
+        self.added()
 
     # -- what the link to the metadata service says -----------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Dispatch: every record that may be seen gets its consume queue unit and its index entries.
+"""Dispatch: every record that may be seen is given to all that is derived from the log: consume queues, index, others.
 
 RocketMQ: ``ReputMessageService``. Runs on the event loop, so no lock is needed: at once where the store is quiet, for
 all that came within 2 ms where it is busy, and before any read. The walk is the one that recovery uses. The limit is
@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
+from tandemmq.store.log.derived import Derived, QueueUnits
 from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.running_flags import Reason, RunningFlags
@@ -32,7 +34,7 @@ _BUSY_RECORDS = 50_000
 
 
 class Dispatcher:
-    """Follows the log and feeds the consume queues and the index."""
+    """Follows the log and feeds what is derived from it."""
 
     def __init__(self, parts: Parts, flags: RunningFlags, limit: Callable[[], int], position: int) -> None:
         """Begin at ``position``; records below ``limit()`` may be dispatched."""
@@ -45,9 +47,13 @@ class Dispatcher:
         self._due = 0.0  # loop time before which no turn begins
         self._records = 0
         self._stopped = False
-        self._follows = False
         self._scan = self._new_scan()
         self.position = position
+        self._queue_units = QueueUnits(parts, position)
+        self._fed: list[Derived] = [self._queue_units] if parts.index is None else [parts.index, self._queue_units]
+        self._behind: list[Derived] = []
+        self.dispatched = Event()
+        """Records were dispatched, or stepped over."""
         self.last_store_timestamp = 0
 
     def _new_scan(self) -> LogScan:
@@ -62,9 +68,54 @@ class Dispatcher:
             rows=_ROWS_PER_TURN,
         )
 
-    def follow(self, follows: bool) -> None:
-        """On a slave the log's records tell the next offset of each queue."""
-        self._follows = follows
+    @property
+    def follows(self) -> bool:
+        """Whether the log's records tell the next offset of each queue, as on a slave."""
+        return self._queue_units.follows
+
+    @follows.setter
+    def follows(self, follows: bool) -> None:
+        self._queue_units.follows = follows
+
+    def begin_at(self, offset: int) -> None:
+        """The log is empty, and begins at ``offset``."""
+        self.position = offset
+        for derived in (*self._fed, *self._behind):
+            derived.position = offset
+
+    # -- more that is derived ---------------------------------------------------------------------------------------
+
+    def feed(self, derived: Derived) -> None:
+        """Give it the records from its own position on: what it has missed in turns, then the new ones as they come."""
+        self._behind.append(derived)
+        self._loop.call_soon(self._help, derived)
+
+    def starve(self, derived: Derived) -> None:
+        """Give it no more records."""
+        for fed in (self._fed, self._behind):
+            if derived in fed:
+                fed.remove(derived)
+
+    def _help(self, derived: Derived) -> None:
+        """One turn for one that is behind."""
+        if self._stopped or derived not in self._behind:
+            return
+        if derived.position >= self.position:
+            self._behind.remove(derived)
+            self._fed.append(derived)
+            return
+        try:
+            step = self._scan.step(derived.position, self.position)
+            if step.walk is not None and step.walk.count:
+                derived.take(step.walk, step.position)
+            derived.position = step.position
+        except (OSError, StoreError) as error:
+            log.error("%s cannot be fed at log offset %d: %s", type(derived).__name__, derived.position, error)
+            self._loop.call_later(_RETRY_SECONDS, self._help, derived)
+            return
+        self._loop.call_soon(self._help, derived)
+
+    # -- turns ------------------------------------------------------------------------------------------------------
 
     def kick(self) -> None:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.
@@ -125,15 +176,8 @@ class Dispatcher:
         begun = time.perf_counter()
         step = self._scan.step(self.position, limit)
         if step.walk is not None and step.walk.count:
-            index = self._parts.index
-            if index is not None:
-                index.put(step.walk, index.position)
-                index.position = step.position
-            runs = self._parts.queues.nameable(step.walk.runs())
-            self._parts.queues.append(runs)
-            if self._follows:
-                for run in runs:
-                    self._parts.offsets.raise_to((run.topic, run.queue_id), run.first_queue_offset + run.count)
+            for derived in self._fed:
+                derived.take(step.walk, step.position)
             self._records += step.walk.count
             self.last_store_timestamp = step.walk.max_store_timestamp
             self._observer.dispatched(time.perf_counter() - begun, step.walk.count, step.position - self.position)
@@ -142,6 +186,7 @@ class Dispatcher:
         if step.damage is not None:
             self._parts.note_damage(step.damage)
         self.position = step.position
+        self.dispatched()
 
     def _retry_later(self, error: Exception) -> None:
         """A queue or the index could not be written: take no more messages, and try again until it works."""

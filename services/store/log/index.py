@@ -85,6 +85,11 @@ class Index:
             self._restore(*before)
             raise
 
+    def take(self, walk: Walk, end: int) -> None:
+        """As `put`, of what it does not have yet; `position` is `end` then. See `Derived`."""
+        self.put(walk, self.position)
+        self.position = end
+
     def _put(self, walk: Walk, skip_below: int) -> None:
         row = key = 0
         while walk.count:

@@ -17,7 +17,6 @@ master of that epoch or a newer one is followed. (Files of older releases have n
 """
 
 import uuid
-from collections.abc import Callable
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import NamedTuple
 from tandemmq.store.format.sealed import natural, seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.manifest import read_manifest
 from tandemmq.store.log.replica_group import GroupFile
 
@@ -77,7 +77,7 @@ class Mastership:
         self.epochs: tuple[EpochStart, ...] = (EpochStart(1, 0),)
         self.promises: tuple[Promise, ...] = ()
         self.store_id = ""
-        self.on_change: Callable[[], None] | None = None
+        self.changed = Event()
         try:
             self._take(self._path.read_bytes())
         except FileNotFoundError:
@@ -232,8 +232,7 @@ class Mastership:
         write_atomically(self._disk, self._path, seal(document))
         self._role, self.fenced_by, self.epochs = role, fenced_by, epochs
         self.promises, self.store_id = promises, store_id
-        if self.on_change is not None:
-            self.on_change()
+        self.changed()
 
     def _take(self, data: bytes) -> None:
         document = unseal(data)

@@ -6,7 +6,7 @@ Everything runs on one event loop unless a docstring says otherwise; the loop is
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
@@ -22,9 +22,11 @@ from tandemmq.store.log.confirmed import Confirmed
 from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.damage import DamagedRange, DamageList
+from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.flush import GroupCommit
 from tandemmq.store.log.healing import Healing
@@ -81,8 +83,8 @@ class MessageStore:
         self.adoption = Adoption(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring)
         self.healing = Healing(parts, self.flags, self._dispatcher, self._checkpointer, self._restoring, self.repairs)
         self.replica = Replica(parts, commit_log, self._flush, self._dispatcher, self.flags)
-        self.on_grown: Callable[[], None] | None = None
-        """Called when the log has grown, was flushed, or lost its oldest file; whoever listens reads the offsets."""
+        self.grown = Event()
+        """The log has grown, was flushed, or lost its oldest file."""
         self._closed = False
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -294,8 +296,7 @@ class MessageStore:
             asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
 
     def _after_append(self, begun: float, messages: int, size: int) -> None:
-        if self.on_grown is not None:  # first, so that what is waited for goes out before queues and index are seen to
-            self.on_grown()
+        self.grown()  # first, so that what is waited for goes out before queues and index are seen to
         if self._seen_at_once:
             self._dispatcher.kick()
         self._observer.appended(time.perf_counter() - begun, messages, size)
@@ -328,6 +329,19 @@ class MessageStore:
         """Log offset up to which queues and index are complete."""
         return self._dispatcher.position
 
+    @property
+    def dispatched(self) -> Event:
+        """Records were given to queues, index and all else that is derived from the log."""
+        return self._dispatcher.dispatched
+
+    def feed(self, derived: Derived) -> None:
+        """Give the records to ``derived`` too, from its own position on."""
+        self._dispatcher.feed(derived)
+
+    def starve(self, derived: Derived) -> None:
+        """Give it no more of them."""
+        self._dispatcher.starve(derived)
+
     def catch_up(self) -> None:
         """Dispatch now what waits to be: whoever was told of a message finds it in queues, index and offsets."""
         self._dispatcher.catch_up()
@@ -335,8 +349,7 @@ class MessageStore:
     def _on_flushed(self) -> None:
         if not self._seen_at_once:
             self._dispatcher.kick()
-        if self.on_grown is not None:
-            self.on_grown()
+        self.grown()
 
     def _on_flush_failed(self, error: OSError) -> None:
         self.flags.set(Reason.FLUSH_FAILED, f"the disk failed to make messages durable: {error}")

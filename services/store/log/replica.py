@@ -150,9 +150,7 @@ class Replica:
             )
         self._log.start_at(offset)
         self._flush.begin_at(offset)
-        self._dispatcher.position = offset
-        if self._parts.index is not None:
-            self._parts.index.position = offset
+        self._dispatcher.begin_at(offset)
 
     def confirm(self, offset: int) -> None:
         """As many nodes as a send waits for have everything below ``offset``, on a synchronous master."""
@@ -220,7 +218,7 @@ class Replica:
             )
         else:
             flags.clear(Reason.FENCED)
-        self._dispatcher.follow(mastership.is_slave)
+        self._dispatcher.follows = mastership.is_slave
 
     def close(self, *, clean: bool) -> None:
         """Let go of the mark; ``clean``: it is worth nothing any more. Raises OSError."""

@@ -178,8 +178,7 @@ class StagedFiles:
         if walk is None or not walk.count:
             return
         if self.index is not None:
-            self.index.put(walk, self.index.position)
-            self.index.position = step.position
+            self.index.take(walk, step.position)
         for run in self.queues.nameable(walk.runs()):
             if self._takes(run.topic, run.queue_id):
                 queue = self.queues.ensure(run.topic, run.queue_id)

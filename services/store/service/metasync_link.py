@@ -46,7 +46,7 @@ class MetasyncLink:
         self._added = asyncio.Event()
         self._tasks: list[asyncio.Future[None]] = []
         self._told_away = False
-        table.on_added = self._added.set
+        table.added.listen(self._added.set)
 
     def start(self) -> None:
         """Begin, in the background."""

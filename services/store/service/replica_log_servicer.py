@@ -86,12 +86,13 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
         peer = context.peer()
         link = ReplicaLink(store, transfer, self._identity, answering(context))
         transfer.begin()
-        self._link, store.on_grown = link, link.grown
+        self._link, stop_listening = link, store.grown.listen(link.grown)
         log.info("replicator linked", peer=peer)
         try:
             await link.run()
         finally:
-            self._link = store.on_grown = None
+            stop_listening()
+            self._link = None
             transfer.end()
             log.info("replicator unlinked", peer=peer)
 

@@ -69,7 +69,7 @@ def test_an_unreadable_copy_is_an_error(tmp_path: Path) -> None:
 def test_what_is_added_is_durable_at_once_and_waits(tmp_path: Path) -> None:
     table = opened(tmp_path)
     told: list[bool] = []
-    table.on_added = lambda: told.append(True)
+    table.added.listen(lambda: told.append(True))
     table.add([topic("a"), topic("b")])
     table.add([])
     assert told == [True]
