@@ -78,7 +78,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
         topics, metasync = open_topics(settings)
-        broker = make_broker(settings, store, topics)
+        broker = make_broker(settings, store, topics, metrics)
     except BaseException:
         await internal.stop()
         await host.stop()

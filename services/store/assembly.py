@@ -4,6 +4,7 @@ import os
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.broker import Broker, Traffic
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
@@ -17,25 +18,26 @@ from tandemmq.store.log.clock import SystemClock
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.service.metasync_link import MetasyncLink
-from tandemmq.store.service.parts import Broker
 from tandemmq.store.settings import StoreSettings
 
 
-def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable) -> Broker:
+def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable, traffic: Traffic) -> Broker:
     """The broker over an open store."""
     clock = SystemClock()
     rules = settings.send_rules()
     ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
     puller = Puller(store, topics, settings.slave_read_rules())
+    acknowledgement = Acknowledgement(store, GroupTransfer(settings.replication_rules()))
     return Broker(
         store=store,
-        sender=Sender(store, topics, rules, clock, ids.next),
+        topics=topics,
+        sender=Sender(store, topics, acknowledgement, rules, clock, ids.next),
+        acknowledgement=acknowledgement,
         puller=puller,
         polls=LongPolls(store),
         finder=Finder(store, settings.max_msgs_num_batch),
         catalog=Catalog(store, topics, puller),
-        topics=topics,
-        acknowledgement=Acknowledgement(store, GroupTransfer(settings.replication_rules())),
+        traffic=traffic,
     )
 
 

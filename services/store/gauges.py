@@ -1,12 +1,12 @@
 """What is read off a running store: for each scrape of the metrics, and once for the log when it is open."""
 
 from tandemmq.store.audit_file import AuditFile
+from tandemmq.store.broker.broker import Broker
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.missing_files import MISSING
 from tandemmq.store.metrics import Gauges
-from tandemmq.store.service.parts import Broker
 
 
 def read_gauges(broker: Broker, audit: AuditFile) -> Gauges:

@@ -22,7 +22,7 @@ from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
-from tandemmq.store.service.parts import ServiceLimits
+from tandemmq.store.service.limits import ServiceLimits
 from tandemmq.store.service.requests import PullLimits
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30

@@ -29,7 +29,10 @@ NOTHING_YET = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a consumer wants of a queue. `tag_filter` None: every message."""
+    """What a consumer wants of a queue.
+
+    `tag_filter` None: every message. `group`: the consumer group, if it has one.
+    """
 
     topic: str
     queue_id: int
@@ -37,6 +40,7 @@ class Wanted:
     max_messages: int
     max_bytes: int
     tag_filter: TagFilter | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

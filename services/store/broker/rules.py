@@ -52,9 +52,8 @@ _PIECE = struct.Struct(">i12xi")  # size of a batch's piece, body length
 _PIECE_OVERHEAD = 22
 
 
-def check_topic_to_send(topic: str) -> None:
+def check_not_system(topic: str) -> None:
     """Whether a client may send to a topic of this name."""
-    check_topic_name(topic)
     if topic in SYSTEM_TOPICS:
         raise ForbiddenTopic(f"Topic {topic} is a system topic: only the broker writes to it.")
 

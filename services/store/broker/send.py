@@ -6,10 +6,12 @@ chooses queues (nothing changes but the turn of the round robin), then creates m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker import rules
+from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, UnknownQueue, UnknownTopic
 from tandemmq.store.broker.topics import PERM_WRITE, TopicConfig, TopicTable
 from tandemmq.store.format import properties, sysflag
@@ -45,6 +47,14 @@ class SendRules:
     queues_of_new_topics: int = 4
 
 
+class MessageOrigin(Enum):
+    """Who sends."""
+
+    CLIENT = "client"
+    BROKER = "broker"
+    """A part of the broker itself: it may write to system topics, and what it writes is delivered as it says."""
+
+
 @dataclass(slots=True)
 class NewMessage:
     """A message as a client gives it. `properties` belongs to the sender from then on."""
@@ -58,6 +68,7 @@ class NewMessage:
     sys_flag: int = 0
     born_timestamp: int = 0
     reconsume_times: int = 0
+    origin: MessageOrigin = MessageOrigin.CLIENT
 
 
 @dataclass(slots=True)
@@ -99,7 +110,10 @@ class SentBatch(NamedTuple):
 
 
 class SentAll(NamedTuple):
-    """What became of a request of many messages. `end_offset`: log offset to wait for; 0 if nothing was stored."""
+    """What became of a request of many messages.
+
+    `end_offset`: log offset to wait for; 0 if nothing was stored. `wait`: whether to wait for disk and replicas.
+    """
 
     messages: list[Sent]
     batches: list[SentBatch]
@@ -111,10 +125,17 @@ class Sender:
     """Checks messages, finds them a queue, and appends them."""
 
     def __init__(
-        self, store: MessageStore, topics: TopicTable, send_rules: SendRules, clock: Clock, new_id: Callable[[int], str]
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        acknowledgement: Acknowledgement,
+        send_rules: SendRules,
+        clock: Clock,
+        new_id: Callable[[int], str],
     ) -> None:
         """`new_id` makes the UNIQ_KEY of a message that has none, from the time in ms."""
         self._store = store
+        self._acknowledgement = acknowledgement
         self._topics = topics
         self._rules = send_rules
         self._clock = clock
@@ -126,30 +147,36 @@ class Sender:
 
     # -- the calls --------------------------------------------------------------------------------------------------
 
-    def send(self, given: NewMessage) -> tuple[Ready, Appended]:
-        """Store one message.
+    def send(self, given: NewMessage, wait: bool = True) -> tuple[Ready, Appended]:
+        """Store one message, which is to `wait` for disk and replicas unless it says no itself.
 
         Raises:
-            IllegalMessage and its kinds: the message was refused. StoreError: the store could not take it.
+            IllegalMessage and its kinds: the message was refused. InSyncReplicasNotEnough: it would wait for too few
+            replicas. StoreError: the store could not take it.
         """
         missing: dict[str, TopicConfig] = {}
         ready = self._check(given, missing)
+        if self._acknowledgement.refuses and wait and ready.wait:
+            self._acknowledgement.check()
         if missing:
             self._create(missing)
         return ready, self._store.append(ready.message)
 
-    def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch]) -> SentAll:
-        """Store many messages, in order, `messages` first.
+    def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], wait: bool = True) -> SentAll:
+        """Store many messages, in order, `messages` first. They `wait` unless all say no themselves.
 
         Raises:
-            IllegalMessage, StoreError: as `send`; nothing was stored. Once something is stored, failures are in the
-            result.
+            IllegalMessage, InSyncReplicasNotEnough, StoreError: as `send`; nothing was stored. Once something is
+            stored, failures are in the result.
         """
         if not messages and not batches:
             raise IllegalMessage("The request has no messages.")
         missing: dict[str, TopicConfig] = {}
         ready = [self._check(given, missing) for given in messages]
         encoded = [self._check_batch(given, missing) for given in batches]
+        wait = wait and (bool(encoded) or True in [one.wait for one in ready])
+        if wait and self._acknowledgement.refuses:
+            self._acknowledgement.check()
         if missing:
             self._create(missing)
         sent = self._append_messages(ready) if ready else []
@@ -165,7 +192,6 @@ class Sender:
             else:
                 sent_batches.append(SentBatch(batch, place))
                 end_offset = place.end_offset
-        wait = bool(batches) or True in [one.wait for one in ready]
         return SentAll(sent, sent_batches, end_offset, wait)
 
     # -- checks -----------------------------------------------------------------------------------------------------
@@ -176,7 +202,7 @@ class Sender:
         topic, given_properties, body = given.topic, given.properties, given.body
         config = self._topics.get(topic)
         if config is None or topic in rules.SYSTEM_TOPICS or not config.perm & PERM_WRITE:
-            config = self._config(topic, missing)
+            config = self._config(topic, missing, given.origin)
         if len(body) > self._max_body:
             rules.check_body(len(body), self._max_body)
         sys_flag, born, reconsume_times = given.sys_flag, given.born_timestamp, given.reconsume_times
@@ -189,7 +215,8 @@ class Sender:
             encoded = b"UNIQ_KEY\x01%b\x02" % unique_key.encode()
         else:
             if not rules.SPECIAL.isdisjoint(given_properties):
-                rules.check_kind(given_properties)
+                if given.origin is MessageOrigin.CLIENT:
+                    rules.check_kind(given_properties)
                 wait = rules.take_wait(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
             if not unique_key:
@@ -263,18 +290,23 @@ class Sender:
 
     # -- topics and queues ------------------------------------------------------------------------------------------
 
-    def _config(self, topic: str, missing: dict[str, TopicConfig]) -> TopicConfig:
+    def _config(
+        self, topic: str, missing: dict[str, TopicConfig], origin: MessageOrigin = MessageOrigin.CLIENT
+    ) -> TopicConfig:
         config = self._topics.get(topic) or missing.get(topic)
+        by_client = origin is MessageOrigin.CLIENT
         if config is None:
-            rules.check_topic_to_send(topic)
-            if not self._rules.auto_create_topics:
+            rules.check_topic_name(topic)
+            if by_client:
+                rules.check_not_system(topic)
+            if by_client and not self._rules.auto_create_topics:
                 raise UnknownTopic(
                     f"Topic {topic} does not exist.", remedy="Create it first, or set autoCreateTopicEnable=true."
                 )
             queues = self._rules.queues_of_new_topics
             config = missing[topic] = TopicConfig(topic, queues, queues)
-        elif topic in rules.SYSTEM_TOPICS:
-            rules.check_topic_to_send(topic)
+        elif by_client and topic in rules.SYSTEM_TOPICS:
+            rules.check_not_system(topic)
         elif not config.perm & PERM_WRITE:
             raise ForbiddenTopic(f"Topic {topic} does not allow sending (its permission is {config.perm}).")
         return config

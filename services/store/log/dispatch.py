@@ -75,6 +75,7 @@ class Dispatcher:
 
     @follows.setter
     def follows(self, follows: bool) -> None:
+        """Begin or end that."""
         self._queue_units.follows = follows
 
     def begin_at(self, offset: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.broker import Receipt
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import Pulled
@@ -16,15 +17,13 @@ from tandemmq.store.log.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.v1 import message_pb2, store_pb2
 
-PUT_OK = PutStatus.PUT_OK
-
 _STATUS_NAMES = frozenset(store_pb2.SendStatus.keys())
 
 
-def send_response(ready: Ready, place: Appended, status: PutStatus) -> store_pb2.SendResponse:
+def send_response(receipt: Receipt) -> store_pb2.SendResponse:
     """The answer to a send."""
     answer = store_pb2.SendResponse()
-    _fill(answer.receipt, ready, place, status)
+    _fill(answer.receipt, *receipt)
     return answer
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
 from tandemmq.store.broker.rules import check_not_negative
-from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.service import answers, requests
-from tandemmq.store.service.parts import Broker, ServiceLimits
+from tandemmq.store.service.limits import ServiceLimits
 from tandemmq.store.v1 import store_pb2
 
 _UNLIMITED = 1 << 62
@@ -23,7 +23,6 @@ class Parts(Protocol):
     """What a stream needs of the servicer."""
 
     limits: ServiceLimits
-    metrics: StoreMetrics
 
     @property
     def broker(self) -> Broker:
@@ -39,7 +38,6 @@ class PullStream:
         self._room = room
         self._broker = parts.broker
         self._limits = parts.limits
-        self._metrics = parts.metrics
         self._messages = self._bytes = 0
         self._more_credit = asyncio.Event()
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,9 +63,7 @@ class PullStream:
             self._closed.cancel()
 
     def _answered(self, request: store_pb2.PullRequest, pulled: Pulled) -> store_pb2.PullResponse:
-        if pulled.count:
-            self._metrics.pulled(request.topic, request.consumer_group, pulled.count, len(pulled.records))
-        return answers.pull_response(pulled, request.form, self._broker.puller.advice(pulled))
+        return answers.pull_response(pulled, request.form, self._broker.advice(pulled))
 
     async def _pull(self, wanted: Wanted) -> AsyncGenerator[Pulled, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""
@@ -78,7 +74,7 @@ class PullStream:
                 max_messages=min(wanted.max_messages, self._messages),
                 max_bytes=min(wanted.max_bytes, self._bytes),
             )
-            pulled = await self._broker.polls.pull_now(self._broker.puller, now, self._room)
+            pulled = await self._broker.pull(now, room=self._room)
             if pulled.status is PullStatus.FOUND:
                 self._messages -= pulled.count
                 self._bytes -= len(pulled.records)

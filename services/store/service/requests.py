@@ -1,6 +1,5 @@
 """Requests of the contract as the broker wants them: defaults filled in, limits applied, shorthands resolved."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +9,7 @@ from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
 from tandemmq.store.broker.tags import TagFilter, parse_tags
 from tandemmq.store.format.host import ANY_HOST, Host, IllegalHost
-from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS, WAIT
+from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 DEFAULT_PULL_MESSAGES = 32
@@ -52,15 +51,6 @@ def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
     )
 
 
-def waits(
-    no_wait: bool, messages: Iterable[message_pb2.Message], batches: Sequence[message_pb2.EncodedBatch] = ()
-) -> bool:
-    """Whether a send is to wait for disk and replicas: unless it says no, or all its messages have WAIT=false."""
-    if no_wait:
-        return False
-    return bool(batches) or any(message.properties.get(WAIT, "true").strip().lower() != "false" for message in messages)
-
-
 def new_batch(batch: message_pb2.EncodedBatch, peer: Host) -> NewBatch:
     """An encoded batch to send. Raises IllegalMessage."""
     born_host = batch.born_host
@@ -90,6 +80,7 @@ def wanted(request: store_pb2.PullRequest, limits: PullLimits) -> Wanted:
         max_messages=min(request.max_messages or DEFAULT_PULL_MESSAGES, limits.messages),
         max_bytes=min(request.max_bytes or DEFAULT_PULL_BYTES, limits.bytes),
         tag_filter=_tag_filter(request.tags) if request.tags else None,
+        group=request.consumer_group,
     )
 
 

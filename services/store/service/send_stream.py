@@ -19,7 +19,7 @@ class Appender(Protocol):
         """Append all of a request."""
         ...
 
-    async def receipts(self, request: store_pb2.SendBatchRequest, sent: SentAll) -> store_pb2.SendBatchResponse:
+    async def receipts(self, sent: SentAll) -> store_pb2.SendBatchResponse:
         """Wait for the disk where it must be, and answer."""
         ...
 
@@ -30,7 +30,7 @@ class _Failed(NamedTuple):
     error: Exception
 
 
-_Appended = tuple[store_pb2.SendBatchRequest, SentAll] | TandemError
+_Appended = SentAll | TandemError
 _Event = _Appended | _Failed | None
 """An appended request, a refused one, a failure of the stream itself, or its end."""
 
@@ -79,7 +79,7 @@ class SendStream:
 
     def _append(self, request: store_pb2.SendBatchRequest, peer: Host) -> _Appended:
         try:
-            return request, self._appender.append(request, peer)
+            return self._appender.append(request, peer)
         except TandemError as refused:
             return refused
 
@@ -88,4 +88,4 @@ class SendStream:
             return store_pb2.SendStreamResponse(sequence=sequence, refusal=answers.refusal(event))
         if isinstance(event, _Failed):
             raise event.error
-        return store_pb2.SendStreamResponse(sequence=sequence, receipts=await self._appender.receipts(*event))
+        return store_pb2.SendStreamResponse(sequence=sequence, receipts=await self._appender.receipts(event))

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import grpc
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.broker.pulled import PullStatus
 from tandemmq.store.broker.send import SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.service import answers, requests
-from tandemmq.store.service.parts import Broker, ServiceLimits
+from tandemmq.store.service.limits import ServiceLimits
 from tandemmq.store.service.pull_stream import PullStream
 from tandemmq.store.service.requests import peer_host
 from tandemmq.store.service.room import room_to_answer
@@ -65,7 +65,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
 
     def drain(self) -> None:
         """End what would else go on for ever: long polls and streams. What was appended is still answered."""
-        self.broker.polls.stop()
+        self.broker.stop()
         for stream in tuple(self._send_streams):
             stream.stop()
 
@@ -88,16 +88,8 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         outcome = "SUCCESS"
         try:
             broker = self._broker or self.broker
-            acks = broker.acknowledgement
-            if acks.refuses and requests.waits(request.no_wait, (request.message,)):
-                acks.check()
             new = requests.new_message(request.message, peer_host(context.peer()))
-            ready, place = broker.sender.send(new)
-            self.metrics.sent(new.topic, 1, place.size)
-            status = answers.PUT_OK
-            if acks.waits:
-                status = await acks.status(place.end_offset, ready.wait and not request.no_wait)
-            return answers.send_response(ready, place, status)
+            return answers.send_response(await broker.send(new, wait=not request.no_wait))
         except TandemError as error:
             outcome = error.rocketmq_status
             raise
@@ -109,7 +101,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         begun = time.perf_counter()
         outcome = "SUCCESS"
         try:
-            return await self.receipts(request, self.append(request, peer_host(context.peer())))
+            return await self.receipts(self.append(request, peer_host(context.peer())))
         except TandemError as error:
             outcome = error.rocketmq_status
             raise
@@ -130,42 +122,16 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
             self._send_streams.discard(stream)
 
     def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
-        """Append all of a request. Raises as `Sender.send_all`, and InSyncReplicasNotEnough."""
-        broker = self.broker
-        if broker.acknowledgement.refuses and requests.waits(request.no_wait, request.messages, request.batches):
-            broker.acknowledgement.check()
-        sent = broker.sender.send_all(
+        """Append all of a request. Raises as `Broker.append`."""
+        return self.broker.append(
             [requests.new_message(message, peer) for message in request.messages],
             [requests.new_batch(batch, peer) for batch in request.batches],
+            wait=not request.no_wait,
         )
-        self._count(sent)
-        return sent
 
-    def _count(self, sent: SentAll) -> None:
-        """Tell the metrics; neighbours of the same topic and size, which are most, together."""
-        topic, size, messages = "", 0, 0
-        for ready, place, _ in sent.messages:
-            if place is None:
-                continue
-            if place.size != size or ready.message.topic != topic:
-                if messages:
-                    self.metrics.sent(topic, messages, messages * size)
-                topic, size, messages = ready.message.topic, place.size, 0
-            messages += 1
-        if messages:
-            self.metrics.sent(topic, messages, messages * size)
-        for batch in sent.batches:
-            if batch.place is not None:
-                size = batch.place.end_offset - batch.place.physical_offsets[0]
-                self.metrics.sent(batch.batch.topic, batch.place.count, size)
-
-    async def receipts(self, request: store_pb2.SendBatchRequest, sent: SentAll) -> store_pb2.SendBatchResponse:
+    async def receipts(self, sent: SentAll) -> store_pb2.SendBatchResponse:
         """The answer to an appended request, when its messages are as safe as they were asked to be."""
-        acks = self.broker.acknowledgement
-        status = answers.PUT_OK
-        if acks.waits:
-            status = await acks.status(sent.end_offset, sent.wait and not request.no_wait)
-        return answers.receipts(sent, status)
+        return answers.receipts(sent, await self.broker.acknowledged(sent))
 
     # -- pulling ----------------------------------------------------------------------------------------------------
 
@@ -176,19 +142,14 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         try:
             wanted = requests.wanted(request, self.limits.pull)
             room = partial(room_to_answer, context)
-            if request.wait_ms:
-                pulled = await self.broker.polls.pull(self.broker.puller, wanted, request.wait_ms / 1000, room)
-            else:
-                pulled = await self.broker.polls.pull_now(self.broker.puller, wanted, room)
+            pulled = await self.broker.pull(wanted, request.wait_ms / 1000, room)
             outcome = pulled.status.name
         except TandemError as error:
             outcome = error.rocketmq_status
             raise
         finally:
             self.metrics.called("Pull", outcome, time.perf_counter() - begun, long_polling=request.wait_ms > 0)
-        if pulled.status is PullStatus.FOUND:
-            self.metrics.pulled(request.topic, request.consumer_group, pulled.count, len(pulled.records))
-        return answers.pull_response(pulled, request.form, self.broker.puller.advice(pulled))
+        return answers.pull_response(pulled, request.form, self.broker.advice(pulled))
 
     async def PullStream(
         self, request_iterator: AsyncIterator[store_pb2.PullStreamRequest], context: Context
@@ -206,7 +167,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self, request: store_pb2.ViewMessageRequest, context: Context
     ) -> store_pb2.ViewMessageResponse:
         """One message by its offset id."""
-        record = self.broker.finder.view(request.message_id)
+        record = self.broker.view(request.message_id)
         if request.form == message_pb2.DECODED:
             return store_pb2.ViewMessageResponse(message=answers.stored_message(decode_record(record, verify=False)))
         return store_pb2.ViewMessageResponse(record=record)
@@ -217,7 +178,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     ) -> store_pb2.QueryMessageResponse:
         """Messages by key."""
         unique = request.WhichOneof("by") == "unique_key"
-        found = self.broker.finder.by_key(
+        found = self.broker.by_key(
             request.topic,
             request.unique_key if unique else request.key,
             request.begin_timestamp,
@@ -235,7 +196,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def GetOffsets(self, request: store_pb2.GetOffsetsRequest, context: Context) -> store_pb2.GetOffsetsResponse:
         """Where queues begin and end."""
-        states = self.broker.catalog.offsets(
+        states = self.broker.offsets(
             request.topic,
             request.queue_id if request.HasField("queue_id") else None,
             request.timestamp if request.HasField("timestamp") else None,
@@ -245,7 +206,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def ListQueues(self, request: store_pb2.ListQueuesRequest, context: Context) -> store_pb2.ListQueuesResponse:
         """The topics, their queues, and the state of the log."""
-        states = self.broker.catalog.topics(request.topic or None)
+        states = self.broker.list_topics(request.topic or None)
         return store_pb2.ListQueuesResponse(
             topics=[answers.topic_queues(state) for state in states], log=answers.log_state(self.broker.store)
         )

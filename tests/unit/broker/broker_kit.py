@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
 from tandemmq.store.broker.pull import Puller
@@ -20,6 +23,7 @@ from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.disk import Disk, LocalDisk
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.metrics import StoreMetrics
 
 HOST = Host("10.0.0.1", 10911)
 FILE_SIZE = 64 * 1024
@@ -47,6 +51,8 @@ class Kit:
     finder: Finder
     catalog: Catalog
     polls: LongPolls
+    broker: Broker
+    traffic: StoreMetrics
     sent: list[int] = field(default_factory=list)
 
     def send(self, topic: str, body: bytes = b"", queue_id: int = 0, /, **properties: str) -> int:
@@ -63,7 +69,8 @@ class Kit:
     def pull(self, topic: str, queue_id: int = 0, offset: int = 0, tags: str = "", **limits: int) -> Pulled:
         """Pulls, with large limits unless told otherwise."""
         most = {"max_messages": 1000, "max_bytes": 1 << 20, **limits}
-        return self.puller.pull(Wanted(topic, queue_id, offset, tag_filter=parse_tags(tags), **most))
+        wanted = Wanted(topic, queue_id, offset, most["max_messages"], most["max_bytes"], parse_tags(tags))
+        return self.puller.pull(wanted)
 
 
 @asynccontextmanager
@@ -90,8 +97,12 @@ async def broker(
     topics = LocalTopicTable(root, disk, clock)
     puller = Puller(store, topics)
     send_rules = SendRules(HOST, **{"file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})})
-    sender = Sender(store, topics, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
-    kit = Kit(store, clock, topics, sender, puller, Finder(store, 64), Catalog(store, topics, puller), LongPolls(store))
+    acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules()))
+    sender = Sender(store, topics, acknowledgement, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
+    finder, catalog, polls = Finder(store, 64), Catalog(store, topics, puller), LongPolls(store)
+    traffic = StoreMetrics("cluster", "node")
+    port = Broker(store, topics, sender, acknowledgement, puller, polls, finder, catalog, traffic)
+    kit = Kit(store, clock, topics, sender, puller, finder, catalog, polls, port, traffic)
     try:
         yield kit
     finally:

@@ -11,13 +11,13 @@ from tandemmq.store.format.java import tags_code
 
 @pytest.mark.parametrize("topic", ["a", "t" * 127, "%RETRY%" + "g" * 248, "%DLQ%" + "g" * 250, "A-z_0|9%"])
 def test_good_topics(topic: str) -> None:
-    rules.check_topic_to_send(topic)
+    rules.check_topic_name(topic)
 
 
 @pytest.mark.parametrize("topic", ["", "t" * 128, "%RETRY%" + "g" * 249, "a b", "a/b", "a\n", "ä", "."])
 def test_bad_topics(topic: str) -> None:
     with pytest.raises(IllegalMessage):
-        rules.check_topic_to_send(topic)
+        rules.check_topic_name(topic)
 
 
 def test_wait_is_taken_out_and_understood() -> None:

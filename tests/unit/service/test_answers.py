@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.errors import StoreStarting
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import Ready, Sent, SentAll, SentBatch
 from tandemmq.store.format.host import ANY_HOST, Host
 from tandemmq.store.format.message import Message
@@ -12,7 +13,7 @@ from tandemmq.store.log.commit_log import Appended, EncodedBatch
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.service import answers
-from tandemmq.store.service.parts import ServiceLimits
+from tandemmq.store.service.limits import ServiceLimits
 from tandemmq.store.service.requests import PullLimits, peer_host
 from tandemmq.store.service.store_servicer import StoreServicer
 from tandemmq.store.v1 import store_pb2
@@ -50,7 +51,7 @@ def test_a_request_that_was_stored_in_part_says_which() -> None:
     sent = SentAll(
         [Sent(ready, Appended(7, 100, 5, 9, 107)), Sent(ready, None, full)], [SentBatch(batch, None, full)], 107, True
     )
-    answer = answers.receipts(sent, answers.PUT_OK)
+    answer = answers.receipts(sent, PutStatus.PUT_OK)
     stored, failed = answer.receipts
     assert (stored.status, stored.physical_offset, stored.queue_offset, stored.reason) == (store_pb2.PUT_OK, 7, 5, "")
     assert (failed.status, failed.message_id) == (store_pb2.SERVICE_NOT_AVAILABLE, "")

@@ -5,12 +5,10 @@ from typing import cast
 
 import pytest
 
-from tandemmq.store.broker.acknowledgement import Acknowledgement
-from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service.parts import Broker, ServiceLimits
+from tandemmq.store.service.limits import ServiceLimits
 from tandemmq.store.service.requests import PullLimits
 from tandemmq.store.service.store_servicer import Context, StoreServicer
 from tandemmq.store.v1 import store_pb2
@@ -34,8 +32,7 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
     disk = DyingDisk()
     async with broker(tmp_path, disk=disk, flush_disk_type="SYNC_FLUSH") as kit:
         servicer = StoreServicer(ServiceLimits(PullLimits(32, 1 << 20)), StoreMetrics("c", "n"))
-        acks = Acknowledgement(kit.store, GroupTransfer(ReplicationRules()))
-        servicer.attach(Broker(kit.store, kit.sender, kit.puller, kit.polls, kit.finder, kit.catalog, kit.topics, acks))
+        servicer.attach(kit.broker)
         context = cast(Context, Peer())
         request = store_pb2.SendRequest(message=Message(topic="orders", queue_id=0, body=b"x"))
         good = await servicer.Send(request, context)

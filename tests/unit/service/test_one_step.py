@@ -49,7 +49,7 @@ async def _service(root: Path, **settings: object) -> AsyncIterator[tuple[StoreS
     store = MessageStore.open(loaded.store_config(), observer=servicer.metrics)
     store.start()
     topics, _ = open_topics(loaded)
-    servicer.attach(make_broker(loaded, store, topics))
+    servicer.attach(make_broker(loaded, store, topics, servicer.metrics))
     yield servicer, store
     await store.close()
 
