@@ -5,7 +5,7 @@
     format/       bytes and nothing else
     log/          files on disk
     broker/       meaning: send, pull, query, topics
-    service/      gRPC: translate, call, answer
+    fronts/       the protocols: translate, call, answer
     v1/           generated from protos/tandemmq/store/v1
     settings.py   RocketMQ's settings that this store honours, and a few of its own
     metrics.py    what Prometheus is told

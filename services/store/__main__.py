@@ -17,14 +17,14 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, open_topics
 from tandemmq.store.audit_file import AuditFile
+from tandemmq.store.fronts.access import DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
+from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
+from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
+from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
+from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service.access import DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
-from tandemmq.store.service.derived_files_servicer import DerivedFilesServicer
-from tandemmq.store.service.log_repair_servicer import LogRepairServicer
-from tandemmq.store.service.replica_log_servicer import NodeName, ReplicaLogServicer
-from tandemmq.store.service.store_servicer import StoreServicer
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 from tandemmq.store.v1.derived_files_pb2_grpc import add_DerivedFilesServicer_to_server
 from tandemmq.store.v1.log_repair_pb2_grpc import add_LogRepairServicer_to_server

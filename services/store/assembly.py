@@ -17,7 +17,7 @@ from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.clock import SystemClock
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.service.metasync_link import MetasyncLink
+from tandemmq.store.metasync_link import MetasyncLink
 from tandemmq.store.settings import StoreSettings
 
 

@@ -1,7 +1,9 @@
-"""What the store's operations mean, between the files (`log/`) and the network (`service/`).
+"""What the store's operations mean, between the files (`log/`) and the network (`fronts/`).
 
 One noun per file::
 
+    broker.py         the broker port: all of it as calls, for every protocol
+    acknowledgement.py disk and replicas, waited for side by side
     errors.py         refusals, each with its gRPC code and its RocketMQ status
     topics.py         the topic table: an interface, and one in config/topics.json
     watched_topics.py ... and one that follows a metadata service

@@ -6,12 +6,13 @@ noticed. It is only believed while the checkpoint beside it is the one it was wr
 a Java broker used in between is looked at afresh. JSON::
 
     {"version": 1, "checkpoint": [physic, logics, index], "previous": [physic, logics, index], "begin": 0,
-     "position": 123456, "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}},
+     "position": 123456, "damaged": 0, "rebuilding": false, "queues": {"TopicTest": {"0": [10, 40]}},
      "index": [["20261121040000000", 81]], "crc32": 42}
 
 ``checkpoint``: the times that are written next; ``previous``: those that stood before, so that a crash between the
 two files costs nothing. ``begin``: log offset from which on no file has expired; manifests that are older than this
-entry lack it. ``position``: every record below it is synced to log, queues and index. ``queues``: first and next
+entry lack it. ``damaged``: number of ranges in ``tandem.damage``, so that the loss of that file is noticed; older ones
+lack it too. ``position``: every record below it is synced to log, queues and index. ``queues``: first and next
 offset. ``index``: name and next entry number of each file.
 """
 
@@ -44,6 +45,8 @@ class Manifest:
     previous: tuple[int, int, int] = (0, 0, 0)
     begin: int = -1
     """Log offset from which on no file has expired; -1 where that is not known."""
+    damaged: int = 0
+    """Lasting damaged ranges of the log that were known."""
 
     def belongs_to(self, checkpoint: tuple[int, int, int]) -> bool:
         """Whether nobody else has written a checkpoint since this manifest."""
@@ -98,6 +101,7 @@ class Manifest:
             "previous": list(self.previous),
             "begin": self.begin,
             "position": self.position,
+            "damaged": self.damaged,
             "rebuilding": self.rebuilding,
             "queues": queues,
             "index": [list(entry) for entry in self.index],
@@ -123,6 +127,7 @@ class Manifest:
                 bool(document["rebuilding"]),
                 _times(document["previous"]),
                 natural(document.get("begin", -1) + 1) - 1,
+                natural(document.get("damaged", 0)),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no manifest: {error!r}") from error

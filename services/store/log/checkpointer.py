@@ -189,7 +189,9 @@ class Checkpointer:
         root = parts.config.store_path_root_dir
         before = parts.checkpoint.value
         previous = (before.physic, before.logics, before.index)
-        write_manifest(root, Manifest(times, position, bounds, counts, previous=previous, begin=begin), parts.disk)
+        damaged = len(parts.damage.lasting)
+        manifest = Manifest(times, position, bounds, counts, previous=previous, begin=begin, damaged=damaged)
+        write_manifest(root, manifest, parts.disk)
         parts.checkpoint.write(*times)
 
 

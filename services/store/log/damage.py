@@ -6,7 +6,7 @@ without looking again. JSON::
 
     {"version": 1, "ranges": [{"begin": 7, "end": 9, "kind": "rot", "reason": "…"}], "crc32": 42}
 
-A list that cannot be used is found again: the whole log is walked.
+A list that cannot be used, or that the manifest says there was, is found again: the whole log is walked.
 """
 
 from collections.abc import Sequence
@@ -67,8 +67,13 @@ class NoDamage:
 class DamageList:
     """The damaged ranges of one store, in log order."""
 
-    def __init__(self, root: Path, disk: Disk, problems: list[FileProblem] | None = None) -> None:
-        """Read what is known; what cannot be used goes to ``problems``."""
+    def __init__(
+        self, root: Path, disk: Disk, problems: list[FileProblem] | None = None, *, expected: bool = False
+    ) -> None:
+        """Read what is known; what cannot be used goes to ``problems``.
+
+        ``expected``: there was damage, so there must be a list.
+        """
         self._path = root / NAME
         self._disk = disk
         self.ranges: list[DamagedRange] = []
@@ -79,11 +84,21 @@ class DamageList:
         try:
             self.ranges = _ranges(unseal(self._path.read_bytes()))
         except FileNotFoundError:
-            pass
+            if expected:
+                self._lost(problems, "the manifest says that there is damage, and this list of it is gone")
         except (ValueError, TypeError, KeyError) as error:
-            self.is_lost = self.changed = True
-            if problems is not None:
-                problems.append(FileProblem(NAME, f"{error}; the whole log is read to find the damage again"))
+            self._lost(problems, str(error))
+
+    def _lost(self, problems: list[FileProblem] | None, why: str) -> None:
+        self.is_lost = self.changed = True
+        if problems is not None:
+            problems.append(FileProblem(NAME, f"{why}; the whole log is read to find the damage again"))
+
+    @property
+    def lasting(self) -> list[DamagedRange]:
+        """The ranges that the file holds: all but what was cut off."""
+        ranges = self.ranges if self._healing is None else [*self.ranges, self._healing]
+        return [known for known in ranges if known.kind != "torn"]
 
     def add(self, damage: DamagedRange) -> bool:
         """Remember a range; False where it is known already."""
@@ -134,8 +149,7 @@ class DamageList:
 
     def save(self) -> None:
         """Write the list; no file where there is no lasting damage."""
-        ranges = self.ranges if self._healing is None else [*self.ranges, self._healing]
-        lasting = [asdict(known) for known in ranges if known.kind != "torn"]
+        lasting = [asdict(known) for known in self.lasting]
         if lasting or self._path.exists():
             write_atomically(self._disk, self._path, seal({"version": VERSION, "ranges": lasting}, indent=1))
 

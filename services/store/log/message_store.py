@@ -146,7 +146,8 @@ class MessageStore:
                 index.load()
             parts = Parts(
                 config, disk, clock, observer, files, queues, index, checkpoint, manifest,
-                DamageList(root, disk, problems), QueueOffsets(), walkers, mastership, group, confirmed,
+                DamageList(root, disk, problems, expected=manifest is not None and manifest.damaged > 0),
+                QueueOffsets(), walkers, mastership, group, confirmed,
                 problems,
             )  # fmt: skip
             report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()

@@ -10,7 +10,7 @@ from tandemmq.common.java_json import loads
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.service.metasync_link import MetasyncLink
+from tandemmq.store.metasync_link import MetasyncLink
 from tests.integration.metasync.test_watching import until
 from tests.integration.replicator.test_master_tls import Certificate, make_certificate
 from tests.metasync_process import MetasyncProcess, wait_until

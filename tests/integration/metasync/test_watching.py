@@ -16,7 +16,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.service.metasync_link import MetasyncLink
+from tandemmq.store.metasync_link import MetasyncLink
 from tests.faults.proxy import Proxy
 from tests.metasync_process import MetasyncProcess, wait_until
 

@@ -11,7 +11,7 @@ from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.service.metasync_link import BrokenTransfer, Transfer
+from tandemmq.store.metasync_link import BrokenTransfer, Transfer
 
 
 class BrokenDisk(LocalDisk):

@@ -85,7 +85,8 @@ BAD_RANGES: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize(
-    "spoil", [flip, deep, as_sealed(version=9, ranges=[]), *(as_sealed(ranges=[entry]) for entry in BAD_RANGES)]
+    "spoil",
+    [flip, deep, Path.unlink, as_sealed(version=9, ranges=[]), *(as_sealed(ranges=[entry]) for entry in BAD_RANGES)],
 )
 async def test_damage_that_was_forgotten_is_found_again(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     """The manifest is current: without the list nobody would look where the damage is."""

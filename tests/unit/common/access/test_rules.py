@@ -19,7 +19,7 @@ from tandemmq.metasync import access as metasync_access
 from tandemmq.node.v1 import node_pb2
 from tandemmq.replication.v1 import healing_pb2, replication_pb2
 from tandemmq.replicator import access as replicator_access
-from tandemmq.store.service import access as store_access
+from tandemmq.store.fronts import access as store_access
 from tandemmq.store.v1 import derived_files_pb2, log_repair_pb2, message_pb2, replica_log_pb2, store_pb2
 
 PROTOS = Path(__file__).resolve().parents[4] / "protos"

@@ -5,16 +5,16 @@ from typing import cast
 
 import pytest
 
+from tandemmq.store.fronts.native.limits import ServiceLimits
+from tandemmq.store.fronts.native.requests import PullLimits
+from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service.limits import ServiceLimits
-from tandemmq.store.service.requests import PullLimits
-from tandemmq.store.service.store_servicer import Context, StoreServicer
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import Message
 from tests.unit.broker.broker_kit import broker
-from tests.unit.service.test_answers import Peer
+from tests.unit.fronts.test_answers import Peer
 
 
 class DyingDisk(LocalDisk):

@@ -12,8 +12,8 @@ from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
 from tandemmq.store.broker.rules import check_not_negative
-from tandemmq.store.service import answers, requests
-from tandemmq.store.service.limits import ServiceLimits
+from tandemmq.store.fronts.native import answers, requests
+from tandemmq.store.fronts.native.limits import ServiceLimits
 from tandemmq.store.v1 import store_pb2
 
 _UNLIMITED = 1 << 62

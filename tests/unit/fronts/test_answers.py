@@ -9,13 +9,13 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import Ready, Sent, SentAll, SentBatch
 from tandemmq.store.format.host import ANY_HOST, Host
 from tandemmq.store.format.message import Message
+from tandemmq.store.fronts.native import answers
+from tandemmq.store.fronts.native.limits import ServiceLimits
+from tandemmq.store.fronts.native.requests import PullLimits, peer_host
+from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.log.commit_log import Appended, EncodedBatch
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service import answers
-from tandemmq.store.service.limits import ServiceLimits
-from tandemmq.store.service.requests import PullLimits, peer_host
-from tandemmq.store.service.store_servicer import StoreServicer
 from tandemmq.store.v1 import store_pb2
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from tandemmq.common.grpc_transport import Answering
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicaState
+from tandemmq.store.fronts.internal.staging import Staging
 from tandemmq.store.log.errors import CorruptReplica, WrongRole
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.service.staging import Staging
 from tandemmq.store.v1.replica_log_pb2 import LogIdentity, LogProgress, ReplicaAck, ReplicaBytes, ReplicationProgress
 
 _AGAIN_SECONDS = 0.005

@@ -14,13 +14,13 @@ from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.send import SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.native import answers, requests
+from tandemmq.store.fronts.native.limits import ServiceLimits
+from tandemmq.store.fronts.native.pull_stream import PullStream
+from tandemmq.store.fronts.native.requests import peer_host
+from tandemmq.store.fronts.native.room import room_to_answer
+from tandemmq.store.fronts.native.send_stream import SendStream
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service import answers, requests
-from tandemmq.store.service.limits import ServiceLimits
-from tandemmq.store.service.pull_stream import PullStream
-from tandemmq.store.service.requests import peer_host
-from tandemmq.store.service.room import room_to_answer
-from tandemmq.store.service.send_stream import SendStream
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]

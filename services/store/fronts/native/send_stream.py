@@ -8,7 +8,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.send import SentAll
 from tandemmq.store.format.host import Host
-from tandemmq.store.service import answers
+from tandemmq.store.fronts.native import answers
 from tandemmq.store.v1 import store_pb2
 
 

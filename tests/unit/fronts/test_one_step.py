@@ -14,9 +14,9 @@ from tandemmq.store.broker.errors import IllegalMessage
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message_id import encode_offset_id
+from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
-from tandemmq.store.service.store_servicer import Context, StoreServicer
 from tandemmq.store.settings import load_settings
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import EncodedBatch, Message

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tandemmq.store.service.requests import PullLimits
+from tandemmq.store.fronts.native.requests import PullLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,8 @@
+"""The protocols that the store speaks: translate, call the broker, answer. No decisions here.
+
+::
+
+    native/       our own gRPC contract, for clients
+    internal/     the contracts between the services of a node
+    access.py     who may call what
+"""
