@@ -61,7 +61,7 @@ class MetasyncLink:
                 task.cancel()
             await asyncio.wait(running, timeout=1.0)
         try:
-            await asyncio.to_thread(self._table.save)
+            await self._table.save()
         except TableNotSaved as error:
             log.error("topic table not saved at the end", reason=error.message)
 
@@ -140,7 +140,7 @@ class MetasyncLink:
             if not self._table.unsaved:
                 continue
             try:
-                await asyncio.to_thread(self._table.save)
+                await self._table.save()
                 told = False
             except TableNotSaved as error:
                 if not told:

@@ -64,16 +64,18 @@ class Broker:
             IllegalMessage and its kinds, InSyncReplicasNotEnough: nothing was stored. StoreError: the store cannot take
             it.
         """
-        ready, place = self.sender.send(given, wait)
+        ready, place = await self.sender.send(given, wait)
         self.traffic.sent(ready.message.topic, 1, place.size)
         acknowledgement, status = self.acknowledgement, PutStatus.PUT_OK
         if acknowledgement.waits:
             status = await acknowledgement.status(place.end_offset, ready.wait and wait)
         return _receipt(Receipt, (ready, place, status))
 
-    def append(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True) -> SentAll:
+    async def append(
+        self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True
+    ) -> SentAll:
         """Store many messages, in order, `messages` first; see `acknowledged`. Raises as `Sender.send_all`."""
-        sent = self.sender.send_all(messages, batches, wait)
+        sent = await self.sender.send_all(messages, batches, wait)
         self._count(sent)
         return sent
 

@@ -147,7 +147,7 @@ class Sender:
 
     # -- the calls --------------------------------------------------------------------------------------------------
 
-    def send(self, given: NewMessage, wait: bool = True) -> tuple[Ready, Appended]:
+    async def send(self, given: NewMessage, wait: bool = True) -> tuple[Ready, Appended]:
         """Store one message, which is to `wait` for disk and replicas unless it says no itself.
 
         Raises:
@@ -159,10 +159,10 @@ class Sender:
         if self._acknowledgement.refuses and wait and ready.wait:
             self._acknowledgement.check()
         if missing:
-            self._create(missing)
+            await self._create(missing)
         return ready, self._store.append(ready.message)
 
-    def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], wait: bool = True) -> SentAll:
+    async def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], wait: bool = True) -> SentAll:
         """Store many messages, in order, `messages` first. They `wait` unless all say no themselves.
 
         Raises:
@@ -178,7 +178,7 @@ class Sender:
         if wait and self._acknowledgement.refuses:
             self._acknowledgement.check()
         if missing:
-            self._create(missing)
+            await self._create(missing)
         sent = self._append_messages(ready) if ready else []
         end_offset = max([one.place.end_offset for one in sent if one.place is not None], default=0)
         sent_batches: list[SentBatch] = []
@@ -321,10 +321,10 @@ class Sender:
             raise UnknownQueue(f"Topic {config.name} has {queues} write queues: there is no queue {queue_id}.")
         return queue_id
 
-    def _create(self, missing: dict[str, TopicConfig]) -> None:
+    async def _create(self, missing: dict[str, TopicConfig]) -> None:
         if not self._store.writable:
             raise NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
-        self._topics.add(missing.values())
+        await self._topics.add(missing.values())
 
     # -- append -----------------------------------------------------------------------------------------------------
 

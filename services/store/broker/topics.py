@@ -4,8 +4,9 @@
 until a metadata service takes over. Fields that this store does not know are kept as they are.
 """
 
+import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.log.clock import Clock
 from tandemmq.store.log.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.threads import in_thread
 
 log = get_log(__name__)
 
@@ -81,20 +83,46 @@ class TopicTable(Protocol):
         """All topics, in no particular order."""
         ...
 
-    def add(self, topics: Iterable[TopicConfig]) -> None:
-        """Add topics, or replace those of the same name; they are durable when this returns.
+    async def add(self, topics: Iterable[TopicConfig]) -> None:
+        """Add the topics that are not there yet; all are durable, and there, when this returns.
 
-        Raises:
+        The file is written in a thread; those who come meanwhile are written together. Raises:
             TableNotSaved: the table stands as it was.
         """
         ...
 
 
+class Additions:
+    """Topics on their way into a table: those that come while the file is written are written together."""
+
+    def __init__(
+        self,
+        known: Callable[[str], TopicConfig | None],
+        write: Callable[[dict[str, TopicConfig]], Awaitable[None]],
+        turn: asyncio.Lock,
+    ) -> None:
+        """`write` makes new topics durable and known, or raises; one writes at a time, under `turn`."""
+        self._known = known
+        self._write = write
+        self._turn = turn
+        self._waiting: dict[str, TopicConfig] = {}
+
+    async def add(self, topics: Iterable[TopicConfig]) -> None:
+        """Done when all of them are known. Raises as `write`."""
+        mine = {topic.name: topic for topic in topics}
+        self._waiting.update(mine)
+        async with self._turn:
+            if all(self._known(name) is not None for name in mine):  # whoever had the turn before wrote them too
+                return
+            waiting, self._waiting = {**self._waiting, **mine}, {}
+            await self._write({name: topic for name, topic in waiting.items() if self._known(name) is None})
+
+
 class LocalTopicTable:
     """The table of one store in `config/topics.json`, with the version before it in `topics.json.bak`.
 
-    Written seldom (once for each new topic) and therefore at once and in full: back-up, temporary file, fsync, rename,
-    fsync of the directory. A crash at any moment leaves a whole table.
+    Written seldom (for new topics) and therefore in full: back-up, temporary file, fsync, rename, fsync of the
+    directory. A crash at any moment leaves a whole table.
     """
 
     def __init__(self, root: Path, disk: Disk, clock: Clock) -> None:
@@ -109,6 +137,7 @@ class LocalTopicTable:
         self._clock = clock
         self._document: dict[str, Any] = {}
         self._topics: dict[str, TopicConfig] = {}
+        self._additions = Additions(self.get, self._add, asyncio.Lock())
         self._load()
 
     def get(self, name: str) -> TopicConfig | None:
@@ -119,9 +148,17 @@ class LocalTopicTable:
         """All topics; see `TopicTable`."""
         return list(self._topics.values())
 
-    def add(self, topics: Iterable[TopicConfig]) -> None:
+    async def add(self, topics: Iterable[TopicConfig]) -> None:
         """Add topics and write the file; see `TopicTable`."""
-        table = {**self._topics, **{topic.name: topic for topic in topics}}
+        await self._additions.add(topics)
+
+    async def _add(self, added: dict[str, TopicConfig]) -> None:
+        table = {**self._topics, **added}
+        self._document = await in_thread(self._write, table)
+        self._topics = table
+
+    def _write(self, table: dict[str, TopicConfig]) -> dict[str, Any]:
+        """Make a table durable; gives what stands in the file. Raises TableNotSaved."""
         document = {**self._document, "dataVersion": self._next_version()}
         document[_TABLE] = {name: topic.to_json() for name, topic in table.items()}
         try:
@@ -131,7 +168,7 @@ class LocalTopicTable:
             write_atomically(self._disk, self._path, java_json.dumps(document))
         except OSError as error:
             raise TableNotSaved(f"Cannot write the topic table {self._path}: {error.strerror or error}.") from error
-        self._document, self._topics = document, table
+        return document
 
     def _next_version(self) -> dict[str, Any]:
         """RocketMQ's DataVersion, one change later."""

@@ -11,8 +11,8 @@ a restart without it shows every topic that there was. JSON::
 three entries that it had then.
 """
 
+import asyncio
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from typing import Any
 from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
-from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.broker.topics import Additions, TopicConfig
 from tandemmq.store.format.sealed import seal, unseal
 from tandemmq.store.log.disk import Disk, write_atomically
 from tandemmq.store.log.event import Event
+from tandemmq.store.log.threads import in_thread
 
 log = get_log(__name__)
 
@@ -35,7 +36,7 @@ _SEALED = 2
 class WatchedTopicTable:
     """A `TopicTable` that follows a metadata service; see there for `get`, `all` and `add`.
 
-    Runs on the event loop, but for `save`, which may run on any thread.
+    Runs on the event loop; the file is written in a thread, by one at a time.
     """
 
     def __init__(self, root: Path, disk: Disk) -> None:
@@ -46,7 +47,8 @@ class WatchedTopicTable:
         """
         self._path = root / FILE_NAME
         self._disk = disk
-        self._lock = threading.Lock()
+        self._writing = asyncio.Lock()
+        self._additions = Additions(self.get, self._add, self._writing)
         self._topics: dict[str, TopicConfig] = {}
         self._waiting: frozenset[str] = frozenset()
         self._changes = self._saved = 0
@@ -66,20 +68,21 @@ class WatchedTopicTable:
         """All topics, in no particular order."""
         return list(self._topics.values())
 
-    def add(self, topics: Iterable[TopicConfig]) -> None:
+    async def add(self, topics: Iterable[TopicConfig]) -> None:
         """Add topics, durable when this returns; they wait for the metadata service from now on.
 
         Raises:
             TableNotSaved: the table stands as it was.
         """
-        added = {topic.name: topic for topic in topics}
-        if not added:
-            return
-        table, waiting = {**self._topics, **added}, self._waiting | added.keys()
-        with self._lock:
-            self._write(table, waiting)
-            self._topics, self._waiting = table, waiting
-            self._saved = self._changes
+        await self._additions.add(topics)
+
+    async def _add(self, added: dict[str, TopicConfig]) -> None:
+        changes = self._changes
+        await in_thread(self._write, {**self._topics, **added}, self._waiting | added.keys(), self.version)
+        self._saved = changes
+        new = added.keys() - self._topics.keys()  # the metadata service may have named some meanwhile, and knows better
+        self._topics = {**added, **self._topics}
+        self._waiting |= new
         self.added()
 
     # -- what the link to the metadata service says -----------------------------------------------------------------
@@ -112,34 +115,33 @@ class WatchedTopicTable:
         self._become({**table, **fresh}, self._waiting - fresh.keys())
 
     def _become(self, table: dict[str, TopicConfig], waiting: frozenset[str]) -> None:
-        with self._lock:
-            self._topics, self._waiting = table, waiting
-            self._changes += 1
+        self._topics, self._waiting = table, waiting
+        self._changes += 1
 
     @property
     def unsaved(self) -> bool:
         """Whether the file is behind. What the metadata service has need not be durable here at once."""
         return self._changes != self._saved
 
-    def save(self) -> None:
-        """Write the file, if it is behind; may run on any thread.
+    async def save(self) -> None:
+        """Write the file, if it is behind.
 
         Raises:
             TableNotSaved: it stays behind, and is to be written later.
         """
-        with self._lock:
+        async with self._writing:
             if self.unsaved:
-                now = self._changes
-                self._write(self._topics, self._waiting)
-                self._saved = now
+                changes = self._changes
+                await in_thread(self._write, self._topics, self._waiting, self.version)
+                self._saved = changes
 
     # -- the file ---------------------------------------------------------------------------------------------------
 
-    def _write(self, table: Mapping[str, TopicConfig], waiting: Iterable[str]) -> None:
+    def _write(self, table: Mapping[str, TopicConfig], waiting: Iterable[str], version: str) -> None:
         document: dict[str, Any] = {
             _FORMAT: _SEALED,
             _TABLE: {name: topic.to_json() for name, topic in table.items()},
-            _VERSION: self.version,
+            _VERSION: version,
             _WAITING: sorted(waiting),
         }
         try:

@@ -106,13 +106,13 @@ async def until(condition: Any, what: str) -> None:
 async def test_the_store_s_table_follows_and_tells_what_it_created(master: MetasyncProcess, tmp_path: Path) -> None:
     put(master, "theirs", "both")
     table = opened(tmp_path)
-    table.add([TopicConfig("mine", 4, 4), TopicConfig("both", 4, 4)])
+    await table.add([TopicConfig("mine", 4, 4), TopicConfig("both", 4, 4)])
     link = MetasyncLink(master.address, table, PLAIN)
     link.start()
     await until(lambda: names(table) == {"theirs", "both", "mine"} and not table.waiting, "in step")
     assert table.get("both") == TopicConfig("both", 2, 2), "what the metadata service had counts"
     assert master.names() == {"theirs", "both", "mine"}
-    table.add([TopicConfig("later", 4, 4)])
+    await table.add([TopicConfig("later", 4, 4)])
     assert table.get("later") is not None
     await until(lambda: not table.waiting, "told")
     assert "later" in master.names()
@@ -133,7 +133,7 @@ async def test_the_store_runs_on_without_metasync(master: MetasyncProcess, tmp_p
     master.stop()
     await until(lambda: not link.connected, "the loss is noticed")
     assert names(table) == {"a"}
-    table.add([TopicConfig("meanwhile", 4, 4)])
+    await table.add([TopicConfig("meanwhile", 4, 4)])
     assert names(opened(tmp_path)) == {"a", "meanwhile"}, "durable at once, without metasync"
     master.start()
     await until(lambda: link.connected and not table.waiting, "back, and told")

@@ -1,10 +1,10 @@
 """A broker over a real store in a temporary directory, with small files and a clock that the test sets."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
@@ -16,7 +16,7 @@ from tandemmq.store.broker.pulled import Pulled, Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewMessage, Sender, SendRules
 from tandemmq.store.broker.tags import parse_tags
-from tandemmq.store.broker.topics import LocalTopicTable
+from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.format.record import Record, decode_record
@@ -39,6 +39,9 @@ class SetClock:
         return self.now
 
 
+Result = TypeVar("Result")
+
+
 @dataclass
 class Kit:
     """A store with its broker."""
@@ -57,7 +60,9 @@ class Kit:
 
     def send(self, topic: str, body: bytes = b"", queue_id: int = 0, /, **properties: str) -> int:
         """Sends a message and gives its physical offset."""
-        _, place = self.sender.send(NewMessage(topic, HOST, body, dict(properties), queue_id))
+        if self.topics.get(topic) is None:
+            self.topics._topics[topic] = TopicConfig(topic, 4, 4)
+        _, place = in_one_step(self.sender.send(NewMessage(topic, HOST, body, dict(properties), queue_id)))
         self.sent.append(place.physical_offset)
         return place.physical_offset
 
@@ -71,6 +76,15 @@ class Kit:
         most = {"max_messages": 1000, "max_bytes": 1 << 20, **limits}
         wanted = Wanted(topic, queue_id, offset, most["max_messages"], most["max_bytes"], parse_tags(tags))
         return self.puller.pull(wanted)
+
+
+def in_one_step(call: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a call that does not wait."""
+    try:
+        waits_for = call.send(None)
+    except StopIteration as end:
+        return cast(Result, end.value)
+    raise AssertionError(f"suspended by {waits_for}")
 
 
 @asynccontextmanager

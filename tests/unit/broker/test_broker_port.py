@@ -25,15 +25,15 @@ async def test_a_send_that_would_wait_for_too_few_replicas_is_refused_and_makes_
             with pytest.raises(InSyncReplicasNotEnough):
                 await kit.broker.send(refused)
         with pytest.raises(InSyncReplicasNotEnough):
-            kit.broker.append([new(WAIT="false"), new()], [])
+            await kit.broker.append([new(WAIT="false"), new()], [])
         with pytest.raises(InSyncReplicasNotEnough):
-            kit.broker.append([], [NewBatch("orders", HOST, encode_client_batch([(0, b"x", b"")]), 0)])
+            await kit.broker.append([], [NewBatch("orders", HOST, encode_client_batch([(0, b"x", b"")]), 0)])
         with pytest.raises(IllegalMessage):  # what is wrong with it comes first: to wait would not help
             await kit.broker.send(new(body=b"x" * 100_000))
         assert (kit.store.commit_log.max_offset, kit.topics.get("orders")) == (0, None)
         for taken in (await kit.broker.send(new(), wait=False), await kit.broker.send(new(WAIT=" False "))):
             assert taken.status is PutStatus.PUT_OK
-        sent = kit.broker.append([new(WAIT="false"), new(WAIT="false")], [])
+        sent = await kit.broker.append([new(WAIT="false"), new(WAIT="false")], [])
         assert await kit.broker.acknowledged(sent) is PutStatus.PUT_OK
 
 
@@ -58,7 +58,7 @@ async def test_the_broker_itself_may_write_where_clients_may_not(tmp_path: Path)
 async def test_what_comes_and_goes_is_counted_once_by_whoever_asks(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
         size = (await kit.broker.send(new())).place.size
-        sent = kit.broker.append(
+        sent = await kit.broker.append(
             [new(), new(), new("bills")], [NewBatch("orders", HOST, encode_client_batch([(0, b"x", b"")] * 2), 0)]
         )
         assert await kit.broker.acknowledged(sent) is PutStatus.PUT_OK

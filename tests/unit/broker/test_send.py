@@ -27,11 +27,11 @@ async def test_an_illegal_message_creates_no_topic(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
         good, bad = NewMessage("new", HOST), NewMessage("new too", HOST)
         with pytest.raises(IllegalMessage):
-            kit.sender.send_all([good, bad], [])
+            await kit.sender.send_all([good, bad], [])
         with pytest.raises(IllegalMessage):
-            kit.sender.send_all([good], [NewBatch("x", HOST, b"\0" * 30)])
+            await kit.sender.send_all([good], [NewBatch("x", HOST, b"\0" * 30)])
         with pytest.raises(IllegalMessage):
-            kit.sender.send(NewMessage("alone", HOST, properties={"a": "\x01"}))
+            await kit.sender.send(NewMessage("alone", HOST, properties={"a": "\x01"}))
         assert list(kit.topics.all()) == []
         assert kit.store.commit_log.max_offset == 0
 
@@ -43,9 +43,9 @@ async def test_a_store_that_takes_nothing_creates_no_topic(tmp_path: Path) -> No
         kit.store.flags.set(Reason.LOG_DISK_FULL, "the disk is full")
         for topic, error in (("new", NotWritable), ("there", DiskFull)):
             with pytest.raises(error, match="disk is full"):
-                kit.send(topic)
+                await kit.sender.send(NewMessage(topic, HOST))
             with pytest.raises(NotWritable):
-                kit.sender.send_all([NewMessage(topic, HOST)], [])
+                await kit.sender.send_all([NewMessage(topic, HOST)], [])
         assert [topic.name for topic in kit.topics.all()] == ["there"]
         kit.store.flags.clear(Reason.LOG_DISK_FULL)
         kit.send("new")
@@ -67,7 +67,7 @@ async def test_messages_too_large_together_say_how_far_they_came(tmp_path: Path)
         kit.store.commit_log.files._maker.submit(int).result()  # the next file was made ahead
         disk.full = True
         messages = [NewMessage("orders", HOST, bytes(15_000), queue_id=0) for _ in range(12)]
-        sent = kit.sender.send_all(messages, [])
+        sent = await kit.sender.send_all(messages, [])
         stored = [one.place is not None for one in sent.messages]
         assert stored == sorted(stored, reverse=True)
         assert 0 < sum(stored) < 12
@@ -75,7 +75,7 @@ async def test_messages_too_large_together_say_how_far_they_came(tmp_path: Path)
         assert failures == {DiskFull}
         assert sent.end_offset == kit.store.commit_log.max_offset
         with pytest.raises(DiskFull):
-            kit.sender.send_all(messages, [])
+            await kit.sender.send_all(messages, [])
         disk.full = False
         await kit.dispatched()
         assert kit.pull("orders").max_offset == 1 + sum(stored)
@@ -86,14 +86,14 @@ async def test_a_message_that_no_file_could_hold(tmp_path: Path) -> None:
         with pytest.raises(RecordTooLarge):
             kit.send("orders", bytes(70_000))
         with pytest.raises(RecordTooLarge):
-            kit.sender.send_all([NewMessage("orders", HOST, bytes(70_000))], [])
+            await kit.sender.send_all([NewMessage("orders", HOST, bytes(70_000))], [])
         assert kit.store.commit_log.max_offset == 0
 
 
 async def test_the_checksum_over_the_record(tmp_path: Path) -> None:
     async with broker(tmp_path, rules={"append_crc": True}, enabled_append_prop_crc=True) as kit:
         kit.send("orders", b"one", **{"__CRC32#": "a client's"})
-        kit.sender.send_all([], [NewBatch("orders", HOST, encode_client_batch([(0, b"two", b"TAGS\x01t")]), 0)])
+        await kit.sender.send_all([], [NewBatch("orders", HOST, encode_client_batch([(0, b"two", b"TAGS\x01t")]), 0)])
         kit.send("orders", b"", long="x" * (32_767 - 21 - len("UNIQ_KEY\x01\x02long\x01\x02") - 32))
         with pytest.raises(IllegalMessage):
             kit.send("orders", b"", long="x" * (32_767 - 20 - len("UNIQ_KEY\x01\x02long\x01\x02") - 32))
@@ -106,14 +106,14 @@ async def test_the_checksum_over_the_record(tmp_path: Path) -> None:
 async def test_without_auto_creation(tmp_path: Path) -> None:
     async with broker(tmp_path, rules={"auto_create_topics": False}) as kit:
         with pytest.raises(UnknownTopic):
-            kit.send("orders")
+            await kit.sender.send(NewMessage("orders", HOST))
 
 
 async def test_a_table_that_cannot_be_saved_refuses_the_message(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
         (tmp_path / "config").write_text("not a directory")
         with pytest.raises(TableNotSaved):
-            kit.send("orders")
+            await kit.sender.send(NewMessage("orders", HOST))
         assert kit.store.commit_log.max_offset == 0
 
 
@@ -124,10 +124,10 @@ async def test_batches_to_a_topic_of_more_bytes_than_characters_lie_whole(
 ) -> None:
     """RocketMQ's table may name such a topic; each record must be as long as it was measured."""
     async with broker(tmp_path, compiled_walker=compiled, enabled_append_prop_crc=append_crc) as kit:
-        kit.topics.add([TopicConfig("größe", 1, 1)])
+        await kit.topics.add([TopicConfig("größe", 1, 1)])
         blob = encode_client_batch([(0, b"one", b"TAGS\x01t"), (0, b"two", b"")])
         for _ in range(3):
-            kit.sender.send_all([], [NewBatch("größe", HOST, blob, 0)])
+            await kit.sender.send_all([], [NewBatch("größe", HOST, blob, 0)])
         await kit.dispatched()
         pulled = kit.pull("größe")
         assert pulled.count == 6

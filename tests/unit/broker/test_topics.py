@@ -46,12 +46,12 @@ def written(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_file_of_javas_is_read_and_its_unknown_fields_are_kept(tmp_path: Path, written: Path) -> None:
+async def test_a_file_of_javas_is_read_and_its_unknown_fields_are_kept(tmp_path: Path, written: Path) -> None:
     topics = table(tmp_path)
     orders = topics.get("orders")
     assert orders is not None
     assert (orders.read_queues, orders.write_queues, orders.readable, orders.writable) == (8, 4, True, True)
-    topics.add([TopicConfig("bills", 2, 2)])
+    await topics.add([TopicConfig("bills", 2, 2)])
     document = json.loads(written.read_bytes())
     assert document["futureTable"] == {"0": {"a": -1}, "12": "3:4"}
     assert document["dataVersion"] == {"counter": 8, "stateVersion": 0, "timestamp": 5}
@@ -134,12 +134,12 @@ class FailingDisk(LocalDisk):
 
 
 @pytest.mark.parametrize("fail_at", range(1, 9))
-def test_whatever_fails_a_whole_table_is_left(tmp_path: Path, written: Path, fail_at: int) -> None:
+async def test_whatever_fails_a_whole_table_is_left(tmp_path: Path, written: Path, fail_at: int) -> None:
     topics = table(tmp_path, FailingDisk(fail_at))
     with pytest.raises(TableNotSaved, match="No space"):
-        topics.add([TopicConfig("bills", 2, 2)])
+        await topics.add([TopicConfig("bills", 2, 2)])
     assert topics.get("bills") is None, "in memory the old one"
     after = {topic.name for topic in table(tmp_path).all()}
     assert "orders" in after, "on disk the old or the new one, never half of one"
-    topics.add([TopicConfig("bills", 2, 2)])
+    await topics.add([TopicConfig("bills", 2, 2)])
     assert {topic.name for topic in table(tmp_path).all()} == {"orders", "bills"}

@@ -11,6 +11,7 @@ import pytest
 
 from tandemmq.store.assembly import make_broker, open_topics
 from tandemmq.store.broker.errors import IllegalMessage
+from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message_id import encode_offset_id
@@ -49,6 +50,7 @@ async def _service(root: Path, **settings: object) -> AsyncIterator[tuple[StoreS
     store = MessageStore.open(loaded.store_config(), observer=servicer.metrics)
     store.start()
     topics, _ = open_topics(loaded)
+    await topics.add([TopicConfig("orders", 4, 4), TopicConfig("bills", 4, 4)])
     servicer.attach(make_broker(loaded, store, topics, servicer.metrics))
     yield servicer, store
     await store.close()
@@ -64,7 +66,7 @@ def one_step(call: Any) -> Any:
 
 
 async def test_a_send_is_answered_in_one_step(tmp_path: Path) -> None:
-    """Also the first one, which makes a topic, and those of batches."""
+    """Also those of batches; but the first one, which makes a topic, waits for the topic's file."""
     async with _service(tmp_path) as (servicer, store):
         for number in range(3):
             request = store_pb2.SendRequest(message=Message(topic="orders", queue_id=1, body=b"x", tag="t"))

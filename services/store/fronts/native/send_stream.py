@@ -15,7 +15,7 @@ from tandemmq.store.v1 import store_pb2
 class Appender(Protocol):
     """What a stream needs of the servicer."""
 
-    def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
+    async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request."""
         ...
 
@@ -67,7 +67,7 @@ class SendStream:
     async def _read(self, requests: AsyncIterator[store_pb2.SendBatchRequest], peer: Host) -> None:
         try:
             async for request in requests:
-                await self._events.put(self._append(request, peer))
+                await self._events.put(await self._append(request, peer))
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
@@ -77,9 +77,9 @@ class SendStream:
         else:
             await self._events.put(None)
 
-    def _append(self, request: store_pb2.SendBatchRequest, peer: Host) -> _Appended:
+    async def _append(self, request: store_pb2.SendBatchRequest, peer: Host) -> _Appended:
         try:
-            return self._appender.append(request, peer)
+            return await self._appender.append(request, peer)
         except TandemError as refused:
             return refused
 

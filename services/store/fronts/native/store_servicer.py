@@ -101,7 +101,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         begun = time.perf_counter()
         outcome = "SUCCESS"
         try:
-            return await self.receipts(self.append(request, peer_host(context.peer())))
+            return await self.receipts(await self.append(request, peer_host(context.peer())))
         except TandemError as error:
             outcome = error.rocketmq_status
             raise
@@ -121,9 +121,9 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         finally:
             self._send_streams.discard(stream)
 
-    def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
+    async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request. Raises as `Broker.append`."""
-        return self.broker.append(
+        return await self.broker.append(
             [requests.new_message(message, peer) for message in request.messages],
             [requests.new_batch(batch, peer) for batch in request.batches],
             wait=not request.no_wait,
