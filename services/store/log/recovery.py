@@ -11,8 +11,10 @@ Before the store serves, only what lies behind the checkpoint is read (`docs/ARC
 
 import logging
 import time
+from dataclasses import replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.disk import is_zero
 from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.examining import examine
@@ -154,7 +156,9 @@ class Recovery:
             log.warning("%s; more of the log is read than usual", self._parts.checkpoint.problem)
 
     def _forget_what_was_overwritten(self) -> None:
-        """Drop known damage where records stand by now: RocketMQ cuts a log at damage, and writes on there.
+        """Drop known damage, or those parts of it, where records stand by now.
+
+        RocketMQ cuts a log at damage, and writes on there; a bit may have been wrong for a while only.
 
         With a current manifest nobody has. Valid records are there all the same where a repair was killed, which does
         not count before their queue units and index entries are there too; the next repair sees to that.
@@ -165,9 +169,23 @@ class Recovery:
         for known in list(self._parts.damage.ranges):
             if known.kind != "rot":
                 continue
-            if examine(self._parts, known.begin, known.end, limit=end, fresh=True).damage is None:
+            left = self._left_of(known, end)
+            if left != [(known.begin, known.end)]:
                 self._parts.damage.forget(known)
                 self._report.index_complete = False
+                for begin, behind in left:
+                    self._parts.damage.add(replace(known, begin=begin, end=behind))
+
+    def _left_of(self, known: DamagedRange, limit: int) -> list[tuple[int, int]]:
+        """The stretches of a damaged range that are damaged still."""
+        left, at = list[tuple[int, int]](), known.begin
+        while at < known.end:
+            found = examine(self._parts, at, known.end, limit=limit, fresh=True).damage
+            if found is None:
+                return left
+            at = known.end if found.kind == "torn" else min(found.end, known.end)
+            left.append((found.begin, at))
+        return left
 
     def _note_missing_files(self) -> bool:
         """Let the list of damage name the log files that are missing now; True where some have come back."""

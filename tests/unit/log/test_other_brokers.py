@@ -146,3 +146,35 @@ def test_damage_that_was_written_over_is_forgotten(tmp_path: Path) -> None:
     assert found == list(range(20))
     assert store.damage == []
     assert str(at) not in (tmp_path / DAMAGE).read_text()
+
+
+def test_the_parts_of_a_damaged_stretch_that_are_good_again_are_read(tmp_path: Path) -> None:
+    """One stretch covers two neighbours; the first of them is put back."""
+
+    async def fill() -> list[int]:
+        store = MessageStore.open(config(tmp_path))
+        store.start()
+        places = [store.append(message(number)).physical_offset for number in range(20)]
+        await store.close()
+        return places
+
+    places = asyncio.run(fill())
+    log = tmp_path / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    for number in (10, 11, 12):
+        data[places[number] + 5] ^= 1
+    log.write_bytes(data)
+
+    async def verify() -> None:
+        store = MessageStore.open(replace(config(tmp_path), verify_whole_log_on_start=True))
+        assert [(damage.begin, damage.end) for damage in store.damage] == [(places[10], places[13])]
+        await store.close()
+
+    asyncio.run(verify())
+    for number in (10, 12):
+        data[places[number] + 5] ^= 1
+    log.write_bytes(data)
+    (tmp_path / "abort").touch()
+    found, store = reopened(tmp_path)
+    assert [(damage.begin, damage.end) for damage in store.damage] == [(places[11], places[12])]
+    assert found == [number for number in range(20) if number != 11]
