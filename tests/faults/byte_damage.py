@@ -167,7 +167,7 @@ class EveryTopic:
     def all(self) -> list[Any]:
         return []
 
-    def add(self, topics: Any) -> None:
+    async def add(self, topics: Any) -> None:
         raise AssertionError
 
 

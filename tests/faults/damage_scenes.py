@@ -78,7 +78,7 @@ async def all_scenes(directory: Path, *, golden: bool) -> list[Scene]:
     """A master that was closed, one that was killed, a slave that was killed while it wrote, and a RocketMQ store."""
     clean, killed = directory / "clean", directory / "killed"
     await _master(clean, killed)
-    _tables(clean)
+    await _tables(clean)
     await _metasync(clean)
     shutil.copytree(clean / "config", killed / "config")
     staged = shutil.copytree(killed, directory / "staged")
@@ -165,13 +165,13 @@ async def settle_slave(store: MessageStore) -> None:
     await store._dispatcher.drain()
 
 
-def _tables(root: Path) -> None:
+async def _tables(root: Path) -> None:
     disk = LocalDisk()
     own = LocalTopicTable(root, disk, CountingClock())
     watched = WatchedTopicTable(root, disk)
     for name in sorted({topic for topic, _ in QUEUES}):
-        own.add([TopicConfig(name, 4, 4)])
-        watched.add([TopicConfig(name, 4, 4)])
+        await own.add([TopicConfig(name, 4, 4)])
+        await watched.add([TopicConfig(name, 4, 4)])
     (root / AUDIT).write_bytes(AuditResult(FIRST_MS, 0, 1 << 16, {"rot": 1}, {"time-back": 2}).encode())
     (root / "access.toml").write_text(access_text(alice=["viewer"]))
     (root / "access.toml").chmod(0o600)

@@ -1,5 +1,6 @@
 """Records that a Python client does not send today, but a store may hold: RocketMQ reads them as we do."""
 
+import asyncio
 import time
 import zlib
 from pathlib import Path
@@ -73,7 +74,7 @@ def test_unusual_records(tmp_path: Path, version: str) -> None:
         with_store(config_of(root), fill)
     with_store(config_of(root, append_crc=True), delay_one)
     table = LocalTopicTable(root, LocalDisk(), SystemClock())
-    table.add([TopicConfig(name, 4, 4) for name in ("t", WOKEN, LONG)])
+    asyncio.run(table.add([TopicConfig(name, 4, 4) for name in ("t", WOKEN, LONG)]))
     with_store(config_of(root), lambda store: seen.append(contents_of(store)))
     seen[0].be_whole()
     assert {name for name, _ in seen[0].queues} == {message.topic for message in [*unusual(version), delayed(1)]}

@@ -4,7 +4,7 @@ The calls never suspend where nothing has to be waited for. The order of a send 
 and replicas, status) is here and in `send.py`, and nowhere else.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -138,7 +138,7 @@ class Broker:
         """Where queues begin and end; see `Catalog.offsets`."""
         return self.catalog.offsets(topic, queue_id, time_ms)
 
-    def list_topics(self, topic: str | None = None) -> list[TopicState]:
+    def list_topics(self, topic: str | None = None) -> AsyncIterator[TopicState]:
         """Topics with their queues; see `Catalog.topics`."""
         return self.catalog.topics(topic)
 

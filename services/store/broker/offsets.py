@@ -1,5 +1,6 @@
 """Where queues begin and end, and what queues there are."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from tandemmq.store.broker.errors import NoSuchQueue
@@ -8,6 +9,7 @@ from tandemmq.store.broker.reading import may_have_been_lost
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Catalog:
         ids.update(range(config.read_queues if config is not None else 0))
         return [self._state(topic, number, time_ms) for number in sorted(ids)]
 
-    def topics(self, topic: str | None = None) -> list[TopicState]:
-        """All topics by name, or the one asked for, known to the table or only to the disk.
+    async def topics(self, topic: str | None = None) -> AsyncIterator[TopicState]:
+        """All topics by name, or the one asked for, known to the table or only to the disk; others have their turns.
 
         Raises:
             NoSuchQueue: there is no topic of that name.
@@ -72,10 +74,13 @@ class Catalog:
                 ids.setdefault(queue.topic, []).append(queue.queue_id)
         if topic is not None and topic not in ids:
             raise NoSuchQueue(f"There is no topic {topic}.")
-        return [
-            TopicState(name, self._topics.get(name), [self._state(name, number, None) for number in sorted(ids[name])])
-            for name in sorted(ids if topic is None else [topic])
-        ]
+        slices = Slices()
+        for name in sorted(ids if topic is None else [topic]):
+            queues = []
+            for number in sorted(ids[name]):
+                queues.append(self._state(name, number, None))
+                await slices.pause()
+            yield TopicState(name, self._topics.get(name), queues)
 
     def _state(self, topic: str, queue_id: int, time_ms: int | None) -> QueueState:
         queue = self._store.queue(topic, queue_id)

@@ -147,10 +147,13 @@ class MappedFileQueue:
 
     def drop_first(self) -> MappedFile:
         """Forget and remove the oldest file."""
-        file = self.files.pop(0)
+        self.files[0].remove()
+        return self.forget_first()
+
+    def forget_first(self) -> MappedFile:
+        """Forget the oldest file; whoever reads it at the moment may go on."""
         self._starts.pop(0)
-        file.remove()
-        return file
+        return self.files.pop(0)
 
     def drop_last(self) -> MappedFile:
         """Forget the newest file and give it back; its name stays."""

@@ -17,6 +17,8 @@ from tandemmq.store.log.mapped_file import MappedFile
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.running_flags import Reason, RunningFlags
 from tandemmq.store.log.scan import LogScan
+from tandemmq.store.log.slices import Slices
+from tandemmq.store.log.threads import in_thread
 
 log = logging.getLogger(__name__)
 _HOUR_MS = 3_600_000
@@ -70,16 +72,29 @@ class Retention:
             if not forced and not self._expired(file):
                 break
             going.append(file)
-        removed = 0
-        for file in await self._recorded(going):
-            parts.files.drop_first()
-            removed += 1
-            log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
-        if removed:
-            # Before anybody is told of the new first offset: a name that comes back with the power brings old messages.
-            parts.disk.sync_dir(config.commit_log_dir)
-            self._after(parts.files.files[0].start)
-        return removed
+        going = await self._recorded(going)
+        if not going:
+            return 0
+        removed: list[MappedFile] = []
+        try:
+            await in_thread(self._remove, going, removed)
+        finally:
+            for file in removed:
+                parts.files.forget_first()
+                log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
+        await self._after(parts.files.files[0].start)
+        return len(removed)
+
+    def _remove(self, files: list[MappedFile], removed: list[MappedFile]) -> None:
+        """Take their names away, in a thread: to free a large file takes a while. Raises OSError.
+
+        Nobody is told of the new first offset before that is durable: a name that comes back with the power would bring
+        old messages.
+        """
+        for file in files:
+            file.remove()
+            removed.append(file)
+        self._parts.disk.sync_dir(self._parts.config.commit_log_dir)
 
     async def _recorded(self, files: list[MappedFile]) -> list[MappedFile]:
         """Those of ``files`` behind which a manifest on disk knows the queues' bounds; may take a checkpoint."""
@@ -101,10 +116,7 @@ class Retention:
         return going
 
     def _watch(self, used: int) -> None:
-        """Two partitions could be two flags.
-
-        Here log and queues share the root, and one decision is made per pass (trap T23).
-        """
+        """Stop or resume sends by the room on disk. Log and queues share one partition, so one flag is enough (T23)."""
         limit = self._parts.config.disk_space_warning_level_ratio
         if used >= limit:
             if self._flags.set(
@@ -140,13 +152,14 @@ class Retention:
             if file is self._parts.files.last or not self._expired(file):
                 return
 
-    def _after(self, log_min: int) -> None:
-        """Let queues, index and damage follow the log."""
-        parts = self._parts
-        for queue in parts.queues:
+    async def _after(self, log_min: int) -> None:
+        """Let queues, index and damage follow the log; a reader that is quicker is told MESSAGE_WAS_REMOVING."""
+        parts, slices = self._parts, Slices()
+        for queue in list(parts.queues):
             if parts.offsets.all_known:
                 queue.drop_files_below(log_min)
             queue.correct_min_offset(log_min)
+            await slices.pause()
         if parts.index is not None:
             parts.index.drop_files_below(log_min)
         parts.damage.forget_below(log_min)

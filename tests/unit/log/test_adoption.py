@@ -184,7 +184,7 @@ async def test_a_topic_without_messages_that_are_left_goes_on_counting(tmp_path:
         await dispatched(store)
         if len(store.commit_log.files.files) > 2:
             store._parts.files.drop_first()
-            store._retention._after(store.commit_log.min_offset)
+            await store._retention._after(store.commit_log.min_offset)
     staged = stage(store.config, await dispatched(store))
     assert ("Old", 0) not in staged.queues
     await store.adoption.adopt(NAME)
@@ -203,7 +203,7 @@ async def test_the_log_loses_old_files_between_rebuild_and_adoption(tmp_path: Pa
     stage(store.config, await dispatched(store))
     for _ in range(4):
         store._parts.files.drop_first()
-    store._retention._after(store.commit_log.min_offset)
+    await store._retention._after(store.commit_log.min_offset)
     wanted = {(queue.topic, queue.queue_id): (queue.min_offset, queue.max_offset) for queue in store.queues()}
     await store.adoption.adopt(NAME)
     assert {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in store.queues()} == wanted

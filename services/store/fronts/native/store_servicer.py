@@ -206,10 +206,8 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def ListQueues(self, request: store_pb2.ListQueuesRequest, context: Context) -> store_pb2.ListQueuesResponse:
         """The topics, their queues, and the state of the log."""
-        states = self.broker.list_topics(request.topic or None)
-        return store_pb2.ListQueuesResponse(
-            topics=[answers.topic_queues(state) for state in states], log=answers.log_state(self.broker.store)
-        )
+        topics = [answers.topic_queues(state) async for state in self.broker.list_topics(request.topic or None)]
+        return store_pb2.ListQueuesResponse(topics=topics, log=answers.log_state(self.broker.store))
 
     @timed
     async def GetLog(self, request: store_pb2.GetLogRequest, context: Context) -> store_pb2.GetLogResponse:

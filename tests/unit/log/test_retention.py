@@ -1,0 +1,103 @@
+"""Old files go in a thread, and what follows from it in slices: the loop serves others meanwhile."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.message_store import MessageStore
+from tests.unit.log.replica_kit import FILE_SIZE, config, message
+
+MESSAGES = 600
+
+
+class HeldDisk(LocalDisk):
+    """A disk that takes its time over removing log files."""
+
+    def __init__(self) -> None:
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        self.where: list[str] = []
+
+    def unlink(self, path: Path) -> None:
+        if path.parent.name == "commitlog" and path.name.isdigit():
+            self.where.append(threading.current_thread().name)
+            self.reached.set()
+            assert self.go_on.wait(60)
+        super().unlink(path)
+
+
+def filled(root: Path, disk: LocalDisk) -> MessageStore:
+    settings: dict[str, Any] = {
+        "file_reserved_time": 0,
+        "delete_when": tuple(range(24)),
+        "clean_resource_interval": 10_000_000,
+    }
+    store = MessageStore.open(config(root, **settings), disk=disk)
+    store.start()
+    for number in range(MESSAGES):
+        store.append(message(number))
+    store.catch_up()
+    return store
+
+
+async def test_the_loop_serves_others_while_files_go(tmp_path: Path) -> None:
+    disk = HeldDisk()
+    store = filled(tmp_path, disk)
+    files = len(store.commit_log.files.files)
+    assert files > 3
+    going = asyncio.create_task(store._retention.run_once())
+    await asyncio.to_thread(disk.reached.wait, 60)
+    place = store.append(message(MESSAGES))
+    assert store.read_record(place.physical_offset) is not None
+    assert store.read_record(0) is not None, "what goes can be read until it is gone"
+    assert store.commit_log.min_offset == 0
+    disk.go_on.set()
+    assert await asyncio.wait_for(going, 60) == files - 1
+    assert store.commit_log.min_offset == (files - 1) * FILE_SIZE
+    assert all(name != threading.main_thread().name for name in disk.where)
+    await store.close()
+    assert len(list((tmp_path / "commitlog").iterdir())) == 1
+
+
+async def test_a_store_that_is_closed_meanwhile_brings_no_file_back(tmp_path: Path) -> None:
+    disk = HeldDisk()
+    store = filled(tmp_path, disk)
+    going = asyncio.create_task(store._retention.run_once())
+    await asyncio.to_thread(disk.reached.wait, 60)
+    going.cancel()
+    disk.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(going, 60)
+    begin = store.commit_log.min_offset
+    assert begin > 0
+    await store.close()
+    assert min(int(path.name) for path in (tmp_path / "commitlog").iterdir()) == begin
+    again = MessageStore.open(config(tmp_path))
+    assert again.damage == []
+    assert sum(queue.max_offset for queue in again.queues()) == MESSAGES
+    again.start()
+    await again.close()
+
+
+async def test_queues_are_put_right_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandemmq.store.log.slices._SLICE_SECONDS", 0.0)
+    disk = HeldDisk()
+    disk.go_on.set()
+    store = filled(tmp_path, disk)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1 if store.commit_log.min_offset else 0
+
+    ticking = asyncio.create_task(others())
+    await store._retention.run_once()
+    ticking.cancel()
+    assert turns >= len(list(store.queues()))
+    assert all(queue.min_offset > 0 for queue in store.queues())
+    await store.close()
