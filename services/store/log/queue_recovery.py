@@ -27,6 +27,8 @@ class QueueRecovery:
         self._offsets = offsets
         self._manifest = manifest
         self._touched: set[QueueKey] = set()
+        self._begins: dict[QueueKey, int] = {}
+        """Where queues began that lack their first files."""
 
     def prepare(self, begin: int, record_fits: RecordFits) -> None:
         """Give every queue its end as of log offset ``begin``, from which the walk will go on."""
@@ -71,7 +73,9 @@ class QueueRecovery:
         queue.rebuilding = True
 
     def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
-        """Add the units of records behind the starting point; a gap before them tells that the queue has lost some.
+        """Add the units of records behind the starting point.
+
+        A gap before them, or a queue that begins behind them, tells that the queue has lost some.
 
         Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
         cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
@@ -87,7 +91,17 @@ class QueueRecovery:
             if first > queue.max_offset and key not in self._touched:
                 queue.rebuilding = True
             self._touched.add(key)
-            queue.append_run(first, run.units[impossible * UNIT_SIZE :], run.last_end_physical)
+            units = run.units[impossible * UNIT_SIZE :]
+            begins = self._begins.get(key, queue.first_offset_on_disk)
+            lost = min(begins - first, len(units) // UNIT_SIZE)
+            if (
+                lost > 0
+            ):  # files go after their records: its first ones are lost, and what they had before these is, too
+                self._begins[key] = begins
+                queue.rebuilding = True
+                queue.put(first, units[: lost * UNIT_SIZE])
+                queue.min_offset = min(queue.min_offset, first)
+            queue.append_run(first, units, run.last_end_physical)
 
     def keep_numbers_of_damaged(self, damage: DamageList) -> None:
         """Let a queue count on behind units whose records lie in damaged stretches.
