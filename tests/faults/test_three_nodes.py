@@ -17,7 +17,7 @@ from tests.seed import SEED
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(600)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ROUNDS = 3
+ROUNDS = 2
 
 
 def test_promotions_in_the_midst_of_trouble(tmp_path: Path) -> None:
