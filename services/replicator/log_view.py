@@ -54,6 +54,11 @@ class LogView:
         return self.identity.role == BrokerRole.SLAVE
 
     @property
+    def mastership(self) -> tuple[int, int]:
+        """Role and epoch: with another epoch a master is another one, even if it never was anything else."""
+        return self.identity.role, self.identity.epoch
+
+    @property
     def file_size(self) -> int:
         """Size of a log file; 0 before the store has spoken."""
         return self.identity.file_size

@@ -66,6 +66,8 @@ class Master:
         self._complaints: dict[tuple[str, str], tuple[float, int]] = {}
         self._was_linked = True
         self._log_then: tuple[object, ...] = ()
+        self.mastership = view.mastership
+        """What it serves; after a change there is to be another `Master`."""
         rules = replica_rules(settings)
         needed = 0 if view.identity.role == BrokerRole.ASYNC_MASTER else rules.least
         self.roster = Roster(view.identity.epoch, needed, known)

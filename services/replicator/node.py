@@ -126,7 +126,9 @@ class Node:
     def _changed(self) -> None:
         if self.master is not None:
             self.master.log_changed()
-        if self.view.is_master != (self.master is not None) or self.view.is_slave != self.follower.running:
+        serves = None if self.master is None else self.master.mastership
+        wanted = self.view.mastership if self.view.is_master else None
+        if serves != wanted or self.view.is_slave != self.follower.running:
             self._turn.set()
 
     def _begin_telling(self) -> None:
@@ -157,8 +159,8 @@ class Node:
             await self._turn.wait()
 
     async def _take_side(self) -> None:
-        if self.master is not None and not self.view.is_master:
-            log.info("no master any more", role=self.role)
+        if self.master is not None and self.master.mastership != self.view.mastership:
+            log.info("this mastership has ended", role=self.role, epoch=self.view.identity.epoch)
             self.master.stop()
             self.master = self._teller = None
         if self.follower.running and (self._held or not self.view.is_slave):
@@ -171,7 +173,8 @@ class Node:
         state = await self.role_state()
         if state.ha_master_address and state.ha_master_address != self._following.ha_master_address:
             self.follow(state.ha_master_address, state.replicator_address)
-        if state.identity.role != self.view.identity.role:
+        identity = state.identity
+        if identity.role != self.view.identity.role or (starts_master and identity.epoch != self.view.identity.epoch):
             self._turn.set()  # it has just changed: the link tells soon
         elif starts_master:
             master = Master(

@@ -1,9 +1,10 @@
-"""Two network namespaces and a bridge: hosts of a kind, between which the network can be cut for real. Needs root.
+"""Network namespaces and a bridge: hosts of a kind, between which the network can be cut for real. Needs root.
 
 ::
 
     test (10.77.x.1) ─── bridge ─┬─ 10.77.x.2, namespace a
-                                 └─ 10.77.x.3, namespace b
+                                 ├─ 10.77.x.3, namespace b
+                                 └─ 10.77.x.4, namespace c, if three are asked for
 
 The bridge has a namespace of its own: what Docker, or a firewall, wants of the machine's bridges is not wanted of it.
 """
@@ -11,13 +12,14 @@ The bridge has a namespace of its own: what Docker, or a firewall, wants of the 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import pytest
 
-Side = Literal["a", "b"]
+Side = Literal["a", "b", "c"]
+PAIR: tuple[Side, ...] = ("a", "b")
 _NOBODY = "02:00:00:00:00:01"
 """A MAC address that none of them has: what is sent there, arrives nowhere."""
 
@@ -40,33 +42,37 @@ def _ip(*words: str) -> None:
 class Network:
     """What `network` gives."""
 
-    def __init__(self, tag: str, net: str) -> None:
+    def __init__(self, tag: str, net: str, sides: Sequence[Side]) -> None:
         self._tag = tag
-        self.addresses: dict[Side, str] = {"a": f"{net}.2", "b": f"{net}.3"}
+        self.addresses: dict[Side, str] = {side: f"{net}.{2 + at}" for at, side in enumerate(sides)}
 
     def prefix(self, side: Side) -> tuple[str, ...]:
         """What starts a process there."""
         return "ip", "netns", "exec", f"{self._tag}{side}"
 
-    def cut(self, sender: Side) -> None:
-        """Nothing that `sender` sends reaches the other any more. Both can still be reached from the test."""
-        self._neighbour("replace", sender, "lladdr", _NOBODY, "nud", "permanent")
+    def cut(self, sender: Side, *receivers: Side) -> None:
+        """Nothing that `sender` sends reaches these any more, or nobody. All can still be reached from the test."""
+        for receiver in receivers or self._others(sender):
+            self._neighbour("replace", sender, receiver, "lladdr", _NOBODY, "nud", "permanent")
 
     def mend(self) -> None:
         """All is well again."""
         for side in self.addresses:
-            self._neighbour("del", side, check=False)
+            for other in self._others(side):
+                self._neighbour("del", side, other, check=False)
 
-    def _neighbour(self, verb: str, side: Side, *words: str, check: bool = True) -> None:
-        other = self.addresses["b" if side == "a" else "a"]
-        command = ["ip", "-n", f"{self._tag}{side}", "neigh", verb, other, *words, "dev", "eth0"]
+    def _others(self, side: Side) -> list[Side]:
+        return [one for one in self.addresses if one != side]
+
+    def _neighbour(self, verb: str, side: Side, other: Side, *words: str, check: bool = True) -> None:
+        command = ["ip", "-n", f"{self._tag}{side}", "neigh", verb, self.addresses[other], *words, "dev", "eth0"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert not check or done.returncode == 0, done.stderr
 
 
 @contextmanager
-def network() -> Iterator[Network]:
-    """Two namespaces, reachable from each other and from here."""
+def network(sides: Sequence[Side] = PAIR) -> Iterator[Network]:
+    """A namespace for each, reachable from each other and from here."""
     need_namespaces()
     # By process, so that two workers of one test run never take the same.
     tag, net = f"tmq{os.getpid() % 10_000}", f"10.77.{os.getpid() % 256}"
@@ -80,7 +86,7 @@ def network() -> Iterator[Network]:
         _ip("-n", hub, "link", "set", "test", "master", "bridge", "up")
         _ip("addr", "add", f"{net}.1/24", "dev", hub)
         _ip("link", "set", hub, "up")
-        result = Network(tag, net)
+        result = Network(tag, net, sides)
         for side, address in result.addresses.items():
             name = f"{tag}{side}"
             _ip("netns", "add", name)

@@ -3,6 +3,7 @@
     python -m tests.faults.soak --minutes 60 [--seed 7] [--only kills|powercuts]
     python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
     python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
+    python -m tests.faults.soak --three [--minutes 60] [--seed 7]      three nodes, promotions meanwhile: three_nodes.py
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
@@ -138,6 +139,7 @@ def main() -> int:
     parser.add_argument("--lives", type=int, default=ROUND_LIVES, help="lives in a round")
     parser.add_argument("--pair", action="store_true", help="kills the processes of a master and its slave in turn")
     parser.add_argument("--pauses", action="store_true", help="lets them stand still for up to a minute")
+    parser.add_argument("--three", action="store_true", help="cuts, pauses and kills three nodes, and promotes them")
     parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
@@ -169,6 +171,8 @@ def main() -> int:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
     if arguments.pauses:
         return pair_soak(arguments.seed, minutes, "tests.faults.pair_pauses")
+    if arguments.three:
+        return pair_soak(arguments.seed, minutes, "tests.faults.three_nodes")
     return store_soak(arguments.seed, minutes, [arguments.only] if arguments.only else list(KINDS), arguments.lives)
 
 

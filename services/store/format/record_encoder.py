@@ -176,10 +176,16 @@ def verify_crc_property(record: bytes | memoryview) -> bool | None:
 
 
 def meant_crc_property(record: bytes | memoryview) -> bool:
-    """Whether ``record`` ends with the whole-record checksum, or did before one bit of its name changed."""
-    tail = bytes(memoryview(record)[-CRC_PROPERTY_SIZE:])
-    changed = int.from_bytes(tail[: len(_CRC_NAME)], "big") ^ int.from_bytes(_CRC_NAME, "big")
-    return len(tail) == CRC_PROPERTY_SIZE and changed.bit_count() <= 1
+    """Whether ``record`` ends with the whole-record checksum, or did before its name changed.
+
+    That is so where all but one byte of the name are right, or the ten digits fit: they do not cover the name.
+    """
+    data = memoryview(record)
+    tail = bytes(data[-CRC_PROPERTY_SIZE:])
+    if len(tail) < CRC_PROPERTY_SIZE:
+        return False
+    changed = sum(byte != right for byte, right in zip(tail, _CRC_NAME, strict=False))
+    return changed <= 1 or tail[len(_CRC_NAME) :] == _crc_property(crc31(data[:-CRC_PROPERTY_SIZE]))[len(_CRC_NAME) :]
 
 
 def encode_blank(free: int) -> bytes:

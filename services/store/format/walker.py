@@ -167,8 +167,8 @@ class Walker(Protocol):
     ) -> tuple[int, Stop]:
         """As a `walk` with ``check_crc`` and no limit, but nothing is collected: where it stops, and why.
 
-        ``crc_property``: a record that ends with the whole-record checksum must fit that one too, also where a bit of
-        its name has changed; one without it has no zero byte in its topic and properties. (Where bytes were lost or
+        ``crc_property``: a record that ends with the whole-record checksum must fit that one too, also where bytes of
+        its name have changed; one without it has no zero byte in its topic and properties. (Where bytes were lost or
         doubled in there, those of the next record or frame stand at the end, which begin with zeros.)
         """
 

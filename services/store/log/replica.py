@@ -56,6 +56,8 @@ class Replica:
         self.check.begin()
         self.mastership.follow(epoch, self._log.max_offset)
         self._parts.damage.forget_from(self._log.max_offset)
+        if epoch != self._source:
+            self.check.refused = None  # those were another master's bytes: this one may never have any there
         self._source = epoch
 
     def remember(self, group: ReplicaGroup) -> None:

@@ -292,3 +292,18 @@ async def test_a_fenced_master_can_be_taken_back(tmp_path: Path) -> None:
         assert promoted.state.identity.epoch > 5
         await until(lambda: node.node.view.identity.fenced_by_epoch == 0)
         assert len(await node.send(3)) == 3
+
+
+async def test_a_master_that_was_taken_back_has_its_slave_again(tmp_path: Path) -> None:
+    """A new epoch on a node that was a master all the time: the group of the old one is not told any more."""
+    async with pair(tmp_path) as both:
+        await both.master.answers("PUT_OK")
+        identity = (await both.slave.node.role_state()).identity
+        await both.master.node.fence(2, identity.store_id, both.slave.it.address)
+        promoted = await both.master.it.promote(old_master_is_gone=True)
+        assert promoted.state.identity.epoch == 3
+        await both.master.answers("PUT_OK")
+        group = (await both.slave.node.role_state()).group
+        assert group.epoch == 3
+        assert set(await both.master.send(3)) == {"PUT_OK"}
+        await both.equal()

@@ -110,6 +110,26 @@ def test_one_flipped_bit_anywhere_is_refused_or_outside_of_what_is_checked(make:
                 assert bit // 8 not in covered, bit
 
 
+@walkers
+def test_other_bytes_within_the_name_of_the_record_s_checksum_are_refused(make: Callable[[], Walker]) -> None:
+    """Then it has no such property any more, but its digits fit; without the option such a record may be."""
+    good, name = record(0, append_crc=True), b"__CRC32#\x01"
+    begin = good.index(name)
+    for first in range(len(name)):
+        for stop in range(first + 1, len(name) + 1):
+            for byte in (1, 2, 0x41, 0xFF):
+                log = bytearray(good)
+                log[begin + first : begin + stop] = bytes([byte]) * (stop - first)
+                whole = len(good) if bytes(log) == good else 0
+                assert arrived(bytes(log), walker=make(), crc_property=True).whole == whole, (first, stop, byte)
+    for place in range(len(name)):  # and with digits that fail as well, where one byte of the name has changed
+        log = bytearray(good)
+        log[begin + place] ^= 0x22
+        log[-3] ^= 1
+        assert arrived(bytes(log), walker=make(), crc_property=True).whole == 0
+    assert arrived(record(0), walker=make(), crc_property=True).whole == len(record(0))
+
+
 def test_a_changed_length_does_not_make_us_wait() -> None:
     """All of the record is there, and no more will come: a wait would never end."""
     good = record(0)

@@ -93,6 +93,22 @@ async def test_the_same_bytes_are_counted_and_others_are_not(tmp_path: Path) -> 
     await slave.close()
 
 
+async def test_what_an_older_master_sent_is_forgotten(tmp_path: Path) -> None:
+    """The next one may end where those bytes would begin, and nothing is to be waited for then."""
+    log = await master_log(tmp_path / "master", SIZES)
+    bad, _ = places(log)[5]
+    slave = opened(tmp_path / "slave", "SLAVE")
+    slave.replica.follow(1)
+    with pytest.raises(CorruptReplica):
+        slave.append_replica(0, memoryview(spoiled(log, bad)))
+    waited_for = []
+    for epoch in (1, 2):
+        slave.replica.follow(epoch)
+        waited_for.append(slave.replica.check.refused is not None)
+    assert waited_for == [True, False]
+    await slave.close()
+
+
 async def test_what_is_proven_to_be_the_master_s_own_is_damage_up_to_the_next_good_record(tmp_path: Path) -> None:
     log = await master_log(tmp_path / "master", SIZES)
     first, second, third = places(log)[5], places(log)[6], places(log)[20]

@@ -43,18 +43,14 @@ def crc31(at: int, size: int) -> int:
 
 
 @helper
-def meant_crc_property(at: int, size: int) -> bool:
-    """As record_encoder.meant_crc_property."""
-    tail = at + size - _CRC_SIZE
-    name, end = raw_long_at(tail) ^ _CRC32, byte_at(tail + 8) ^ 1
-    return bool((name == 0 and end & (end - 1) == 0) or (end == 0 and name & (name - 1) == 0))
+def _has_crc_name(tail: int) -> bool:
+    return bool(raw_long_at(tail) == _CRC32 and byte_at(tail + 8) == 1)
 
 
 @helper
-def crc_property_fits(at: int, size: int) -> bool:
-    """As record_encoder.verify_crc_property; False without the property too."""
+def _crc_digits_fit(at: int, size: int) -> bool:
     tail = at + size - _CRC_SIZE
-    if raw_long_at(tail) != _CRC32 or byte_at(tail + 8) != 1 or byte_at(tail + _CRC_SIZE - 1) != 2:
+    if byte_at(tail + _CRC_SIZE - 1) != 2:
         return False
     value = crc31(at, size - _CRC_SIZE)
     for digit in range(10):
@@ -62,6 +58,24 @@ def crc_property_fits(at: int, size: int) -> bool:
             return False
         value //= 10
     return True
+
+
+@helper
+def meant_crc_property(at: int, size: int) -> bool:
+    """As record_encoder.meant_crc_property."""
+    tail = at + size - _CRC_SIZE
+    if _has_crc_name(tail):
+        return True
+    changed = 0 if byte_at(tail + 8) == 1 else 1
+    for place in range(8):
+        changed += 0 if byte_at(tail + place) == (_CRC32 >> (8 * place)) & 0xFF else 1
+    return changed <= 1 or _crc_digits_fit(at, size)
+
+
+@helper
+def crc_property_fits(at: int, size: int) -> bool:
+    """As record_encoder.verify_crc_property; False without the property too."""
+    return _has_crc_name(at + size - _CRC_SIZE) and _crc_digits_fit(at, size)
 
 
 @helper
