@@ -6,7 +6,7 @@
     └── StoreError
         ├── NotWritable             the store refuses to append: why, in words
         │   ├── DiskFull            no room for the next file
-    │   └── DiskFailed          the disk refused what the store needs in order to open, or to go on
+        │   └── DiskFailed          the disk refused what the store needs in order to open, or to go on
         ├── QueueNotReady           this queue's next offset is not known yet (a rebuild is under way)
         │   └── QueueInDoubt        a part of it does not fit the log, and is being put right
         ├── RecordTooLarge          the record could never fit (trap T3)
@@ -29,6 +29,8 @@
 """
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from tandemmq.common.errors import TandemError
@@ -63,6 +65,15 @@ def disk_error(error: OSError, what: str) -> NotWritable:
         remedy = "Free disk space, or lower fileReservedTime; the store goes on by itself when there is room."
         return DiskFull(reason, remedy=remedy)
     return DiskFailed(reason, remedy="Look at the machine's log for what is wrong with the disk.")
+
+
+@contextmanager
+def disk_errors(what: str) -> Iterator[None]:
+    """Let an ``OSError`` in the block be the error of ours that says what it means; see `disk_error`."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, what) from error
 
 
 class QueueNotReady(StoreError):

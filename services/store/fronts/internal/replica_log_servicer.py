@@ -11,6 +11,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.fronts.internal.replica_link import ReplicaLink, ReplicaReceiver
+from tandemmq.store.log.errors import disk_errors
 from tandemmq.store.log.mastership import Role
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica_check import Refused
@@ -118,21 +119,24 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
     async def Promote(self, request: replica_log_pb2.PromoteRequest, context: Context) -> replica_log_pb2.RoleState:
         """Slave to master."""
         store = self.store
-        await store.replica.promote(_role_of(request.role), request.epoch)
+        with disk_errors(_NOT_WRITTEN):
+            await store.replica.promote(_role_of(request.role), request.epoch)
         return self._role(store)
 
     async def Fence(self, request: replica_log_pb2.FenceRequest, context: Context) -> replica_log_pb2.RoleState:
         """There is a newer master, or somebody wants to be it."""
-        self.store.replica.fence(request.epoch, request.candidate, request.candidate_address)
+        with disk_errors(_NOT_WRITTEN):
+            self.store.replica.fence(request.epoch, request.candidate, request.candidate_address)
         return self._role(self.store)
 
     async def Demote(self, request: replica_log_pb2.DemoteRequest, context: Context) -> replica_log_pb2.RoleState:
         """Master to slave."""
         replica = self.store.replica
         replica.mastership.check_followed(request.epoch)
-        replica.group.follow(request.ha_master_address, request.replicator_address)  # first: a slave follows somebody
-        if not replica.mastership.is_slave:
-            replica.demote(request.epoch)
+        with disk_errors(_NOT_WRITTEN):
+            replica.group.follow(request.ha_master_address, request.replicator_address)  # first: it follows somebody
+            if not replica.mastership.is_slave:
+                replica.demote(request.epoch)
         return self._role(self.store)
 
     async def Remember(self, request: replica_log_pb2.ReplicaGroup, context: Context) -> replica_log_pb2.ReplicaGroup:
@@ -142,7 +146,8 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
         told = {name: getattr(request, name) for name in _GROUP_NUMBERS}
         if min(told.values()) < 0:
             raise BadGroup(f"A number of the group is negative: {told}.")
-        replica.remember(ReplicaGroup(members=tuple(members), **told))
+        with disk_errors("What is known of the group cannot be written"):
+            replica.remember(ReplicaGroup(members=tuple(members), **told))
         return _group(replica.group.group)
 
     def _role(self, store: MessageStore) -> replica_log_pb2.RoleState:
@@ -186,6 +191,7 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
         return self._known[1]
 
 
+_NOT_WRITTEN = "The store's role cannot be written, and stays as it is"
 _GROUP_NUMBERS = ("epoch", "generation", "needed", "needed_before", "known_end")
 
 
