@@ -54,6 +54,8 @@ class ConsumeQueue:
         self.rebuilding = False
         self.dirty_bytes = 0
         self._dirty_files: set[int] = set()
+        self.corrected_for = 0
+        """Where the log began when the first readable offset was looked for; see `correct_min_offset`."""
         self._waiters: dict[asyncio.Future[None], int] = {}
 
     # -- files ------------------------------------------------------------------------------------------------------
@@ -271,6 +273,7 @@ class ConsumeQueue:
         ``compared`` with the log, a unit that was never written counts as readable: it may be wrong, and readers see to
         it. One that points below ``log_min`` counts for nothing where one before it does not.
         """
+        self.corrected_for = log_min
         low, high = max(self.min_offset, self.first_offset_on_disk), self.max_offset
         if low < high and (first := self._message_at(low)) is not None and first.physical_offset >= log_min:
             self.min_offset = low  # the usual case

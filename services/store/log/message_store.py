@@ -362,7 +362,10 @@ class MessageStore:
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None where no message has been dispatched to it yet."""
         self._dispatcher.catch_up()
-        return self._parts.queues.get(topic, queue_id)
+        queue = self._parts.queues.get(topic, queue_id)
+        if queue is not None and queue.corrected_for < self.commit_log.min_offset:
+            queue.correct_min_offset(self.commit_log.min_offset)  # retention has not come to it yet
+        return queue
 
     def ensure_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Give a queue, an empty one where there is none, for those who wait for its first message."""

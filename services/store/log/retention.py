@@ -153,7 +153,7 @@ class Retention:
                 return
 
     async def _after(self, log_min: int) -> None:
-        """Let queues, index and damage follow the log; a reader that is quicker is told MESSAGE_WAS_REMOVING."""
+        """Let queues, index and damage follow the log; a queue that is asked for before its turn follows at once."""
         parts, slices = self._parts, Slices()
         for queue in list(parts.queues):
             if parts.offsets.all_known:
