@@ -219,3 +219,15 @@ def test_services_start_without_heavy_imports(module: str) -> None:
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {module.partition(".")[0] for module in json.loads(outcome.stdout)}
     assert not loaded & HEAVY_MODULES
+
+
+@pytest.mark.parametrize(
+    "package", ["format", "log", "broker", "fronts", "fronts/native", "fronts/internal"], ids=lambda name: str(name)
+)
+def test_a_map_of_a_package_names_all_of_its_modules(package: str) -> None:
+    folder = SERVICES / "store" / package
+    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert {name for name in modules if name not in told} == set()
+    named = set(re.findall(r"\b[a-z_]+\.py\b", told))
+    assert named - modules == set(), "nothing that is not there"

@@ -41,6 +41,29 @@ seconds since the first entry, int previous entry of the slot). Entries are numb
 **Checkpoint** (checkpoint.py), 4,096 bytes: long store time of the commit log, of the consume queues, of the index that
 are safe; long master flushed offset; long confirmed offset; zeros.
 
-Around these: crc.py, java.py (hashes of text), host.py, message_id.py, batch.py (many messages in one body), walker.py
-(a whole log file, record by record) and its compiled twin in compiled/. Errors are FormatError (errors.py) and below.
+Records and what is in them::
+
+    record.py          reading one              record_encoder.py   making one
+    message.py         a message on its way in  record_identity.py  whether it is the one that a unit names
+    sysflag.py         the SYSFLAG bits         properties.py       the properties string
+    batch.py           many in one body         host.py             an address
+    message_id.py      the two ids              crc.py, java.py     checksums, Java's view of text
+    walker.py          a log file, record by record: the interface
+    python_walker.py   ... to read; compiled/ is its fast twin
+    arrival.py         a log that comes in stretches of any length
+    buffers.py         what may hold the bytes
+
+Files of RocketMQ::
+
+    unit.py            consume queues           index_layout.py     the index
+    checkpoint.py      `checkpoint`
+
+Files of ours::
+
+    sealed.py          JSON with a checksum: the form of most of them
+    manifest.py        `tandem.manifest`        staged.py           `tandem.rebuilt`
+    audit_result.py    `tandem.audit`           replica_stretch.py  `tandem.replica`
+    offset_ranges.py   sets of queue offsets
+
+Errors are FormatError (errors.py) and below.
 """
