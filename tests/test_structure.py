@@ -221,9 +221,7 @@ def test_services_start_without_heavy_imports(module: str) -> None:
     assert not loaded & HEAVY_MODULES
 
 
-@pytest.mark.parametrize(
-    "package", ["format", "log", "broker", "fronts", "fronts/native", "fronts/internal"], ids=lambda name: str(name)
-)
+@pytest.mark.parametrize("package", ["format", "log", "broker", "fronts", "fronts/native", "fronts/internal"])
 def test_a_map_of_a_package_names_all_of_its_modules(package: str) -> None:
     folder = SERVICES / "store" / package
     told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""

@@ -22,6 +22,6 @@ One noun per file::
     query.py           messages by key, by unique key, by offset id
     offsets.py         first and next offsets, offsets by time, the list of queues
 
-Nothing here opens a file (but the topic tables, through the `Disk` they are given) or knows gRPC. Everything runs on the
-event loop.
+Nothing here opens a file (but the topic tables, through the `Disk` they are given) or knows gRPC. Everything runs on
+the event loop.
 """
