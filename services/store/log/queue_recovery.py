@@ -94,9 +94,7 @@ class QueueRecovery:
             units = run.units[impossible * UNIT_SIZE :]
             begins = self._begins.get(key, queue.first_offset_on_disk)
             lost = min(begins - first, len(units) // UNIT_SIZE)
-            if (
-                lost > 0
-            ):  # files go after their records: its first ones are lost, and what they had before these is, too
+            if lost > 0:  # files go after their records: the first ones are lost, with what they had before these
                 self._begins[key] = begins
                 queue.rebuilding = True
                 queue.put(first, units[: lost * UNIT_SIZE])

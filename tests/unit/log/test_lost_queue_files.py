@@ -35,3 +35,28 @@ async def test_the_first_files_of_a_queue_come_back(
     assert (queue.min_offset, queue.max_offset) == (0, 417)
     await again.close()
     assert {name: data for name, data in derived(copy).items() if name.startswith("consumequeue")} == wanted
+
+
+async def test_they_begin_with_the_first_message_that_has_not_expired_at_every_start(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a", file_reserved_time=0, delete_when=tuple(range(24)), delete_file_batch_max=2)
+    for number in range(2_500):
+        store.append(message(number, 50))
+    store.catch_up()
+    assert await store._retention.run_once() == 2
+    queue = store.queue("Topic0", 0)
+    assert queue is not None
+    first, end = queue.min_offset, queue.max_offset
+    assert first % queue.units_per_file, "the queue begins within a file"
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    await store.close()
+    min((tmp_path / "b" / "consumequeue" / "Topic0" / "0").iterdir()).unlink()
+    for _ in range(2):
+        for name in ("tandem.manifest", "checkpoint"):
+            (tmp_path / "b" / name).unlink(missing_ok=True)
+        again = opened(tmp_path / "b")
+        queue = again.queue("Topic0", 0)
+        assert queue is not None
+        assert (queue.min_offset, queue.max_offset) == (first, end)
+        await again.rebuilt()
+        assert (queue.min_offset, queue.max_offset) == (first, end)
+        await again.close()
