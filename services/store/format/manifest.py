@@ -88,7 +88,8 @@ class Manifest:
         index = list(_UNKNOWN_INDEX) if staged.index is None else staged.index
         newest = max(staged.max_store_timestamp, *times)  # the start at `end` walks nothing that could tell it
         begin = staged.begin if before is None or before.begin < 0 else before.begin
-        return cls((newest, newest, newest), staged.end, queues, index, previous=times, begin=begin)
+        damaged = 0 if before is None else before.damaged
+        return cls((newest, newest, newest), staged.end, queues, index, previous=times, begin=begin, damaged=damaged)
 
     def encode(self) -> bytes:
         """Give the JSON text."""

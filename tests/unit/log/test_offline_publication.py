@@ -157,10 +157,12 @@ async def test_a_topic_that_has_expired_keeps_its_place(tmp_path: Path) -> None:
     staged = stage(config(root), end)
     before = read_manifest(root)
     assert before is not None
-    known = Manifest(before.checkpoint, before.position, before.queues | {("Old", 3): (40, 70)}, before.index)
+    queues = before.queues | {("Old", 3): (40, 70)}
+    known = Manifest(before.checkpoint, before.position, queues, before.index, damaged=2)
     manifest = Manifest.of_rebuilt(staged, Checkpoint(*before.checkpoint), known)
     assert manifest is not None
     assert manifest.queues == staged.queues | {("Old", 3): (70, 70)}
+    assert manifest.damaged == 2, "the list of damage stays as it is, and must not get lost"
     assert Manifest.of_rebuilt(staged, Checkpoint(), None) is not None
 
 
