@@ -20,8 +20,7 @@ from tandemmq.store.broker.send import SendRules
 from tandemmq.store.broker.slave_reads import SlaveReadRules, lag_max
 from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
-from tandemmq.store.fronts.native.limits import ServiceLimits
-from tandemmq.store.fronts.native.requests import PullLimits
+from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
 

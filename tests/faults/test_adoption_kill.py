@@ -4,29 +4,22 @@ A run is one process that forks a store process per life (adoption_kills.py). ``
 ``TANDEM_TEST_ADOPTION_MINUTES=<x>`` makes it longer.
 """
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.faults.campaign import run_campaign
 from tests.faults.harness import SEED
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 MINUTES = os.environ.get("TANDEM_TEST_ADOPTION_MINUTES", "0.4")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1000)
 def test_a_kill_in_the_middle_of_an_adoption_leaves_a_store_that_is_right(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.faults.adoption_kills", "--seed", str(SEED), "--lives", "150"]
-    command += ["--minutes", MINUTES, "--keep", str(tmp_path)]
-    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=960, check=False)
-    assert outcome.stdout, outcome.stderr[-4000:]
-    report = json.loads(outcome.stdout)
-    sys.stdout.write(f"{json.dumps(report, indent=1)}\n{outcome.stderr[-4000:]}")
+    options = ["--seed", SEED, "--lives", 150, "--minutes", MINUTES, "--keep", tmp_path]
+    report = run_campaign("adoption_kills", *options, timeout=960)
     assert not report["problems"]
     assert not report["broken"]
     assert report["kills"] >= 5

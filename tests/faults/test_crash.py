@@ -4,30 +4,22 @@ A run is one process that forks a store process per life (see kills.py, powercut
 choices, ``TANDEM_TEST_LIVES=<n>`` makes it longer, and `make soak` goes on for as long as you like.
 """
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.faults.campaign import run_campaign
 from tests.faults.harness import SEED
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 LIVES = int(os.environ.get("TANDEM_TEST_LIVES", "500"))
 
 
 def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", f"tests.faults.{module}", "--seed", str(SEED), "--lives", str(lives)]
-    command += ["--keep", str(keep)]
-    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=1700, check=False)
-    assert outcome.stdout, outcome.stderr[-4000:]
-    report: dict[str, Any] = json.loads(outcome.stdout)
+    report = run_campaign(module, "--seed", SEED, "--lives", lives, "--keep", keep, timeout=1700)
     if "skipped" in report:
         pytest.skip(report["skipped"])
-    sys.stdout.write(f"{json.dumps(report, indent=1)}\n{outcome.stderr[-4000:]}")
     return report
 
 

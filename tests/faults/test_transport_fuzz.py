@@ -3,10 +3,6 @@
 `TANDEM_SEED=<n>` replays the inputs; a failure prints the one that did it, made small, and how to run it alone.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +10,12 @@ import pytest
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tests.faults import transport_target
+from tests.faults.campaign import run_campaign
 from tests.faults.harness import SEED
 from tests.faults.transport_fuzz import chance_of, fuzz, repr_of, smaller
 from tests.faults.transport_mutations import Mutator
 from tests.faults.transport_target import Target
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 INPUTS = 200_000
 RUNS = 4
 
@@ -29,11 +25,8 @@ RUNS = 4
 @pytest.mark.parametrize("run", range(RUNS))
 def test_damaged_traffic_breaks_no_rule(run: int) -> None:
     inputs = INPUTS // RUNS
-    command = [sys.executable, "-m", "tests.faults.transport_fuzz", "--record"]
-    command += ["--seed", str(SEED), "--first", str(run * inputs), "--inputs", str(inputs)]
-    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=570, check=False)
-    sys.stdout.write(outcome.stdout + outcome.stderr[-4000:])
-    report: dict[str, Any] = json.loads(outcome.stdout)
+    options = ["--record", "--seed", SEED, "--first", run * inputs, "--inputs", inputs]
+    report = run_campaign("transport_fuzz", *options, timeout=570)
     assert "fault" not in report
     assert report["inputs"] == inputs
 

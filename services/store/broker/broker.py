@@ -15,7 +15,7 @@ from tandemmq.store.broker.offsets import Catalog, QueueState, TopicState
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
-from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SentAll
+from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SentAll, new_tuple
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.message_store import MessageStore
@@ -69,7 +69,7 @@ class Broker:
         acknowledgement, status = self.acknowledgement, PutStatus.PUT_OK
         if acknowledgement.waits:
             status = await acknowledgement.status(place.end_offset, ready.wait and wait)
-        return _receipt(Receipt, (ready, place, status))
+        return new_tuple(Receipt, (ready, place, status))
 
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True
@@ -145,7 +145,3 @@ class Broker:
     def stop(self) -> None:
         """End every wait for messages, and every later one, with StoreStopping."""
         self.polls.stop()
-
-
-_receipt = tuple.__new__
-"""Makes a named tuple of its fields in half the time of a call."""

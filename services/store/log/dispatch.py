@@ -68,14 +68,8 @@ class Dispatcher:
             rows=_ROWS_PER_TURN,
         )
 
-    @property
-    def follows(self) -> bool:
-        """Whether the log's records tell the next offset of each queue, as on a slave."""
-        return self._queue_units.follows
-
-    @follows.setter
-    def follows(self, follows: bool) -> None:
-        """Begin or end that."""
+    def follow(self, follows: bool) -> None:
+        """On a slave the log's records tell the next offset of each queue."""
         self._queue_units.follows = follows
 
     def begin_at(self, offset: int) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tandemmq.store.log.disk import Disk, create_file, data_stretches
-from tandemmq.store.log.errors import disk_error
+from tandemmq.store.log.errors import disk_errors
 
 NAME_DIGITS = 20
 _MADV_POPULATE_WRITE = 23  # Linux 5.14; older kernels refuse it, which only costs the first touch
@@ -52,11 +52,9 @@ class MappedFile:
             DiskFull: the blocks cannot be had.
             DiskFailed: the disk refused otherwise. Either way nothing is left that a later try would stumble over.
         """
-        try:
+        with disk_errors(f"Cannot create {path} with {size:,} bytes"):
             create_file(disk, path, path.with_name(path.name + ".tmp"), lambda fd: disk.allocate(fd, 0, size))
             return cls(disk, path, size, start)
-        except OSError as error:
-            raise disk_error(error, f"Cannot create {path} with {size:,} bytes") from error
 
     def __del__(self) -> None:
         """Give the descriptor back when nobody uses the file any more."""

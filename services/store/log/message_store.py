@@ -25,7 +25,7 @@ from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_error
+from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.file_problems import FileProblem
 from tandemmq.store.log.flush import GroupCommit
@@ -108,7 +108,7 @@ class MessageStore:
         """
         disk, clock, observer = disk or LocalDisk(), clock or SystemClock(), observer or NullObserver()
         root = config.store_path_root_dir
-        try:
+        with disk_errors(f"The store in {root} cannot be opened"):
             make_dirs(disk, root)
             lock = StoreLock(root, disk)
             try:
@@ -116,8 +116,6 @@ class MessageStore:
             except BaseException:
                 lock.release()
                 raise
-        except OSError as error:
-            raise disk_error(error, f"The store in {root} cannot be opened") from error
 
     @classmethod
     def _open_locked(

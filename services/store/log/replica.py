@@ -220,7 +220,7 @@ class Replica:
             )
         else:
             flags.clear(Reason.FENCED)
-        self._dispatcher.follows = mastership.is_slave
+        self._dispatcher.follow(mastership.is_slave)
 
     def close(self, *, clean: bool) -> None:
         """Let go of the mark; ``clean``: it is worth nothing any more. Raises OSError."""

@@ -10,8 +10,8 @@ from tandemmq.store.broker.send import Ready, Sent, SentAll, SentBatch
 from tandemmq.store.format.host import ANY_HOST, Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.fronts.native import answers
-from tandemmq.store.fronts.native.limits import ServiceLimits
-from tandemmq.store.fronts.native.requests import PullLimits, peer_host
+from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
+from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.log.commit_log import Appended, EncodedBatch
 from tandemmq.store.log.errors import DiskFull

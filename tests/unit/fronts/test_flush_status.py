@@ -5,8 +5,7 @@ from typing import cast
 
 import pytest
 
-from tandemmq.store.fronts.native.limits import ServiceLimits
-from tandemmq.store.fronts.native.requests import PullLimits
+from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
 from tandemmq.store.log.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable

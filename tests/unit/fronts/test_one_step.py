@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import load_settings
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.message_pb2 import EncodedBatch, Message
+from tests.unit.broker.broker_kit import in_one_step
 
 
 class _Peer:
@@ -56,21 +57,12 @@ async def _service(root: Path, **settings: object) -> AsyncIterator[tuple[StoreS
     await store.close()
 
 
-def one_step(call: Any) -> Any:
-    """The result of a coroutine that does not wait."""
-    try:
-        waits_for = cast(Coroutine[Any, Any, Any], call).send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError(f"suspended by {waits_for}")
-
-
 async def test_a_send_is_answered_in_one_step(tmp_path: Path) -> None:
     """Also those of batches; but the first one, which makes a topic, waits for the topic's file."""
     async with _service(tmp_path) as (servicer, store):
         for number in range(3):
             request = store_pb2.SendRequest(message=Message(topic="orders", queue_id=1, body=b"x", tag="t"))
-            receipt = one_step(servicer.Send(request, CONTEXT)).receipt
+            receipt = in_one_step(servicer.Send(request, CONTEXT)).receipt
             assert receipt == store_pb2.SendReceipt(
                 status=store_pb2.PUT_OK,
                 message_id=encode_offset_id(Host("10.0.0.1", 10911), receipt.physical_offset),
@@ -84,7 +76,7 @@ async def test_a_send_is_answered_in_one_step(tmp_path: Path) -> None:
             messages=[Message(topic="orders", queue_id=1), Message(topic="bills", queue_id=0, keys=["k"])],
             batches=[EncodedBatch(topic="orders", queue_id=1, messages=encode_client_batch([(0, b"x", b"")] * 4))],
         )
-        answer = one_step(servicer.SendBatch(many, CONTEXT))
+        answer = in_one_step(servicer.SendBatch(many, CONTEXT))
         assert [(one.queue_offset, one.queue_id) for one in answer.receipts] == [(3, 1), (0, 0)]
         assert [(one.first_queue_offset, one.count) for one in answer.batch_receipts] == [(4, 4)]
         queue = store.queue("orders", 1)
@@ -96,7 +88,7 @@ async def test_a_refusal_is_one_step_too_and_counted(tmp_path: Path) -> None:
     """By its RocketMQ name."""
     async with _service(tmp_path) as (servicer, _store):
         with pytest.raises(IllegalMessage) as refused:
-            one_step(servicer.Send(store_pb2.SendRequest(message=Message(topic="")), CONTEXT))
+            in_one_step(servicer.Send(store_pb2.SendRequest(message=Message(topic="")), CONTEXT))
         assert set(servicer.metrics._calls) == {("Send", refused.value.rocketmq_status, False)}
 
 
@@ -104,7 +96,7 @@ async def test_a_send_that_must_be_durable_waits(tmp_path: Path) -> None:
     """And one that need not be does not."""
     async with _service(tmp_path, flushDiskType="SYNC_FLUSH", syncFlushTimeout="60000") as (servicer, store):
         quick = store_pb2.SendRequest(message=Message(topic="orders"), no_wait=True)
-        assert one_step(servicer.Send(quick, CONTEXT)).receipt.status == store_pb2.PUT_OK
+        assert in_one_step(servicer.Send(quick, CONTEXT)).receipt.status == store_pb2.PUT_OK
         durable = store_pb2.SendRequest(message=Message(topic="orders"))
         answer = await asyncio.wait_for(servicer.Send(durable, CONTEXT), 60)
         assert answer.receipt.status == store_pb2.PUT_OK

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from tandemmq.store.fronts.native.requests import PullLimits
+
+@dataclass(frozen=True, slots=True)
+class PullLimits:
+    """What a single answer to a pull holds at most."""
+
+    messages: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

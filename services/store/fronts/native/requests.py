@@ -1,6 +1,5 @@
 """Requests of the contract as the broker wants them: defaults filled in, limits applied, shorthands resolved."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tandemmq.store.broker.errors import BadRequest, IllegalMessage
@@ -10,19 +9,12 @@ from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
 from tandemmq.store.broker.tags import TagFilter, parse_tags
 from tandemmq.store.format.host import ANY_HOST, Host, IllegalHost
 from tandemmq.store.format.properties import KEY_SEPARATOR, KEYS, TAGS
+from tandemmq.store.fronts.native.limits import PullLimits
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 DEFAULT_PULL_MESSAGES = 32
 DEFAULT_PULL_BYTES = 256 << 10
 MOST_WAIT_MS = 300_000
-
-
-@dataclass(frozen=True, slots=True)
-class PullLimits:
-    """What a single answer to a pull holds at most."""
-
-    messages: int
-    bytes: int
 
 
 def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
