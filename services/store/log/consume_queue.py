@@ -172,12 +172,12 @@ class ConsumeQueue:
     def put(self, offset: int, units: bytes) -> None:
         """Write units at their place, without moving the end of the queue: rebuilds do this anywhere below it.
 
-        In a file before the oldest one they are the first, so blanks fill what lies before them, as in a gap: units
-        that were never written may be messages.
+        In a new oldest file they are the first, so blanks fill what lies before them, as in a gap: units that were
+        never written may be messages.
         """
         position, size = offset * UNIT_SIZE, self._file_size
         start = position - position % size
-        if self._starts and start < self._starts[0]:
+        if not self._starts or start < self._starts[0]:
             self._put_into(start, start, BLANK_UNIT * ((position - start) // UNIT_SIZE))
         while position + len(units) > start + size:
             rest = start + size - position

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.log.replica_kit import derived, message, opened
+from tandemmq.store.log.message_store import MessageStore
+from tests.unit.log.replica_kit import config, derived, message, opened
 
 
 @pytest.mark.parametrize("gone", [(0,), (0, 1), (0, 1, 2), (1,), (0, 2)])
@@ -37,16 +38,34 @@ async def test_the_first_files_of_a_queue_come_back(
     assert {name: data for name, data in derived(copy).items() if name.startswith("consumequeue")} == wanted
 
 
-async def test_they_begin_with_the_first_message_that_has_not_expired_at_every_start(tmp_path: Path) -> None:
-    store = opened(tmp_path / "a", file_reserved_time=0, delete_when=tuple(range(24)), delete_file_batch_max=2)
-    for number in range(2_500):
+class SlowClock:
+    """Each look at it finds it 10 ms later: the log's files are seconds apart."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        self.now += 10
+        return self.now
+
+
+async def expired(root: Path, messages: int = 2_500, files: int = 2) -> tuple[MessageStore, int, int]:
+    """A store whose first log files have expired, and the bounds of a queue that begins within a file."""
+    settings = config(root, file_reserved_time=0, delete_when=tuple(range(24)), delete_file_batch_max=files)
+    store = MessageStore.open(settings, clock=SlowClock())
+    store.start()
+    for number in range(messages):
         store.append(message(number, 50))
     store.catch_up()
-    assert await store._retention.run_once() == 2
+    assert await store._retention.run_once() == files
     queue = store.queue("Topic0", 0)
     assert queue is not None
-    first, end = queue.min_offset, queue.max_offset
-    assert first % queue.units_per_file, "the queue begins within a file"
+    assert queue.min_offset % queue.units_per_file
+    return store, queue.min_offset, queue.max_offset
+
+
+async def test_they_begin_with_the_first_message_that_has_not_expired_at_every_start(tmp_path: Path) -> None:
+    store, first, end = await expired(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     await store.close()
     min((tmp_path / "b" / "consumequeue" / "Topic0" / "0").iterdir()).unlink()
@@ -60,3 +79,25 @@ async def test_they_begin_with_the_first_message_that_has_not_expired_at_every_s
         await again.rebuilt()
         assert (queue.min_offset, queue.max_offset) == (first, end)
         await again.close()
+
+
+async def test_queues_that_were_made_again_begin_there_too(tmp_path: Path) -> None:
+    """The first unit that is written is the newest; older ones of the same file come with the rebuild."""
+    store, first, end = await expired(tmp_path / "a", 2_760, 15)
+    assert end // 100 == first // 100
+    await store.close()
+    shutil.rmtree(tmp_path / "a" / "consumequeue")
+    store = opened(tmp_path / "a")
+    store.append(message(0, 50))
+    store.catch_up()
+    await store.rebuilt()
+    await store._checkpointer.take()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    await store.close()
+    (tmp_path / "b" / "tandem.manifest").unlink()  # the checkpoint lets the next start read the newest file only
+    again = opened(tmp_path / "b")
+    assert again.recovery.began_at > again.commit_log.min_offset
+    queue = again.queue("Topic0", 0)
+    assert queue is not None
+    assert (queue.min_offset, queue.max_offset) == (first, end + 1)
+    await again.close()
