@@ -32,10 +32,10 @@ RUN pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --n
     && install -d -o tandem -g tandem /data /nodes/a /nodes/b \
     && chown -R tandem services spark
 USER tandem
-# Compiled code is kept beside its source; Spark's classes in the user's cache (spark/class_archive.py).
-RUN python tools/compile_walker.py && python -m tandemmq.spark.class_archive
-# Workers run what the driver sends (spark/shipping.py): of a driver of this image, that is compiled here too.
-RUN python -m tandemmq.spark.shipping /tmp/sent.zip \
+# Compiled code is kept beside its source; Spark's classes in the user's cache (spark/running/class_archive.py).
+RUN python tools/compile_walker.py && python -m tandemmq.spark.running.class_archive
+# Workers run what the driver sends (spark/running/shipping.py): of a driver of this image, that is compiled here too.
+RUN python -m tandemmq.spark.running.shipping /tmp/sent.zip \
     && PYTHONPATH=/tmp/sent.zip python tools/compile_walker.py \
     && rm /tmp/sent.zip
 

@@ -27,14 +27,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tandemmq.spark.conditions import Condition, offset_bounds
 from tandemmq.spark.errors import BadJobOption, MissingLog
-from tandemmq.spark.log_files import LogFile, MappedLogFile, list_log_files
-from tandemmq.spark.ranges import LogRange, split
-from tandemmq.spark.scan import ReadRange, Wanted
-from tandemmq.spark.schema import SCHEMA, arrow_schema, choose
-from tandemmq.spark.source_filters import condition_of
-from tandemmq.spark.source_options import SourceOptions
+from tandemmq.spark.reading.log_files import LogFile, MappedLogFile, list_log_files
+from tandemmq.spark.reading.ranges import LogRange, split
+from tandemmq.spark.reading.scan import ReadRange, Wanted
+from tandemmq.spark.source.conditions import Condition, offset_bounds
+from tandemmq.spark.source.schema import SCHEMA, arrow_schema, choose
+from tandemmq.spark.source.source_filters import condition_of
+from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.store.format.record import MAGIC_V1, MAGIC_V2
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class CommitLogReader(DataSourceReader):
         """The rows of one range. Raises MissingLog if the file is gone."""
         if not isinstance(partition, RangePartition):  # Spark makes up one where there are none
             return
-        from tandemmq.spark.range_reading import read_range
+        from tandemmq.spark.reading.range_reading import read_range
 
         try:
             yield from read_range(partition.value, self._wanted)
@@ -167,7 +167,7 @@ def last_written(files: Sequence[LogFile]) -> LogFile:
         with MappedLogFile(file) as mapped:
             if mapped.map[4:8] in _MAGICS:  # so it need not be walked, and nothing compiled be loaded
                 return file
-        from tandemmq.spark.range_reading import has_record
+        from tandemmq.spark.reading.range_reading import has_record
 
         if has_record(file):
             return file

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.spark.errors import BadJobOption, SparkJobError
-from tandemmq.spark.log_files import list_log_files
-from tandemmq.spark.ranges import DEFAULT_RANGE_SIZE
-from tandemmq.spark.runner import reason_of
+from tandemmq.spark.reading.log_files import list_log_files
+from tandemmq.spark.reading.ranges import DEFAULT_RANGE_SIZE
+from tandemmq.spark.running.runner import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

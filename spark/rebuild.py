@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from tandemmq.common.errors import TandemError
-from tandemmq.spark.rebuild_job import RebuildReport, RebuildRequest, rebuild
-from tandemmq.spark.runner import SparkRunner
+from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, RebuildRequest, rebuild
+from tandemmq.spark.running.runner import SparkRunner
 from tandemmq.spark.session import open_session
 
 

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tandemmq.spark.class_archive import archive_options
 from tandemmq.spark.errors import BadJobOption, SparkJobError
-from tandemmq.spark.java import find_java
-from tandemmq.spark.shipping import ship
+from tandemmq.spark.running.class_archive import archive_options
+from tandemmq.spark.running.java import find_java
+from tandemmq.spark.running.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,7 +136,7 @@ def session_settings(master: str | None, memory: str = DEFAULT_MEMORY, *, rows_c
     if _is_local(master):
         settings["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
         # Both together make a task's own cost a third; each alone does little.
-        settings["spark.python.daemon.module"] = "tandemmq.spark.worker_daemon"
+        settings["spark.python.daemon.module"] = "tandemmq.spark.running.worker_daemon"
         settings["spark.python.unix.domain.socket.enabled"] = "true"
     if _is_local(master) or _host_and_port(master, 0)[0] in _LOOPBACK:
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}

@@ -29,10 +29,10 @@ from pyspark.sql.types import StructType
 
 from tandemmq.spark.data_source import wanted_of
 from tandemmq.spark.errors import BadJobOption
-from tandemmq.spark.scan import Wanted
-from tandemmq.spark.source_options import SourceOptions
-from tandemmq.spark.stream_files import Document, FileFollower
-from tandemmq.spark.stream_queues import QueueFollower
+from tandemmq.spark.reading.scan import Wanted
+from tandemmq.spark.source.source_options import SourceOptions
+from tandemmq.spark.streams.stream_files import Document, FileFollower
+from tandemmq.spark.streams.stream_queues import QueueFollower
 
 
 class Follower(Protocol):

@@ -221,11 +221,23 @@ def test_services_start_without_heavy_imports(module: str) -> None:
     assert not loaded & HEAVY_MODULES
 
 
-@pytest.mark.parametrize("package", ["format", "log", "broker", "fronts", "fronts/native", "fronts/internal"])
+MAPPED = ("store/format", "store/log", "store/broker", "store/fronts", "cli", "spark")
+"""Packages whose docstrings, and those of their rooms, say what each module is."""
+
+
+def mapped() -> list[str]:
+    roots = [SERVICES / name if name != "spark" else REPOSITORY / name for name in MAPPED]
+    found = {path.parent for root in roots for path in root.rglob("__init__.py") if "static" not in path.parts}
+    return sorted(name_of(folder) for folder in found if len(list(folder.glob("*.py"))) > 1)
+
+
+@pytest.mark.parametrize("package", mapped())
 def test_a_map_of_a_package_names_all_of_its_modules(package: str) -> None:
-    folder = SERVICES / "store" / package
+    folder = REPOSITORY / package
     told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
     assert {name for name in modules if name not in told} == set()
-    named = set(re.findall(r"\b[a-z_]+\.py\b", told))
+    named = set(re.findall(r"(?<![/\w])[a-z_]+\.py\b", told))
     assert named - modules == set(), "nothing that is not there"
+    rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert {name for name in rooms if f"{name}/" not in told} == set()

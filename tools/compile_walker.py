@@ -8,7 +8,7 @@ from tandemmq.store.format.index_layout import file_size
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode
 from tandemmq.store.format.record import encode_record
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.segments.walkers import Walkers
 
 _SLOTS, _ENTRIES = 8, 32
 
@@ -60,7 +60,7 @@ def main() -> None:
 def _compile_for_spark() -> None:
     """What tasks of Spark do with a walk, where the extra for it is installed."""
     try:
-        from tandemmq.spark.warming import warm
+        from tandemmq.spark.running.warming import warm
     except ImportError:
         return
     warm()

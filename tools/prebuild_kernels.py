@@ -23,7 +23,7 @@ from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from tandemmq.spark import audit_kernels
+from tandemmq.spark.auditing import audit_kernels
 from tandemmq.store.format import compiled
 from tandemmq.store.format.compiled import keys, record_columns
 from tandemmq.store.format.compiled.memory import pointer, raw_long_at

@@ -65,7 +65,7 @@ def spark(context: Context) -> None:
 def _check_spark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         raise Unavailable("spark: PySpark is not installed: pip install 'tandemmq[spark]'")
-    from tandemmq.spark.java import JavaNotFound, find_java
+    from tandemmq.spark.running.java import JavaNotFound, find_java
 
     try:
         find_java()
@@ -263,7 +263,7 @@ def _start(context: Context, log: _Log) -> None:
 
 def _prepare(cache: Path) -> bool:
     """Make the archive of Spark's classes in a cache of its own; False if that fails."""
-    command = [sys.executable, "-m", "tandemmq.spark.class_archive"]
+    command = [sys.executable, "-m", "tandemmq.spark.running.class_archive"]
     done = subprocess.run(
         command, env=environment(XDG_CACHE_HOME=str(cache)), capture_output=True, timeout=600, check=False
     )

@@ -9,9 +9,9 @@ from bench import payloads
 from bench.model import Sample
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 
 _FILE_SIZE = 128 << 20
 _MESSAGES = 64 * 1024

@@ -6,9 +6,9 @@ from pathlib import Path
 from bench import payloads
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 
 _HOST = Host("127.0.0.1", 10911)
 _QUEUES_PER_TOPIC = 8

@@ -11,9 +11,9 @@ from pathlib import Path
 from bench import payloads
 from bench.model import Sample
 from tandemmq.store.format.host import Host
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 
 _HOST = Host("127.0.0.1", 10911)
 _QUEUES = 4

@@ -7,9 +7,9 @@ import numpy as np
 
 from bench import payloads
 from tandemmq.store.format.host import Host
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 
 TOPICS, QUEUES = 4, 4
 KEYS_EACH = 2

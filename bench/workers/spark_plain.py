@@ -13,26 +13,26 @@ import numpy as np
 from bench.model import Sample
 from bench.workers.serving import serve
 from bench.workers.spark_rebuild import rebuilt
-from tandemmq.spark import rebuild_tasks
-from tandemmq.spark.index_builder import IndexFilePlan, Spill, build_part, create_file
-from tandemmq.spark.keys_spill import SpillWriter
-from tandemmq.spark.layout import StoreLayout
-from tandemmq.spark.log_files import LogFile, list_log_files
-from tandemmq.spark.queue_writer import Interval
-from tandemmq.spark.ranges import LogRange, split
-from tandemmq.spark.runner import InProcessRunner
-from tandemmq.spark.staging import Staging
-from tandemmq.spark.stitching import accept_all, settle
-from tandemmq.spark.walking import RangeResult, RangeWalker
-from tandemmq.store.log.clock import SystemClock
+from tandemmq.spark.reading.layout import StoreLayout
+from tandemmq.spark.reading.log_files import LogFile, list_log_files
+from tandemmq.spark.reading.ranges import LogRange, split
+from tandemmq.spark.reading.walking import RangeResult, RangeWalker
+from tandemmq.spark.rebuilding import rebuild_tasks
+from tandemmq.spark.rebuilding.index_builder import IndexFilePlan, Spill, build_part, create_file
+from tandemmq.spark.rebuilding.keys_spill import SpillWriter
+from tandemmq.spark.rebuilding.queue_writer import Interval
+from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.rebuilding.stitching import accept_all, settle
+from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamageList
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.index import Index
-from tandemmq.store.log.read_only import ReadOnlyFiles
-from tandemmq.store.log.scan import LogScan
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.edges.read_only import ReadOnlyFiles
+from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.recovery.damage import DamageList
+from tandemmq.store.log.segments.scan import LogScan
+from tandemmq.store.log.segments.walkers import Walkers
 
 _BUFFER = 1 << 20
 """Of a read: it stays in the processor's cache, so that nothing is measured but the copy out of the page cache."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bench.model import Sample
 from bench.workers.spark_log import KEYS_EACH
-from tandemmq.spark.rebuild_job import RebuildRequest, rebuild
-from tandemmq.spark.runner import Runner, Task
+from tandemmq.spark.rebuilding.rebuild_job import RebuildRequest, rebuild
+from tandemmq.spark.running.runner import Runner, Task
 
 PHASES = ("scan", "index", "check", "publish")
 

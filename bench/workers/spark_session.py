@@ -82,7 +82,7 @@ class _Session:
     def rebuild(self, root: str, messages: int, queues: bool, index: bool) -> Sample:
         """See `spark_rebuild.rebuilt`."""
         from bench.workers.spark_rebuild import rebuilt
-        from tandemmq.spark.runner import SparkRunner
+        from tandemmq.spark.running.runner import SparkRunner
 
         staging = self._directory / "staging"
         return rebuilt(Path(root), staging, SparkRunner(self._session), messages, queues=queues, index=index)

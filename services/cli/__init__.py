@@ -1,17 +1,19 @@
 """The `tandem` command: what a person has in the hand.
 
-One command a module; what they share::
-
     main.py         the list of commands, and the one place where an error becomes a line and an exit code
-    options.py      options that several commands have
-    output.py       tables and text for people, JSON for programs
-    connection.py   the channel to a store
-    failures.py     what can go wrong, in one line each
-    moments.py      times, as people write and read them
-    node_log.py     the logs of several services as one
-    messages.py     a stored message as text and as JSON
+    completion.py   `tandem completion`: words for shells
     reference.py    docs/cli.md, generated from the help
+
+One command a module, in rooms; each maps its own modules::
+
+    processes/      running services
+    messaging/      sending, reading, measuring
+    files/          a store's directory: looking, comparing, rebuilding, exporting
+    pair/           a master and its slaves
+    access/         users and roles
+    nouns/          topics, groups, nodes and jobs, by the admin service
     demo/           `tandem demo`
+    talk/           what all of them share: options, connections, output, failures
 
 `tandem --help` must be quick: nothing here imports grpc, protobuf, rich or the store at module level; commands import
 what they need when they run.

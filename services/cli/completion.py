@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 
 class Shell(StrEnum):

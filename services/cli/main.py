@@ -9,32 +9,32 @@ from typing import Annotated
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from tandemmq.cli.accept_loss import accept_loss
-from tandemmq.cli.admin import admin
-from tandemmq.cli.audit import audit
-from tandemmq.cli.bench import bench
-from tandemmq.cli.check import check
+from tandemmq.cli.access.user import app as user_app
 from tandemmq.cli.completion import completion
 from tandemmq.cli.demo.command import demo
-from tandemmq.cli.export import export
-from tandemmq.cli.failures import FAILED, Failure, from_tandem, report
-from tandemmq.cli.find import query, view
-from tandemmq.cli.inspect import inspect
-from tandemmq.cli.metasync import metasync
+from tandemmq.cli.files.audit import audit
+from tandemmq.cli.files.export import export
+from tandemmq.cli.files.inspect import inspect
+from tandemmq.cli.files.rebuild import rebuild
+from tandemmq.cli.messaging.bench import bench
+from tandemmq.cli.messaging.find import query, view
+from tandemmq.cli.messaging.offsets import offsets
+from tandemmq.cli.messaging.pull import pull
+from tandemmq.cli.messaging.send import send
+from tandemmq.cli.messaging.top import top
 from tandemmq.cli.nouns import cluster, group, job, message, node, topic
-from tandemmq.cli.offsets import offsets
-from tandemmq.cli.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
-from tandemmq.cli.pull import pull
-from tandemmq.cli.rebuild import rebuild
-from tandemmq.cli.replication import follow, promote, replicas
-from tandemmq.cli.replicator import replicator
-from tandemmq.cli.reseed import reseed
-from tandemmq.cli.send import send
-from tandemmq.cli.settings import settings
-from tandemmq.cli.store import store
-from tandemmq.cli.top import top
-from tandemmq.cli.up import up
-from tandemmq.cli.user import app as user_app
+from tandemmq.cli.pair.accept_loss import accept_loss
+from tandemmq.cli.pair.replication import follow, promote, replicas
+from tandemmq.cli.pair.reseed import reseed
+from tandemmq.cli.processes.admin import admin
+from tandemmq.cli.processes.check import check
+from tandemmq.cli.processes.metasync import metasync
+from tandemmq.cli.processes.replicator import replicator
+from tandemmq.cli.processes.settings import settings
+from tandemmq.cli.processes.store import store
+from tandemmq.cli.processes.up import up
+from tandemmq.cli.talk.failures import FAILED, Failure, from_tandem, report
+from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.errors import TandemError
 
 app = typer.Typer(

@@ -14,8 +14,8 @@ from tandemmq.store.broker.send import Sender
 from tandemmq.store.broker.topics import LocalTopicTable, TopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.format.message_id import UniqueIdGenerator
-from tandemmq.store.log.clock import SystemClock
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
 from tandemmq.store.settings import StoreSettings

@@ -3,9 +3,9 @@
 from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.missing_files import MISSING
+from tandemmq.store.log.recovery.missing_files import MISSING
 from tandemmq.store.metrics import Gauges
 
 

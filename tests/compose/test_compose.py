@@ -75,7 +75,7 @@ def test_image_is_small_and_holds_no_tools(image: str, measured: dict[str, str])
 
 def test_kernels_are_compiled_in_the_image(image: str, measured: dict[str, str]) -> None:
     program = (
-        "import sys, time; begin = time.monotonic(); from tandemmq.store.log.walkers import Walkers; "
+        "import sys, time; begin = time.monotonic(); from tandemmq.store.log.segments.walkers import Walkers; "
         "print(Walkers('always').loaded, 'numba' in sys.modules, time.monotonic() - begin)"
     )
     loaded, numba, seconds = docker("run", "--rm", image, "python", "-c", program).split()

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.store.format.staged import FILE_NAME
-from tandemmq.store.log.adoption import ADOPTED
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.adoption.adoption import ADOPTED
+from tandemmq.store.log.adoption.staged_files import STAGING_PATTERN
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import AdoptionRefused, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.staged_files import STAGING_PATTERN
 from tests.faults.harness import PATIENCE
 from tests.unit.log.staging_kit import stage
 

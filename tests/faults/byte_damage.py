@@ -37,7 +37,7 @@ from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.topics import LocalTopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
 from tests.faults.damage_scenes import FIRST_MS, CountingClock, Scene, all_scenes, kinds_of

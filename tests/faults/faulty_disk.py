@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandemmq.store.log.disk import DiskUsage, LocalDisk
+from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
 
 KINDS = ("open", "allocate", "truncate", "pwrite", "sync", "sync_dir", "rename", "unlink", "map")
 

@@ -13,9 +13,9 @@ from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import MAGIC_BLANK, CorruptRecord, Message, Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE, is_blank
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 from tests.faults.checker import Audit, LogRecord, Queue, QueueView
 from tests.quiet import wait_for_files_ahead
 from tests.seed import SEED as SEED

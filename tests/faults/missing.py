@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandemmq.store.log.accepted_loss import accept_loss
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import LogFilesMissing
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.accepted_loss import accept_loss
 from tests.faults.checker import Queue
 from tests.faults.harness import QUEUES, intact, message, settle, small_config, value_of, within
 

@@ -10,7 +10,7 @@ import random
 import threading
 from pathlib import Path
 
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 
 PAGE = 4096
 

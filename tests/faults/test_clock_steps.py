@@ -37,15 +37,15 @@ WALL_CLOCK = {
     "services/admin/mirror.py",  # when the copy was current
     "services/admin/tail.py",  # messages since now
     "services/cli/demo/ledger.py",  # unique ids
-    "services/cli/moments.py",  # "an hour ago"
+    "services/cli/talk/moments.py",  # "an hour ago"
     "services/cli/nouns/node.py",  # how long a node has been up
-    "services/cli/reseed.py",  # the name of a directory
+    "services/cli/pair/reseed.py",  # the name of a directory
     "services/client/encode.py",  # born time, unique ids
     "services/metasync/keeper.py",  # versions of tables, which never go back
-    "services/store/log/clock.py",  # store times, which never go back; expiry of files
+    "services/store/log/edges/clock.py",  # store times, which never go back; expiry of files
     "services/store/metrics.py",  # how far back messages reach
-    "spark/audit_job.py",  # when the report was made
-    "spark/rebuild_job.py",  # the name of an index file
+    "spark/auditing/audit_job.py",  # when the report was made
+    "spark/rebuilding/rebuild_job.py",  # the name of an index file
 }
 """Who tells people, records or versions what time it is. Nothing else may depend on a clock that can be set."""
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.walker import python_walker
-from tandemmq.store.log.accepted_loss import accept_loss
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import LogFilesMissing, NothingMissing, WrongRole
 from tandemmq.store.log.inspect import inspect_store
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.accepted_loss import accept_loss
 from tests.contract.store_process import StoreProcess
 from tests.faults import missing
 from tests.faults.harness import QUEUE_FILE, settle

@@ -18,7 +18,7 @@ import pytest
 
 from tandemmq.client import Outgoing, StoreClient
 from tandemmq.client.errors import ClientError
-from tandemmq.spark.staging import Staging
+from tandemmq.spark.rebuilding.staging import Staging
 from tandemmq.store.format.index_layout import IndexHeader, read_entry
 from tandemmq.store.format.unit import UNIT_SIZE, unpack_units
 from tests.contract.store_process import SMALL, StoreProcess

@@ -11,10 +11,10 @@ import pytest
 
 from tandemmq.store.format.record import decode_record, record_size
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE
-from tandemmq.store.log.disk import DiskUsage, LocalDisk
+from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
 from tandemmq.store.log.errors import NotWritable, RecordTooLarge
+from tandemmq.store.log.marks.running_flags import Reason
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.running_flags import Reason
 from tests.faults.harness import (
     ENTRIES,
     LOG_FILE,

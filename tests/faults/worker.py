@@ -29,9 +29,9 @@ from typing import Any
 
 import uvloop
 
-from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.errors import NotWritable, QueueNotReady, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
 from tests.faults.adopting import DeadlyDisk, adopt_for_ever
 from tests.faults.checker import Queue
 from tests.faults.harness import QUEUES, TOPICS, QuickClock, audit, batch, message, read_queue, small_config

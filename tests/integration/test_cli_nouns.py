@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from tandemmq.cli import bench
 from tandemmq.cli.main import app
+from tandemmq.cli.messaging import bench
 from tests.admin_process import AdminProcess, lone_node, running
 from tests.faults.pair import Node
 from tests.metasync_process import wait_until
@@ -144,7 +144,7 @@ def test_a_group_moves(tandem: Tandem) -> None:
 
 
 def test_nothing_is_deleted_or_moved_unasked(tandem: Tandem) -> None:
-    from tandemmq.cli.failures import CommandFailed
+    from tandemmq.cli.talk.failures import CommandFailed
 
     for command in (
         ("topic", "delete", "orders"),
@@ -176,7 +176,7 @@ def test_messages_are_found_in_every_way(tandem: Tandem) -> None:
 
 
 def test_a_message_that_is_not_there_is_told(tandem: Tandem) -> None:
-    from tandemmq.cli.failures import NotFound
+    from tandemmq.cli.talk.failures import NotFound
 
     with pytest.raises(NotFound):
         tandem("message", "find", "orders", "--key", "none")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tandemmq.cli.output import Output
-from tandemmq.cli.replication import _say_status
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.lock import StoreLock
-from tandemmq.store.log.mastership import Mastership, Role
+from tandemmq.cli.pair.replication import _say_status
+from tandemmq.cli.talk.output import Output
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.marks.lock import StoreLock
+from tandemmq.store.log.replica.mastership import Mastership, Role
 from tests.faults.pair_process import free_port
 from tests.integration.test_cli import RunningStore, tandem
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tandemmq.cli.access_document import AccessDocument, edited
-from tandemmq.cli.failures import CommandFailed, NotFound
+from tandemmq.cli.access.access_document import AccessDocument, edited
 from tandemmq.cli.main import main
+from tandemmq.cli.talk.failures import CommandFailed, NotFound
 from tandemmq.common.access.errors import AccessFileError
 from tandemmq.common.access.file import parse_access
 from tandemmq.common.access.scrypt import fits
@@ -281,7 +281,7 @@ def test_edits_at_once_are_all_there(tmp_path: Path) -> None:
     file = tmp_path / "access.toml"
     file.write_text(BY_HAND)
     program = (
-        "import sys, pathlib; from tandemmq.cli.access_document import edited\n"
+        "import sys, pathlib; from tandemmq.cli.access.access_document import edited\n"
         f"for n in range(10):\n    with edited(pathlib.Path({str(file)!r})) as d:\n"
         f"        d.add(f'{{sys.argv[1]}}{{n}}', {HASH!r}, None, ['viewer'])\n"
     )

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tandemmq.cli.failures import CallFailed, CommandFailed, Failure, NotFound, from_tandem
-from tandemmq.cli.moments import BadMoment, parse_moment, show_bytes, show_moment, show_seconds
-from tandemmq.cli.output import Output, printable
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, NotFound, from_tandem
+from tandemmq.cli.talk.moments import BadMoment, parse_moment, show_bytes, show_moment, show_seconds
+from tandemmq.cli.talk.output import Output, printable
 from tandemmq.store.log.errors import StoreLocked
 
 NOW = 1_800_000_000_000
@@ -93,7 +93,7 @@ def test_a_table_is_aligned_and_uncut_where_nobody_watches(capsys: pytest.Captur
 def test_a_table_fits_the_terminal_of_a_person(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tandemmq.cli.output.is_terminal", lambda: True)
+    monkeypatch.setattr("tandemmq.cli.talk.output.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     Output(as_json=False).table(("topic", "next"), [("t" * 150, 1), ("b", 12_345)])
     printed = capsys.readouterr().out

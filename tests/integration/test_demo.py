@@ -17,8 +17,8 @@ from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
 from tandemmq.cli.demo.proof import Proof, first_difference, is_empty, stored_twice
 from tandemmq.cli.demo.story import Demo
 from tandemmq.cli.demo.teller import Teller
-from tandemmq.cli.failures import CommandFailed
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.cli.talk.output import Output
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.topics import LocalTopicTable
-from tandemmq.store.log.clock import SystemClock
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import StoreLocked
 from tandemmq.store.log.message_store import MessageStore
 from tests.interop.messages import (

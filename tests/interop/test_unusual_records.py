@@ -12,8 +12,8 @@ from tandemmq.store.format import properties as names
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Message
-from tandemmq.store.log.clock import SystemClock
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tests.interop.messages import Contents, contents_at
 from tests.interop.ours import config_of, contents_of, with_store

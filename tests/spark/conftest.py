@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session in local mode with two threads; a task that dies is tried again, up to four times."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
-    from tandemmq.spark.java import JavaNotFound
+    from tandemmq.spark.running.java import JavaNotFound
     from tandemmq.spark.session import open_session
 
     place = tmp_path_factory.mktemp("spark")

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandemmq.spark.rebuild_job import RebuildReport, RebuildRequest, rebuild
-from tandemmq.spark.runner import InProcessRunner, Runner
+from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, RebuildRequest, rebuild
+from tandemmq.spark.running.runner import InProcessRunner, Runner
 from tandemmq.store.format.index_layout import IndexHeader
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import Walker, compiled_walker
-from tandemmq.store.log.clock import SystemClock
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamageList
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.index import Index
-from tandemmq.store.log.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.scan import LogScan
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.recovery.damage import DamageList
+from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.segments.scan import LogScan
+from tandemmq.store.log.segments.walkers import Walkers
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from tandemmq.store.format import properties
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.host import Host
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 from tests.spark.kit import Sizes
 
 BATCH = 1_000

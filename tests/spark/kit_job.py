@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tandemmq.spark.rebuild_job import RebuildRequest, rebuild
-from tandemmq.spark.runner import InProcessRunner, Runner, SparkRunner
+from tandemmq.spark.rebuilding.rebuild_job import RebuildRequest, rebuild
+from tandemmq.spark.running.runner import InProcessRunner, Runner, SparkRunner
 from tests.spark.kit import Sizes
 from tests.spark.standalone_cluster import Hold
 

@@ -67,7 +67,7 @@ class Cluster:
     def _start(self, service: str, *arguments: str) -> None:
         import pyspark
 
-        from tandemmq.spark.java import find_java
+        from tandemmq.spark.running.java import find_java
 
         home = Path(pyspark.__file__).parent
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

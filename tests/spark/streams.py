@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from tandemmq.client import ClientError, Outgoing, StoreClient
-from tandemmq.spark.schema import SCHEMA, choose
-from tandemmq.spark.source_options import SourceOptions
+from tandemmq.spark.source.schema import SCHEMA, choose
+from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streaming import CommitLogStreamReader, stream_reader
 
 Row = dict[str, Any]

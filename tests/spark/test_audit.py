@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tandemmq.spark.audit_index import find_index_layout, index_paths
-from tandemmq.spark.audit_job import AuditRequest, audit
-from tandemmq.spark.audit_report import AuditReport
+from tandemmq.spark.auditing.audit_index import find_index_layout, index_paths
+from tandemmq.spark.auditing.audit_job import AuditRequest, audit
+from tandemmq.spark.auditing.audit_report import AuditReport
 from tandemmq.spark.errors import BadJobOption, NotAStore
-from tandemmq.spark.runner import InProcessRunner
+from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.index_layout import entry_position
 from tandemmq.store.format.message import Message
@@ -338,8 +338,8 @@ async def test_a_store_in_use_is_compared_as_far_as_it_is_complete(tmp_path: Pat
     """The lock is asked for by another process: locks of one process do not keep it out itself."""
     store = await fill(tmp_path / "store")
     program = (
-        "import json, sys; from pathlib import Path; from tandemmq.spark.audit_job import AuditRequest, audit;"
-        "from tandemmq.spark.runner import InProcessRunner;"
+        "import json, sys; from pathlib import Path; from tandemmq.spark.auditing.audit_job import AuditRequest, audit;"
+        "from tandemmq.spark.running.runner import InProcessRunner;"
         "print(json.dumps(audit(AuditRequest(Path(sys.argv[1])), InProcessRunner()).document()))"
     )
     import sys

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tandemmq.spark.audit_job import AuditRequest, audit
-from tandemmq.spark.audit_report import AuditReport
+from tandemmq.spark.auditing.audit_job import AuditRequest, audit
+from tandemmq.spark.auditing.audit_report import AuditReport
 from tandemmq.spark.errors import UnequalFiles
-from tandemmq.spark.runner import InProcessRunner, SparkRunner
+from tandemmq.spark.running.runner import InProcessRunner, SparkRunner
 from tests.golden import golden_store
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.audit_findings import Place
-from tandemmq.spark.audit_job import AuditRequest, audit
-from tandemmq.spark.audit_page import check_page, page, write_page
-from tandemmq.spark.audit_report import AuditReport, QueueAudit, RangeAudit
-from tandemmq.spark.audit_statistics import WIDTHS, Statistics
-from tandemmq.spark.runner import InProcessRunner
-from tandemmq.spark.walking import Damage
+from tandemmq.spark.auditing.audit_findings import Place
+from tandemmq.spark.auditing.audit_job import AuditRequest, audit
+from tandemmq.spark.auditing.audit_page import check_page, page, write_page
+from tandemmq.spark.auditing.audit_report import AuditReport, QueueAudit, RangeAudit
+from tandemmq.spark.auditing.audit_statistics import WIDTHS, Statistics
+from tandemmq.spark.reading.walking import Damage
+from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import encode_record

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tandemmq.cli import rebuild as command
-from tandemmq.spark.progress import Progress
-from tandemmq.spark.rebuild_metrics import RebuildMetrics
+from tandemmq.cli.files import rebuild as command
+from tandemmq.spark.rebuilding.rebuild_metrics import RebuildMetrics
+from tandemmq.spark.running.progress import Progress
 from tandemmq.store.format.index_layout import file_size
 from tandemmq.store.settings import load_settings
 from tests.golden import golden_store

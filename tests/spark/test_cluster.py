@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tandemmq.spark.rebuild_job import RebuildRequest, rebuild
-from tandemmq.spark.runner import InProcessRunner
+from tandemmq.spark.rebuilding.rebuild_job import RebuildRequest, rebuild
+from tandemmq.spark.running.runner import InProcessRunner
 from tests.golden import golden_store
 from tests.spark.standalone_cluster import Hold, bare_python, executor_of, standalone_cluster, wait_until
 

@@ -11,11 +11,11 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spar
 
 from pyspark.sql import datasource as spark_filters
 
-from tandemmq.spark.conditions import Condition, offset_bounds
 from tandemmq.spark.errors import BadJobOption
-from tandemmq.spark.schema import SCHEMA, arrow_schema
-from tandemmq.spark.source_filters import condition_of
-from tandemmq.spark.where import parse_where
+from tandemmq.spark.source.conditions import Condition, offset_bounds
+from tandemmq.spark.source.schema import SCHEMA, arrow_schema
+from tandemmq.spark.source.source_filters import condition_of
+from tandemmq.spark.source.where import parse_where
 
 WHOLE = arrow_schema(SCHEMA)
 TEXTS = pa.array(["a", "ab", None, "b", "ba"])

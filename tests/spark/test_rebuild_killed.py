@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from tandemmq.spark.errors import StagingMismatch, TaskFailed, UnequalFiles
-from tandemmq.spark.rebuild_job import rebuild
-from tandemmq.spark.runner import InProcessRunner, PoolRunner, SparkRunner, Task
-from tandemmq.spark.staging import Staging
+from tandemmq.spark.rebuilding.rebuild_job import rebuild
+from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.running.runner import InProcessRunner, PoolRunner, SparkRunner, Task
 from tests.faults.harness import SEED
 from tests.spark.kit import Files, copy_log, files_of
 from tests.spark.kit_big import write

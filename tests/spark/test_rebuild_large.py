@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tandemmq.spark.rebuild_job import RebuildReport, rebuild
-from tandemmq.spark.runner import SparkRunner
+from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, rebuild
+from tandemmq.spark.running.runner import SparkRunner
 from tests.spark.kit import Sizes
 from tests.spark.kit_big import write
 

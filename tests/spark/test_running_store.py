@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tandemmq.spark.running_store import is_directory_of
-from tandemmq.store.log.lock import mark_of
+from tandemmq.spark.reading.running_store import is_directory_of
+from tandemmq.store.log.marks.lock import mark_of
 from tandemmq.store.v1.store_pb2 import GetLogResponse
 
 

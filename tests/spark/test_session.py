@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tandemmq.spark.errors import BadJobOption
-from tandemmq.spark.runner import SparkRunner
+from tandemmq.spark.running.runner import SparkRunner
+from tandemmq.spark.running.shipping import zip_package
 from tandemmq.spark.session import SessionFailed, open_session, session_settings
-from tandemmq.spark.shipping import zip_package
 from tests.spark.standalone_cluster import bare_python
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_what_is_sent_is_unpacked_once_and_imported_from_there(tmp_path: Path) -
     sent = zip_package(tmp_path / "sent.zip")
     python = bare_python(tmp_path / "bare")
     code = (
-        "import tandemmq.spark.rebuild_tasks, tandemmq.store.format.record as module\n"
+        "import tandemmq.spark.rebuilding.rebuild_tasks, tandemmq.store.format.record as module\n"
         "import os; print(module.__file__, os.stat(module.__file__).st_ino)"
     )
     environment = {"PATH": os.defpath, "PYTHONPATH": str(sent), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
-from tandemmq.spark.conditions import Condition
 from tandemmq.spark.errors import BadJobOption
-from tandemmq.spark.source_options import SourceOptions
+from tandemmq.spark.source.conditions import Condition
+from tandemmq.spark.source.source_options import SourceOptions
 
 
 def test_all_options() -> None:

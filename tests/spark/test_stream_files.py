@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tandemmq.spark.errors import BadJobOption, MissingLog
-from tandemmq.spark.source_options import SourceOptions
-from tandemmq.spark.stream_files import FileFollower
+from tandemmq.spark.source.source_options import SourceOptions
+from tandemmq.spark.streams.stream_files import FileFollower
 from tests.contract.store_process import StoreProcess
 from tests.faults.harness import records_on_disk
 from tests.golden import copy_of, golden_store

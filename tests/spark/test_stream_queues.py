@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tandemmq.client import ClientError, RequestFailed, StoreUnreachable
-from tandemmq.spark import stream_queues
 from tandemmq.spark.errors import BadJobOption, MissingLog
-from tandemmq.spark.source_options import SourceOptions
-from tandemmq.spark.stream_queues import QueueFollower
+from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streaming import CommitLogStreamReader
+from tandemmq.spark.streams import stream_queues
+from tandemmq.spark.streams.stream_queues import QueueFollower
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
 from tests.spark.streams import batch_rows, follow, log_files, reader, send, together

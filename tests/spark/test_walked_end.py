@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
 from tandemmq.spark.data_source import wanted_of
-from tandemmq.spark.schema import choose
-from tandemmq.spark.source_options import SourceOptions
-from tandemmq.spark.stream_files import FileFollower
+from tandemmq.spark.reading.walked_end import NEWEST, PAUSES
+from tandemmq.spark.source.schema import choose
+from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streaming import CommitLogStreamReader
-from tandemmq.spark.walked_end import NEWEST, PAUSES
+from tandemmq.spark.streams.stream_files import FileFollower
 from tandemmq.store.format.record import Message, encode_record
 from tests.spark.streams import Row, batch_rows, follow, together
 from tests.unit.format.logs import V4

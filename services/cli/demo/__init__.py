@@ -6,6 +6,7 @@
     pair_story.py  two nodes, step by step: begin here
     story.py       one store alone (--single)
     steps.py       what both have in common
+    teller.py      how it is told: steps for people, JSON lines for programs
     material.py    what is sent: package records of this machine, files of the Python standard library
     ledger.py      what was sent, and where its receipt says it lies
     producer.py    sends, one by one, in batches, in a stream

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tandemmq.cli.failures import CommandFailed
+from tandemmq.cli.talk.failures import CommandFailed
 
 _CLIENT_PORT = 8081
 _INTERNAL_PORT = 9081

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.failures import FAILED
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.failures import FAILED
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.cli.demo.steps import Steps

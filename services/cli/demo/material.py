@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from tandemmq.cli.failures import CommandFailed
+from tandemmq.cli.talk.failures import CommandFailed
 
 PACKAGES = "demo-packages"
 LIBRARY = "demo-library"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tandemmq.cli.demo.child import last_words, own_environment
-from tandemmq.cli.failures import CommandFailed
+from tandemmq.cli.talk.failures import CommandFailed
 
 if TYPE_CHECKING:
     from tandemmq.replication.v1.replication_pb2 import StatusResponse

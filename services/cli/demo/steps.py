@@ -11,7 +11,7 @@ from tandemmq.cli.demo.producer import Producer
 from tandemmq.cli.demo.proof import Proof, stored_twice
 from tandemmq.cli.demo.readers import ConsumerGroup
 from tandemmq.cli.demo.teller import Teller
-from tandemmq.cli.moments import show_bytes, show_seconds
+from tandemmq.cli.talk.moments import show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from tandemmq.client import StoreClient

@@ -9,8 +9,8 @@ from tandemmq.cli.demo.ledger import Entry
 from tandemmq.cli.demo.producer import Producer
 from tandemmq.cli.demo.steps import MESSAGES, Steps, is_new
 from tandemmq.cli.demo.teller import Teller
-from tandemmq.cli.failures import CommandFailed
-from tandemmq.cli.moments import show_bytes, show_seconds
+from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.cli.talk.moments import show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from tandemmq.client import StoreClient

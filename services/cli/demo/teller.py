@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import typer
 
-from tandemmq.cli.moments import show_seconds
-from tandemmq.cli.output import Output, printable
+from tandemmq.cli.talk.moments import show_seconds
+from tandemmq.cli.talk.output import Output, printable
 
 _WIDTH = 110
 _INDENT = 16

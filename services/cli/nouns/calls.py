@@ -48,7 +48,7 @@ def noun(name: str, text: str) -> typer.Typer:
 def admin_at(address: str) -> "Iterator[AdminStub]":
     """Give a stub of the admin service. Raises CommandFailed for no address, CallFailed for a call that fails."""
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
-    from tandemmq.cli.connection import ADMIN, connect_to
+    from tandemmq.cli.talk.connection import ADMIN, connect_to
 
     with connect_to(ADMIN, address) as channel:
         yield AdminStub(channel)
@@ -95,7 +95,7 @@ def confirm(what: str, *, yes: bool, as_json: bool) -> None:
     """Ask before something is changed for good; programs say --yes. Raises typer.Abort, CommandFailed."""
     import sys
 
-    from tandemmq.cli.failures import CommandFailed
+    from tandemmq.cli.talk.failures import CommandFailed
 
     if yes:
         return

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.moments import show_bytes, show_moment
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name, noun
 from tandemmq.cli.nouns.figures import disk_used, is_following, slave_lag
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.moments import show_bytes, show_moment
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Cluster, Node

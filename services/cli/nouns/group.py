@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.nouns import names
 from tandemmq.cli.nouns.calls import (
     DEFAULT_ADMIN_ADDRESS,
@@ -21,8 +20,9 @@ from tandemmq.cli.nouns.calls import (
     noun,
     read_pages,
 )
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Group as AdminGroup

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.failures import FAILED
-from tandemmq.cli.moments import show_moment, show_seconds
 from tandemmq.cli.nouns import names
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name, noun
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.failures import FAILED
+from tandemmq.cli.talk.moments import show_moment, show_seconds
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Job

@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.cli.failures import NotFound
-from tandemmq.cli.messages import shown_body
-from tandemmq.cli.moments import parse_moment, show_bytes, show_moment
+from tandemmq.cli.messaging.messages import shown_body
 from tandemmq.cli.nouns.calls import (
     DEFAULT_ADMIN_ADDRESS,
     AdminAddress,
@@ -18,8 +16,10 @@ from tandemmq.cli.nouns.calls import (
     document,
     noun,
 )
-from tandemmq.cli.options import Begin, End, Json, Topic, WithBody
-from tandemmq.cli.output import Output, printable
+from tandemmq.cli.talk.failures import NotFound
+from tandemmq.cli.talk.moments import parse_moment, show_bytes, show_moment
+from tandemmq.cli.talk.options import Begin, End, Json, Topic, WithBody
+from tandemmq.cli.talk.output import Output, printable
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage

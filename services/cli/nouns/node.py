@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from tandemmq.cli.moments import show_bytes, show_seconds
 from tandemmq.cli.nouns import names
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name, noun
-from tandemmq.cli.options import Json
-from tandemmq.cli.output import Output
+from tandemmq.cli.talk.moments import show_bytes, show_seconds
+from tandemmq.cli.talk.options import Json
+from tandemmq.cli.talk.output import Output
 
 app = noun("node", "The services of each node, and their settings.")
 

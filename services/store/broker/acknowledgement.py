@@ -4,8 +4,8 @@ RocketMQ: ``handleDiskFlush`` and ``handleHA``. What replicas say wins over what
 """
 
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
-from tandemmq.store.log.mastership import Role
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.replica.mastership import Role
 
 
 class Acknowledgement:

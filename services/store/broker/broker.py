@@ -17,8 +17,8 @@ from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SentAll, new_tuple
 from tandemmq.store.broker.topics import TopicTable
-from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
 
 
 class Receipt(NamedTuple):

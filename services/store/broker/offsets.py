@@ -8,8 +8,8 @@ from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.reading import may_have_been_lost
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, decode_record
 from tandemmq.store.format.record_identity import behind_topic, shows_tags_code
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, record_tags_code
-from tandemmq.store.log.consume_queue import ConsumeQueue
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
 SCAN_UNITS = 8_192
 """With a tag filter: units looked at in one call (RocketMQ looks at 800 or more)."""

@@ -18,10 +18,10 @@ from tandemmq.store.format import properties, sysflag
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import BLANK_SIZE, CRC_PROPERTY_SIZE, MAX_PROPERTIES, Message, record_size
-from tandemmq.store.log.clock import Clock
-from tandemmq.store.log.commit_log import Appended, AppendedBatch, EncodedBatch
+from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.errors import NotWritable, RecordTooLarge
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, EncodedBatch
 
 ANY_QUEUE = -1
 

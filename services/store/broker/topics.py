@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
-from tandemmq.store.log.clock import Clock
-from tandemmq.store.log.disk import Disk, make_dirs, write_atomically
-from tandemmq.store.log.threads import in_thread
+from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.threads import in_thread
 
 log = get_log(__name__)
 

@@ -22,9 +22,9 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import Additions, TopicConfig
 from tandemmq.store.format.sealed import seal, unseal
-from tandemmq.store.log.disk import Disk, write_atomically
+from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.event import Event
-from tandemmq.store.log.threads import in_thread
 
 log = get_log(__name__)
 

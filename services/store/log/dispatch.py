@@ -14,10 +14,10 @@ from functools import cached_property
 from tandemmq.store.log.derived import Derived, QueueUnits
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.event import Event
+from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.parts import Parts
-from tandemmq.store.log.running_flags import Reason, RunningFlags
-from tandemmq.store.log.scan import LogScan
+from tandemmq.store.log.segments.scan import LogScan
 
 log = logging.getLogger(__name__)
 

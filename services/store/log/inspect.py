@@ -16,18 +16,18 @@ from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun, Walker
-from tandemmq.store.log.checkpoint_file import CheckpointFile
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.consume_queue import ConsumeQueue
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import is_zero
+from tandemmq.store.log.edges.disk import is_zero
+from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
 from tandemmq.store.log.errors import UnusableDirectory
-from tandemmq.store.log.manifest import NAME as MANIFEST
-from tandemmq.store.log.manifest import Manifest, read_manifest
-from tandemmq.store.log.missing_files import believed, find_missing
-from tandemmq.store.log.read_only import ReadOnlyDisk, ReadOnlyFiles
-from tandemmq.store.log.scan import LogScan
+from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.manifest import NAME as MANIFEST
+from tandemmq.store.log.marks.manifest import Manifest, read_manifest
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
+from tandemmq.store.log.recovery.missing_files import believed, find_missing
+from tandemmq.store.log.segments.scan import LogScan
 
 TAGS_CODE_SIZE = 8
 """The last field of a consume queue unit."""

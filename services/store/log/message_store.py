@@ -10,47 +10,47 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
-from tandemmq.store.log import abort_file
-from tandemmq.store.log.adoption import Adoption, roll_forward
-from tandemmq.store.log.bulk import read_bulk
-from tandemmq.store.log.checkpoint_file import CheckpointFile
-from tandemmq.store.log.checkpointer import Checkpointer
-from tandemmq.store.log.clock import Clock, SystemClock
-from tandemmq.store.log.commit_log import Appended, AppendedBatch, CommitLog, EncodedBatch
+from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.confirmed import Confirmed
-from tandemmq.store.log.consume_queue import ConsumeQueue
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamagedRange, DamageList
 from tandemmq.store.log.derived import Derived
-from tandemmq.store.log.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.edges.clock import Clock, SystemClock
+from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
-from tandemmq.store.log.file_problems import FileProblem
-from tandemmq.store.log.flush import GroupCommit
-from tandemmq.store.log.healing import Healing
-from tandemmq.store.log.index import Index
-from tandemmq.store.log.index_repairs import IndexRepairs
-from tandemmq.store.log.lock import StoreLock
-from tandemmq.store.log.manifest import read_manifest
-from tandemmq.store.log.mapped_file_queue import MappedFileQueue
-from tandemmq.store.log.mastership import Mastership, Role
-from tandemmq.store.log.missing_files import check_end
+from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.index.index_repairs import IndexRepairs
+from tandemmq.store.log.marks import abort_file
+from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.checkpointer import Checkpointer
+from tandemmq.store.log.marks.lock import StoreLock
+from tandemmq.store.log.marks.manifest import read_manifest
+from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.parts import Parts, RecoveryReport
-from tandemmq.store.log.queue_offsets import QueueOffsets
-from tandemmq.store.log.queue_repairs import QueueRepairs
-from tandemmq.store.log.recovery import Recovery
-from tandemmq.store.log.replica import Replica
-from tandemmq.store.log.replica_group import GroupFile
-from tandemmq.store.log.replica_mark import zero_unfinished
-from tandemmq.store.log.restoring import Restoring
-from tandemmq.store.log.retention import Retention
-from tandemmq.store.log.running_flags import Reason, RunningFlags
-from tandemmq.store.log.scrub import Scrub
-from tandemmq.store.log.time_search import offset_by_time
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.queues.bulk import read_bulk
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.queues.queue_offsets import QueueOffsets
+from tandemmq.store.log.queues.queue_repairs import QueueRepairs
+from tandemmq.store.log.queues.time_search import offset_by_time
+from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
+from tandemmq.store.log.recovery.file_problems import FileProblem
+from tandemmq.store.log.recovery.healing import Healing
+from tandemmq.store.log.recovery.missing_files import check_end
+from tandemmq.store.log.recovery.recovery import Recovery
+from tandemmq.store.log.recovery.restoring import Restoring
+from tandemmq.store.log.recovery.scrub import Scrub
+from tandemmq.store.log.replica.confirmed import Confirmed
+from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.replica import Replica
+from tandemmq.store.log.replica.replica_group import GroupFile
+from tandemmq.store.log.replica.replica_mark import zero_unfinished
+from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, CommitLog, EncodedBatch
+from tandemmq.store.log.segments.flush import GroupCommit
+from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.segments.retention import Retention
+from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)
 

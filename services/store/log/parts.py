@@ -3,22 +3,22 @@
 import logging
 from dataclasses import dataclass, field
 
-from tandemmq.store.log.checkpoint_file import CheckpointFile
-from tandemmq.store.log.clock import Clock
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.confirmed import Confirmed
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamagedRange, DamageList
-from tandemmq.store.log.disk import Disk
-from tandemmq.store.log.file_problems import FileProblem
-from tandemmq.store.log.index import Index
-from tandemmq.store.log.manifest import Manifest
-from tandemmq.store.log.mapped_file_queue import MappedFileQueue
-from tandemmq.store.log.mastership import Mastership
+from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.disk import Disk
+from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.observer import Observer
-from tandemmq.store.log.queue_offsets import QueueOffsets
-from tandemmq.store.log.replica_group import GroupFile
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.queues.queue_offsets import QueueOffsets
+from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
+from tandemmq.store.log.recovery.file_problems import FileProblem
+from tandemmq.store.log.replica.confirmed import Confirmed
+from tandemmq.store.log.replica.mastership import Mastership
+from tandemmq.store.log.replica.replica_group import GroupFile
+from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)
 

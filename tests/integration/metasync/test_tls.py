@@ -9,7 +9,7 @@ from tandemmq.common.client_channel import Dialer
 from tandemmq.common.java_json import loads
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
 from tests.integration.metasync.test_watching import until
 from tests.integration.replicator.test_master_tls import Certificate, make_certificate

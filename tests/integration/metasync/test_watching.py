@@ -15,7 +15,7 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
 from tests.faults.proxy import Proxy
 from tests.metasync_process import MetasyncProcess, wait_until

@@ -21,7 +21,7 @@ from tandemmq.store.format.host import Host
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.disk import Disk, LocalDisk
+from tandemmq.store.log.edges.disk import Disk, LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 

@@ -155,7 +155,7 @@ async def test_who_does_not_wait_is_answered_at_once(tmp_path: Path) -> None:
 
 
 async def test_the_role_may_change_while_the_store_runs(tmp_path: Path) -> None:
-    from tandemmq.store.log.mastership import Role
+    from tandemmq.store.log.replica.mastership import Role
 
     store = opened(tmp_path, "SLAVE")
     acks = Acknowledgement(store, GroupTransfer(ReplicationRules(min_in_sync=2)))

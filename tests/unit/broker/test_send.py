@@ -9,9 +9,9 @@ from tandemmq.store.broker.send import NewBatch, NewMessage
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.record import verify_crc_property
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import DiskFull, NotWritable, RecordTooLarge
-from tandemmq.store.log.running_flags import Reason
+from tandemmq.store.log.marks.running_flags import Reason
 from tests.unit.broker.broker_kit import HOST, bodies, broker, records
 
 

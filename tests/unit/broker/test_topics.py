@@ -9,7 +9,7 @@ import pytest
 from tandemmq.common import java_json
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tests.unit.broker.broker_kit import SetClock
 
 JAVA = b"""{

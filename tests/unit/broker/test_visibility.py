@@ -14,7 +14,7 @@ from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.format.checkpoint import Checkpoint
 from tandemmq.store.format.message_id import encode_offset_id
-from tandemmq.store.log.mastership import Role
+from tandemmq.store.log.replica.mastership import Role
 from tests.unit.broker.broker_kit import HOST, Kit, bodies, broker
 
 SYNC = {"broker_role": "SYNC_MASTER"}

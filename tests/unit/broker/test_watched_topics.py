@@ -12,7 +12,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import BrokenTransfer, Transfer
 
 

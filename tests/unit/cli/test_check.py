@@ -3,7 +3,7 @@
 import pytest
 
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.cli.check import CRITICAL, OK, WARNING, Bounds, Finding, figures, look
+from tandemmq.cli.processes.check import CRITICAL, OK, WARNING, Bounds, Finding, figures, look
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.node.v1 import node_pb2
 from tandemmq.replication.v1 import replication_pb2

@@ -3,8 +3,8 @@
 import pytest
 
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.cli.bench import spark
-from tandemmq.cli.top import Look, rates
+from tandemmq.cli.messaging.bench import spark
+from tandemmq.cli.messaging.top import Look, rates
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import store_pb2
 

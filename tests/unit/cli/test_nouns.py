@@ -7,11 +7,11 @@ import pytest
 import typer
 
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.cli.moments import BadMoment
 from tandemmq.cli.nouns.calls import comma, document, enum_name
 from tandemmq.cli.nouns.group import _reset_request
 from tandemmq.cli.nouns.message import _say_by
 from tandemmq.cli.nouns.topic import _permission, show_permission
+from tandemmq.cli.talk.moments import BadMoment
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import message_pb2
 

@@ -13,8 +13,8 @@ from tandemmq.store.fronts.native import answers
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
-from tandemmq.store.log.commit_log import Appended, EncodedBatch
 from tandemmq.store.log.errors import DiskFull
+from tandemmq.store.log.segments.commit_log import Appended, EncodedBatch
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import store_pb2
 

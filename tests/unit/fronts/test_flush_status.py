@@ -7,7 +7,7 @@ import pytest
 
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import store_pb2

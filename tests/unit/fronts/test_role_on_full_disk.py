@@ -8,7 +8,7 @@ import pytest
 
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.fronts.internal.replica_log_servicer import Context, NodeName, ReplicaLogServicer
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.v1 import replica_log_pb2 as pb

@@ -8,15 +8,15 @@ from typing import Any
 
 from tandemmq.store.format.staged import FILE_NAME, StagedManifest
 from tandemmq.store.format.unit import UNIT_SIZE
-from tandemmq.store.log.clock import SystemClock
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.damage import DamageList
-from tandemmq.store.log.disk import LocalDisk, make_dirs, write_atomically
-from tandemmq.store.log.index import Index
-from tandemmq.store.log.read_only import ReadOnlyFiles
-from tandemmq.store.log.scan import LogScan
-from tandemmq.store.log.walkers import Walkers
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk, make_dirs, write_atomically
+from tandemmq.store.log.edges.read_only import ReadOnlyFiles
+from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.recovery.damage import DamageList
+from tandemmq.store.log.segments.scan import LogScan
+from tandemmq.store.log.segments.walkers import Walkers
 
 NAME = "tandem.rebuild"
 

@@ -13,11 +13,11 @@ import pytest
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.format.staged import FILE_NAME, StagedManifest
 from tandemmq.store.format.unit import UNIT_SIZE
-from tandemmq.store.log.adoption import ADOPTED
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.adoption.adoption import ADOPTED
+from tandemmq.store.log.adoption.staged_files import TAIL, StagedFiles
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import AdoptionRefused, BadStagingName, DiskFull, NoStaging, StoreClosed, UnusableStaging
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.staged_files import TAIL, StagedFiles
 from tests.unit.log.replica_kit import FILE_SIZE, config, master_log, message, opened
 from tests.unit.log.staging_kit import NAME, contents, sequential, stage
 

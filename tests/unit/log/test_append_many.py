@@ -7,10 +7,10 @@ import pytest
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
-from tandemmq.store.log.commit_log import Appended
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.errors import RecordTooLarge
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
 
 HOST = Host("10.0.0.1", 10911)
 FILE_SIZE = 64 << 10

@@ -5,9 +5,9 @@ from pathlib import Path
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
-from tandemmq.store.log.commit_log import EncodedBatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import EncodedBatch
 
 HOST = Host("127.0.0.1", 10911)
 

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 from tandemmq.store.format.unit import pack_unit
-from tandemmq.store.log.consume_queue import ConsumeQueue
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.file_cache import FileCache
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.edges.file_cache import FileCache
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
 
 def _queue(root: Path) -> ConsumeQueue:

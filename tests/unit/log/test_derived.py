@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.walker import Walk
-from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.damage import DamagedRange
 from tests.unit.log.replica_kit import message, opened
 
 

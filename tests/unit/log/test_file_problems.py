@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.sealed import seal
-from tandemmq.store.log.checkpoint_file import CheckpointFile
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import UnusableDirectory
+from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
 from tests.unit.log.replica_kit import config, message, opened

@@ -11,8 +11,8 @@ import pytest
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.config import SYNC_FLUSH, StoreConfig
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.index import Index
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.message_store import MessageStore
 
 HOST = Host("10.0.0.1", 10911)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.config import SYNC_FLUSH, StoreConfig
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandemmq.store.log import abort_file
-from tandemmq.store.log.damage import DamagedRange
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import RepairRefused
+from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.damage import DamagedRange
 from tests.unit.log.replica_kit import FILE_SIZE, config, derived, log_of, master_log, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.manifest import NAME, Manifest, read_manifest, write_manifest
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.marks.manifest import NAME, Manifest, read_manifest, write_manifest
 
 TIMES = st.tuples(*[st.integers(0, 1 << 60)] * 3)
 BOUNDS = st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)).map(lambda bounds: (min(bounds), max(bounds)))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
-from tandemmq.store.log.mastership import EpochStart, Mastership, Role
+from tandemmq.store.log.replica.mastership import EpochStart, Mastership, Role
 
 
 def of(root: Path, role: Role = Role.SLAVE) -> Mastership:

@@ -9,9 +9,9 @@ import pytest
 from tandemmq.common.exchange import exchange
 from tandemmq.store.format.checkpoint import Checkpoint
 from tandemmq.store.format.staged import StagedManifest
-from tandemmq.store.log.disk import LocalDisk
-from tandemmq.store.log.manifest import NAME as MANIFEST
-from tandemmq.store.log.manifest import Manifest, read_manifest, write_manifest
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.marks.manifest import NAME as MANIFEST
+from tandemmq.store.log.marks.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.harness import records_on_disk
 from tests.quiet import wait_for_files_ahead
@@ -21,7 +21,7 @@ from tests.unit.log.test_adoption import check, dispatched, send
 
 
 def publish(root: Path, staged: StagedManifest) -> None:
-    """What spark/publishing.py does."""
+    """What spark/rebuilding/publishing.py does."""
     before, checkpoint = read_manifest(root), Checkpoint()
     with contextlib.suppress(FileNotFoundError):
         checkpoint = Checkpoint.decode((root / "checkpoint").read_bytes())

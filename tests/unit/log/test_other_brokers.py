@@ -9,8 +9,8 @@ import pytest
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Message, decode_record
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.damage import NAME as DAMAGE
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.damage import NAME as DAMAGE
 
 HERE = Host("127.0.0.1", 10911)
 FILE = 64 * 1024

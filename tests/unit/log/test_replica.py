@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tandemmq.store.format.replica_stretch import decode_mark
 from tandemmq.store.log.errors import CorruptReplica, ForkedLog, NotWritable, WrongRole
-from tandemmq.store.log.mapped_file import file_name
-from tandemmq.store.log.mastership import Role
-from tandemmq.store.log.replica_mark import NAME, ReplicaMark
+from tandemmq.store.log.replica.mastership import Role
+from tandemmq.store.log.replica.replica_mark import NAME, ReplicaMark
+from tandemmq.store.log.segments.mapped_file import file_name
 from tests.unit.log.replica_kit import FILE_SIZE, derived, log_of, master_log, message, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12

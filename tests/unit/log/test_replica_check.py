@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from isal.isal_zlib import crc32
 
 from tandemmq.store.format.walker import python_walker
-from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.damage import DamagedRange
 from tests.unit.log.replica_kit import FILE_SIZE, derived, log_of, master_log, message, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12

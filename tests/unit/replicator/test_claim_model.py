@@ -23,10 +23,10 @@ from hypothesis.stateful import (
 
 from tandemmq.replicator.claim import Claim
 from tandemmq.replicator.roster import Roster
-from tandemmq.store.log.disk import LocalDisk
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import WrongRole
-from tandemmq.store.log.mastership import Mastership, Role
-from tandemmq.store.log.replica_group import GroupFile, GroupMember, ReplicaGroup
+from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.replica_group import GroupFile, GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2 as wire
 
 NUMBERS = ("epoch", "generation", "needed", "needed_before", "known_end")

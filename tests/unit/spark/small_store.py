@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.spark.runner import InProcessRunner, Task
+from tandemmq.spark.running.runner import InProcessRunner, Task
 from tandemmq.store.format.record import Message, encode_blank, encode_record
 from tests.spark.kit import Sizes
 from tests.unit.format.logs import V4, props

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from tandemmq.spark.audit_job import AuditRequest, audit
-from tandemmq.spark.audit_report import AuditReport
-from tandemmq.spark.runner import InProcessRunner
+from tandemmq.spark.auditing.audit_job import AuditRequest, audit
+from tandemmq.spark.auditing.audit_report import AuditReport
+from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.format import index_layout
 from tandemmq.store.format.index_layout import IndexHeader, read_entry
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.audit_findings import Findings, Place
-from tandemmq.spark.audit_statistics import WIDTHS, Statistics
-from tandemmq.spark.log_files import list_log_files
-from tandemmq.spark.ranges import split
-from tandemmq.spark.walking import RangeWalker
+from tandemmq.spark.auditing.audit_findings import Findings, Place
+from tandemmq.spark.auditing.audit_statistics import WIDTHS, Statistics
+from tandemmq.spark.reading.log_files import list_log_files
+from tandemmq.spark.reading.ranges import split
+from tandemmq.spark.reading.walking import RangeWalker
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import encode_record

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.log_files import list_log_files
-from tandemmq.spark.ranges import LogRange, split
-from tandemmq.spark.stitching import settle
-from tandemmq.spark.walking import RangeResult, RangeWalker
+from tandemmq.spark.reading.log_files import list_log_files
+from tandemmq.spark.reading.ranges import LogRange, split
+from tandemmq.spark.reading.walking import RangeResult, RangeWalker
+from tandemmq.spark.rebuilding.stitching import settle
 from tandemmq.store.format.record import Message, encode_blank, encode_record
 from tests.spark.kit import Sizes, by_job, by_log_code
 from tests.unit.format.logs import V4, props
@@ -103,7 +103,7 @@ def test_every_split_of_a_small_log_joins(tmp_path: Path) -> None:
 
 def test_ranges_cover_the_log_once() -> None:
     """Whatever size is asked for."""
-    from tandemmq.spark.log_files import LogFile
+    from tandemmq.spark.reading.log_files import LogFile
 
     files = [LogFile(Path("x"), start, 1_000) for start in (5_000, 6_000, 8_000)]
     for size in (1, 7, 100, 333, 499, 500, 999, 1_000, 5_000):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.rebuild_job import rebuild
-from tandemmq.spark.runner import InProcessRunner
+from tandemmq.spark.rebuilding.rebuild_job import rebuild
+from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.format.index_layout import IndexHeader, read_entry
 from tandemmq.store.format.unit import UNIT_SIZE, Unit, is_blank, is_empty, unpack_units
 from tandemmq.store.log.message_store import MessageStore

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tandemmq.common import exchange as exchange_module
-from tandemmq.spark import publishing, rebuild_job, staging
 from tandemmq.spark.errors import BadJobOption, StagingMismatch, StoreInUse
-from tandemmq.spark.rebuild_job import rebuild
+from tandemmq.spark.rebuilding import publishing, rebuild_job, staging
+from tandemmq.spark.rebuilding.rebuild_job import rebuild
 from tandemmq.store.format.manifest import Manifest
 from tandemmq.store.format.unit import UNIT_SIZE, is_blank, is_empty, unpack_units
 from tandemmq.store.log.message_store import MessageStore

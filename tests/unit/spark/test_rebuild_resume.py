@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark import rebuild_job
-from tandemmq.spark import staging as staging_module
-from tandemmq.spark.rebuild_job import RebuildReport, rebuild
-from tandemmq.spark.staging import Staging
+from tandemmq.spark.rebuilding import rebuild_job
+from tandemmq.spark.rebuilding import staging as staging_module
+from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, rebuild
+from tandemmq.spark.rebuilding.staging import Staging
 from tandemmq.store.format.record import Message, encode_record
 from tests.spark.kit import Files, by_log_code, files_of
 from tests.unit.format.logs import V4, props

@@ -12,6 +12,9 @@ NUMBA_CACHE_DIR says); ``warm`` fills it. An image has the kernels in a shared o
     records.py    the check of one record and what is read from it
     walk.py       kernels of the walker        walker.py   their Python side
     index.py      kernels of the index
+    keys.py       the index in two steps, for rebuilding it in parallel
+    columns.py    kernels that gather fields of records
+    record_columns.py  those fields as NumPy arrays, laid out as Arrow wants them
     batch.py      kernels and Python side of the batch writer
 
 Kernels take addresses, not arrays: no bounds are checked but those the code checks, and one compiled version fits every

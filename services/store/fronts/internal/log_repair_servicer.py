@@ -6,9 +6,9 @@ from typing import Any
 import grpc
 
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.log.damage import DamagedRange
 from tandemmq.store.log.errors import RepairRefused
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.v1 import log_repair_pb2, log_repair_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -12,10 +12,10 @@ from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.fronts.internal.replica_link import ReplicaLink, ReplicaReceiver
 from tandemmq.store.log.errors import disk_errors
-from tandemmq.store.log.mastership import Role
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.replica_check import Refused
-from tandemmq.store.log.replica_group import GroupMember, ReplicaGroup
+from tandemmq.store.log.replica.mastership import Role
+from tandemmq.store.log.replica.replica_check import Refused
+from tandemmq.store.log.replica.replica_group import GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
 log = get_log(__name__)

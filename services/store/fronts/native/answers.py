@@ -12,9 +12,9 @@ from tandemmq.store.broker.send import Ready, SentAll, SentBatch
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE
-from tandemmq.store.log.commit_log import Appended
-from tandemmq.store.log.lock import mark_of
+from tandemmq.store.log.marks.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 _STATUS_NAMES = frozenset(store_pb2.SendStatus.keys())

@@ -1,0 +1,10 @@
+"""Commands that send, read and measure.
+
+bench.py       `tandem bench`: a quick measure of a cluster that runs, from where one stands
+find.py        `tandem query` and `tandem view`: finding messages by key, and reading one by its id
+messages.py    a stored message, as text for people and as JSON for programs
+offsets.py     `tandem offsets`: what topics and queues there are, and where they begin and end
+pull.py        `tandem pull`: reading a topic, as far as it goes or as it grows
+send.py        `tandem send`: one message, a repeated one, or a file of them
+top.py         `tandem top`: a cluster that is looked at again and again
+"""

@@ -1,0 +1,187 @@
+"""`tandem send`: one message, a repeated one, or a file of them."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tandemmq.cli.talk.connection import connect
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
+from tandemmq.cli.talk.moments import show_bytes, show_seconds
+from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic
+from tandemmq.cli.talk.output import Output
+
+if TYPE_CHECKING:
+    from tandemmq.client import Outgoing, StoreClient
+    from tandemmq.store.v1.store_pb2 import SendBatchRequest, SendReceipt
+
+
+def send(
+    topic: Topic,
+    body: Annotated[
+        str | None, typer.Argument(metavar="BODY|-", help="The message; `-` or nothing: read it from standard input.")
+    ] = None,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="TAG", help="The tag that consumers filter by.")] = "",
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key to find the message by. Repeatable.")
+    ] = None,
+    queue: Annotated[
+        int | None,
+        typer.Option("--queue", "-q", min=0, metavar="N", help="The queue to append to; without it, they take turns."),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property of your own. Repeatable."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", "-f", metavar="LINES", help="Send each line of this file as a message; `-`: of standard input."
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-c", min=1, metavar="N", help="Send everything so many times.")] = 1,
+    batch: Annotated[
+        int, typer.Option("--batch", "-b", min=1, metavar="N", help="Messages in one request, when there are many.")
+    ] = 100,
+    address: Address = DEFAULT_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Send a message, or many, and show where they lie.
+
+    The receipt says what is true when it comes: see `flushDiskType` in `tandem settings`. Many messages go as a
+    stream of batches.
+
+    With --json: one JSON line a message, {"status", "message_id", "unique_key", "queue_id", "queue_offset",
+    "physical_offset", "store_timestamp"}.
+    """
+    if body is not None and file is not None:
+        raise typer.BadParameter("give a body or --file, not both", param_hint="BODY")
+    from tandemmq.client import Outgoing
+
+    named = dict(map(_split, properties or ()))
+    output = Output(as_json=as_json)
+    bodies = _lines(file, count) if file is not None else _repeat(_body(body), count)
+    messages = (Outgoing(topic, one, tag, keys or (), named, queue) for one in bodies)
+    with connect(address) as client:
+        if file is None and count == 1:
+            _send_one(client, output, next(messages))
+        else:
+            _send_many(client, output, messages, batch)
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--property")
+    return name, value
+
+
+def _body(given: str | None) -> bytes:
+    """The body of the command line, or all of standard input."""
+    if given is not None and given != "-":
+        return given.encode("utf-8", "surrogateescape")
+    if given is None and sys.stdin.isatty():
+        raise typer.BadParameter("there is no body: give one, or `-` to type it", param_hint="BODY")
+    return sys.stdin.buffer.read()
+
+
+def _repeat(body: bytes, count: int) -> Iterator[bytes]:
+    return (body for _ in range(count))
+
+
+def _lines(file: Path, count: int) -> Iterator[bytes]:
+    """The lines of a file without their ends, `count` times over. Opened now: a wrong name is told at once."""
+    opened: IO[bytes] = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    if count > 1:
+        lines = [line.rstrip(b"\r\n") for line in opened]
+        return (line for _ in range(count) for line in lines)
+    return (line.rstrip(b"\r\n") for line in opened)
+
+
+def _send_one(client: "StoreClient", output: Output, message: "Outgoing") -> None:
+    receipt = client.send_batch([message])[0]
+    told = _receipt(receipt)
+    if output.as_json:
+        output.line(told)
+    else:
+        place = f"queue {receipt.queue_id} offset {receipt.queue_offset}"
+        output.say(
+            f"{told['status']}  {message.topic}  {place}  id {receipt.message_id}  unique key {receipt.unique_key}"
+        )
+    _check_status([told])
+
+
+def _receipt(receipt: "SendReceipt") -> dict[str, Any]:
+    from tandemmq.store.v1 import store_pb2
+
+    told: dict[str, Any] = {
+        "status": store_pb2.SendStatus.Name(receipt.status),
+        "message_id": receipt.message_id,
+        "unique_key": receipt.unique_key,
+        "queue_id": receipt.queue_id,
+        "queue_offset": receipt.queue_offset,
+        "physical_offset": receipt.physical_offset,
+        "store_timestamp": receipt.store_timestamp,
+    }
+    return {**told, "reason": receipt.reason} if receipt.reason else told
+
+
+def _send_many(client: "StoreClient", output: Output, messages: Iterable["Outgoing"], batch: int) -> None:
+    """Stream batches, and count what became of them; refused batches are told at the end, the others are stored."""
+    begun = time.perf_counter()
+    stored, size, refused = 0, _Counter(), []
+    bad: list[dict[str, Any]] = []
+    queues: set[int] = set()
+    for answer in client.stub.SendStream(_requests(messages, batch, size)):
+        if answer.HasField("refusal"):
+            refused.append(answer.refusal)
+            continue
+        told = [_receipt(receipt) for receipt in answer.receipts.receipts]
+        good = [one for one in told if one["status"] == "PUT_OK"]
+        bad += [one for one in told if one["status"] != "PUT_OK"]
+        stored += len(good)
+        queues.update(one["queue_id"] for one in good)
+        if output.as_json:
+            for one in told:
+                output.line(one)
+    seconds = time.perf_counter() - begun
+    rate = f"{stored / seconds:,.0f} a second, {show_bytes(int(size.bytes / seconds))} a second"
+    took = f"in {show_seconds(seconds)} ({rate})"
+    output.say(f"PUT_OK  {stored:,} messages, {show_bytes(size.bytes)}, to {len(queues)} queues {took}")
+    if refused:
+        first = refused[0]
+        refusal = (
+            f"{first.message} (so {size.messages - stored - len(bad):,} of {size.messages:,} messages were not stored)"
+        )
+        raise CallFailed(Failure(refusal, first.code, first.rocketmq_status))
+    _check_status(bad)
+
+
+class _Counter:
+    """What went into a stream."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+
+
+def _requests(messages: Iterable["Outgoing"], batch: int, sent: _Counter) -> Iterator["SendBatchRequest"]:
+    from tandemmq.store.v1 import store_pb2
+
+    left = iter(messages)
+    while piece := list(islice(left, batch)):
+        sent.messages += len(piece)
+        sent.bytes += sum(len(message.body) for message in piece)
+        yield store_pb2.SendBatchRequest(messages=[message.to_proto() for message in piece])
+
+
+def _check_status(receipts: list[dict[str, Any]]) -> None:
+    """Raise CommandFailed if a message is not as safe as the store was set up to make it."""
+    bad = [one for one in receipts if one["status"] != "PUT_OK"]
+    if bad:
+        reason = bad[0].get("reason") or "stored, but not known to be as safe as it should be"
+        raise CommandFailed(f"{len(bad):,} messages ended with {bad[0]['status']}: {reason}")

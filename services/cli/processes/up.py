@@ -1,0 +1,216 @@
+"""`tandem up`: a whole node, or two, in one terminal."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tandemmq.cli.processes.node_log import NodeLog
+from tandemmq.cli.processes.settings import split_settings
+from tandemmq.cli.talk.moments import show_seconds
+from tandemmq.cli.talk.options import Config, Json, Set
+from tandemmq.cli.talk.output import Output
+
+if TYPE_CHECKING:
+    from tandemmq.node.plan import NodePlan
+    from tandemmq.node.ports import AdminPorts, Ports
+    from tandemmq.node.supervisor import Event
+
+DEFAULT_PORT = 8081
+
+_TOGETHER_SECONDS = 0.5
+
+
+def up(
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data", metavar="DIR", help="Where the nodes' files go: DIR/master, and DIR/slave with --slave."
+        ),
+    ] = Path("data"),
+    slave: Annotated[
+        bool,
+        typer.Option(
+            "--slave",
+            help="Run a second node, which follows the first: a message is acknowledged when both have it (brokerRole "
+            "SYNC_MASTER, unless --set says otherwise). Its ports are those of the first plus 100.",
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port",
+            "-p",
+            metavar="N",
+            help="Port for clients; the other ports follow from it: console N-1, metasync N+1, admin N+2, replicator "
+            "N+3, internal N+1000, metrics N+1020 to N+1023, HA N+2831. 0: any that are free.",
+        ),
+    ] = DEFAULT_PORT,
+    admin: Annotated[
+        bool,
+        typer.Option(
+            "--admin/--no-admin", help="Run an admin too, which has a web console: its files go to DIR/admin."
+        ),
+    ] = True,
+    config: Config = None,
+    overrides: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Run a whole node, or two, in the foreground, until Ctrl-C.
+
+    A node is a store, a metasync and a replicator; one admin looks after all of them, and has a web console, whose
+    address is told. Each service is a process of its own; one that dies is started
+    again, and if it dies again and again everything is stopped. All listen on 127.0.0.1 only. Their logs come as one,
+    on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to the services that know
+    them.
+
+    With --json: one JSON line an event, {"event", "node", "service", ...}; "up" has the addresses of all nodes and of
+    the console. The log is JSON lines too, with "node" and "service" in each.
+    """
+    import uvloop
+
+    from tandemmq.node.ports import check_free
+
+    nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin)
+    taken: dict[str, Ports | AdminPorts] = {node.name: node.ports for node in nodes}
+    if nodes[0].admin is not None:
+        taken["admin"] = nodes[0].admin
+    check_free(taken)
+    uvloop.run(_run(nodes, as_json))
+
+
+def _plan(
+    data: Path, slave: bool, port: int, config: Path | None, given: dict[str, str], as_json: bool, *, admin: bool
+) -> list["NodePlan"]:
+    from tandemmq.node.errors import BadPlan
+    from tandemmq.node.plan import check_directory, plan_node, with_admin
+    from tandemmq.node.ports import NODE_STEP, AdminPorts, Ports
+
+    if given.get("brokerRole") == "SLAVE":
+        raise BadPlan("the first node is a master", remedy="`tandem up --slave` adds a slave to it")
+    check_directory(data)
+    given = {"logFormat": "json" if as_json else "text", **given}
+    if slave:
+        given = {"brokerRole": "SYNC_MASTER", **given}
+    ports = Ports.from_base(port) if port else Ports.free()
+    of_slave = (Ports.from_base(port + NODE_STEP) if port else Ports.free(other_than=ports)) if slave else None
+    nodes = [plan_node("master", (data / "master").absolute(), ports, given=given, config=config, peer=of_slave)]
+    if of_slave is not None:
+        directory = (data / "slave").absolute()
+        nodes.append(plan_node("slave", directory, of_slave, given=given, config=config, peer=ports, is_slave=True))
+    if admin:
+        of_admin = AdminPorts.from_base(port) if port else AdminPorts.free(other_than=[*ports, *(of_slave or ())])
+        nodes = with_admin(nodes, of_admin, (data / "admin").absolute(), given=given, config=config)
+    return nodes
+
+
+async def _run(nodes: list["NodePlan"], as_json: bool) -> None:
+    import asyncio
+
+    from tandemmq.node.supervisor import Listener, Supervisor
+
+    teller = _Teller(nodes, as_json)
+
+    def tell(event: "Event") -> None:
+        try:
+            teller.event(event)
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what is still to be told
+            supervisor.stop("nobody reads what is told")
+
+    supervisor = Supervisor(nodes, Listener(tell, teller.log.line))
+    loop = asyncio.get_running_loop()
+    signals = _Signals(supervisor.stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, signals.take, number.name)
+    await supervisor.run()
+
+
+class _Signals:
+    """Signals that arrive together are one: `timeout` and shells send some twice, and a second one kills."""
+
+    def __init__(self, stop: Callable[[str], None]) -> None:
+        self._stop = stop
+        self._last = -_TOGETHER_SECONDS
+
+    def take(self, name: str) -> None:
+        """A signal came."""
+        now = time.monotonic()
+        if now - self._last >= _TOGETHER_SECONDS:
+            self._stop(name)
+        self._last = now
+
+
+class _Teller:
+    """Says what happens to the services: JSON lines for programs, for people what they want to know."""
+
+    def __init__(self, nodes: list["NodePlan"], as_json: bool) -> None:
+        self._nodes = nodes
+        self._console: str | None = None
+        """Its address, once the admin serves."""
+        self._output = Output(as_json=as_json)
+        self.log = NodeLog(as_json=as_json)
+
+    def event(self, event: "Event") -> None:
+        """Something happened."""
+        if event.kind == "serving" and event.service == "admin":
+            self._console = event.facts.get("console")
+        if self._output.as_json:
+            self._output.line(self._document(event))
+        elif event.kind == "up":
+            self._say_up(event.facts["seconds"])
+        elif event.kind == "stopping":
+            reason = str(event.facts["reason"])
+            self.log.remark(f"{reason}: stopping{', once more kills' if reason.startswith('SIG') else ''}")
+        elif event.kind == "stopped":
+            self._output.say("Everything has stopped.")
+        else:
+            self._say_of_service(event)
+
+    def _document(self, event: "Event") -> dict[str, Any]:
+        of = {"node": event.node, "service": event.service} if event.service else {}
+        facts = event.facts
+        if event.kind == "up":
+            facts = {
+                **facts,
+                "console": self._console,
+                "nodes": [
+                    {"node": node.name, "directory": str(node.directory), **node.addresses()} for node in self._nodes
+                ],
+            }
+        return {"event": event.kind, **of, **facts}
+
+    def _say_of_service(self, event: "Event") -> None:
+        facts = event.facts
+        if event.kind == "died":
+            then = f"again in {show_seconds(facts['restart_in'])}" if facts["restart_in"] is not None else "given up"
+            served = f"after {show_seconds(facts['served_seconds'])}" if facts["served_seconds"] else "before it served"
+            self.log.remark(f"{event.node} {event.service} died {served} ({facts['how']}): {then}")
+        elif event.kind == "killed":
+            self.log.remark(f"{event.node} {event.service} did not stop in {show_seconds(facts['seconds'])}: killed")
+        elif event.kind == "ended" and facts["how"] != "exit code 0":
+            self.log.remark(f"{event.node} {event.service} ended with {facts['how']}")
+
+    def _say_up(self, seconds: float) -> None:
+        count = "Two nodes are" if len(self._nodes) > 1 else "The node is"
+        self._output.say(f"{count} up after {show_seconds(seconds)}; Ctrl-C stops everything.")
+        rows = []
+        for node in self._nodes:
+            addresses = node.addresses()
+            rows.append((node.name, f"clients {addresses['store']}   files {node.directory}"))
+            ports = node.ports
+            metrics = f"{ports.store_metrics}, {ports.metasync_metrics}, {ports.replicator_metrics}"
+            rows.append(("", f"metasync {addresses['metasync']}   replicator {addresses['replicator']}   "
+                             f"HA {addresses['ha']}   metrics on ports {metrics}"))  # fmt: skip
+        of_admin = self._nodes[0].admin
+        if of_admin is not None:
+            address = self._nodes[0].addresses()["admin"]
+            rows.append(
+                ("admin", f"console {self._console or 'off'}   gRPC {address}   metrics on port {of_admin.metrics}")
+            )
+        self._output.pairs(rows)

@@ -1,0 +1,10 @@
+"""What all commands share: options, connections, output, failures.
+
+connection.py       connections of commands to services
+failures.py         what can go wrong, told in one line
+moments.py          times as people write and read them; inside they are milliseconds since 1970
+options.py          options that several commands have
+output.py           what commands print
+phases.py           how far a job is that has several phases
+tls_diagnosis.py    why a server that is there does not answer
+"""

@@ -1,0 +1,107 @@
+"""Connections of commands to services: TLS and credentials as the root options say, errors told in one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
+
+if TYPE_CHECKING:
+    import grpc
+
+    from tandemmq.client import ClientError, StoreClient
+
+
+class Kind(NamedTuple):
+    """A kind of service, in words for people."""
+
+    noun: str
+    example: str
+    """An address, as one would write it."""
+    start: str
+    """What to do when none answers."""
+
+
+STORE = Kind("store", "127.0.0.1:8081", "start one with `tandem store`, or name its address with --address")
+RUNNING_STORE = STORE._replace(start="--running names a store that runs on this directory; is it up?")
+REPLICATOR = Kind("replicator", "127.0.0.1:8084", "`tandem up` and `tandem replicator` start one")
+METASYNC = Kind("metasync", "127.0.0.1:8082", "`tandem up` and `tandem metasync` start one")
+ADMIN = Kind("admin", "127.0.0.1:8083", "`tandem up` and `tandem admin` start one")
+
+
+@contextmanager
+def connect(address: str) -> "Iterator[StoreClient]":
+    """Give a client of the store at `address`; nothing is sent before the first call.
+
+    Raises:
+        CommandFailed: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
+        UnreadableSecret, BadUserName: the root options name what cannot be used.
+    """
+    _check(STORE, address)
+    from tandemmq.client import Identity, StoreClient
+
+    with told(STORE, address), StoreClient(address, **Identity.from_environment().arguments()) as client:
+        yield client
+
+
+@contextmanager
+def connect_to(kind: Kind, address: str) -> "Iterator[grpc.Channel]":
+    """Give a channel to another service, for generated stubs. What its calls raise becomes what `connect` raises."""
+    _check(kind, address)
+    from tandemmq.client import Identity
+    from tandemmq.client.channels import open_channel
+
+    with told(kind, address), open_channel(address, **Identity.from_environment().arguments()) as channel:
+        yield channel
+
+
+def _check(kind: Kind, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        article = "an" if kind.noun[0] in "aeiou" else "a"
+        raise CommandFailed(
+            f"{address!r} is no address of {article} {kind.noun}; write it as HOST:PORT, as in {kind.example}"
+        )
+
+
+@contextmanager
+def told(kind: Kind, address: str) -> Iterator[None]:
+    """Make failures that can be shown of gRPC's errors and the client's."""
+    import grpc
+
+    from tandemmq.client import ClientError
+    from tandemmq.client.errors import from_rpc
+
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise CallFailed(_failure(from_rpc(error), kind, address)) from error
+    except ClientError as error:
+        raise CallFailed(_failure(error, kind, address)) from error
+
+
+def _failure(error: "ClientError", kind: Kind, address: str) -> Failure:
+    """What happened, and what to do where the service itself could not say it."""
+    message = error.explain()
+    if not error.status and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+        message = _why_away(error.code, kind, address)
+    elif not error.status and error.code == "RESOURCE_EXHAUSTED":
+        message = f"the request is larger than the {kind.noun} takes, see its setting grpcMaxMessageSize ({message})"
+    elif not error.status and error.code == "UNIMPLEMENTED":
+        message = f"what answers at {address} is no TandemMQ {kind.noun} of this version ({message})"
+    elif error.code == "UNAUTHENTICATED":
+        message = f"the {kind.noun} at {address} does not let you in: {message}"
+    return Failure(message, error.code, error.status.replace("UNKNOWN_ERROR", ""))
+
+
+def _why_away(code: str, kind: Kind, address: str) -> str:
+    """No answer came: looks whether TLS is the reason."""
+    from tandemmq.cli.talk.tls_diagnosis import diagnose
+    from tandemmq.client import Identity
+
+    found = diagnose(address, Identity.from_environment())
+    if found:
+        return f"the {kind.noun} at {address} {found}"
+    if code == "DEADLINE_EXCEEDED":
+        return f"the {kind.noun} at {address} did not answer in time; look at its log, then try again"
+    return f"no {kind.noun} answers at {address}; {kind.start}"

@@ -1,0 +1,63 @@
+"""Times as people write and read them; inside they are milliseconds since 1970."""
+
+import re
+import time
+from datetime import UTC, datetime
+
+from tandemmq.cli.talk.failures import CommandFailed
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+FORMS = "2026-01-31T12:00 (local time, or with a zone), 10m (so long ago; s, m, h, d), now, or milliseconds since 1970"
+"""What `parse_moment` takes; for help texts."""
+
+
+class BadMoment(CommandFailed):
+    """A text that is no time."""
+
+
+def parse_moment(text: str, now_ms: int | None = None) -> int:
+    """Read a time in one of the `FORMS`. Raises BadMoment."""
+    now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+    if text == "now":
+        return now_ms
+    if text.isdecimal():
+        return int(text)
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return now_ms - int(float(ago[1]) * _UNITS_MS[ago[2]])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadMoment(f"{text!r} is no time; write it as {FORMS}") from None
+    return int(moment.timestamp() * 1000)
+
+
+def show_moment(milliseconds: int) -> str:
+    """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none."""
+    if milliseconds <= 0:
+        return "-"
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
+
+
+def show_seconds(seconds: float) -> str:
+    """A duration: `850 µs`, `12 ms`, `3.4 s`."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s"
+
+
+def show_bytes(amount: int) -> str:
+    """A size: `812 bytes`, `3.4 MB`; powers of 1,000, as disks are sold and `ls --si` counts."""
+    if amount < 1000:
+        return f"{amount} bytes"
+    value = float(amount)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:,.1f} TB"

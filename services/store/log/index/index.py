@@ -1,0 +1,206 @@
+"""The hash index: from topic and key to physical offsets (RocketMQ: ``IndexService``).
+
+A row of files of equal size, filled one after the other in log order; a file's name is the local time of its
+making. What an entry says is a hint: hashes collide and times are whole seconds, so the caller reads the records
+and compares (traps T8, T9).
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tandemmq.store.format import index_layout, java
+from tandemmq.store.format.index_layout import IndexHeader
+from tandemmq.store.format.walker import Walk
+from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, NotWritable
+from tandemmq.store.log.index.index_file import IndexFile
+from tandemmq.store.log.segments.walkers import Walkers
+
+NAME_DIGITS = 17
+StoreTime = Callable[[int], int | None]
+
+
+class Index:
+    """The index files of one directory, oldest first, and the log offset up to which they are complete."""
+
+    def __init__(self, directory: Path, slots: int, entries: int, disk: Disk, clock: Clock, walkers: Walkers) -> None:
+        """Stand before an unread directory; `load` reads it."""
+        self.directory = directory
+        self.files: list[IndexFile] = []
+        self.slots = slots
+        self.entries = entries
+        self._disk = disk
+        self._clock = clock
+        self._walkers = walkers
+        self.position = 0  # records below this log offset are indexed
+        self.suspected: Callable[[str, str], None] = lambda place, reason: None
+        """Called with a place that cannot be, and what is wrong with it, when a query meets one."""
+
+    def load(self) -> None:
+        """Map the files.
+
+        Raises:
+            FileSizeMismatch: a file was made for other numbers of slots and entries.
+            ForeignFile: a name that is no number.
+        """
+        size = index_layout.file_size(self.slots, self.entries)
+        paths = []
+        for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
+            if path.suffix == ".tmp":
+                continue
+            if not (path.name.isascii() and path.name.isdigit()):
+                raise ForeignFile(f"{path} is no index file: their names are numbers.", remedy="Move it away.")
+            if path.stat().st_size != size:
+                raise FileSizeMismatch(
+                    f"{path} has {path.stat().st_size:,} bytes; with maxHashSlotNum {self.slots:,} and maxIndexNum "
+                    f"{self.entries:,} it would have {size:,}.",
+                    remedy="Set both to what this store was written with, or remove the directory: it is rebuilt.",
+                )
+            paths.append(path)
+        make_dirs(self._disk, self.directory)
+        for leftover in (".old", ".rebuild"):
+            if self.directory.suffix != leftover:
+                shutil.rmtree(self.directory.with_name(self.directory.name + leftover), ignore_errors=True)
+        for path in self.directory.glob("*.tmp"):
+            self._disk.unlink(path)
+        self.files = [IndexFile.open(self._disk, path, self.slots, self.entries) for path in paths]
+
+    # -- write ------------------------------------------------------------------------------------------------------
+
+    def put(self, walk: Walk, skip_below: int = 0) -> None:
+        """Add the keys of walked records at or behind ``skip_below``; rolls to a new file when one is full.
+
+        All or nothing.
+
+        Raises:
+            DiskFull: the next file cannot be made; the index is as it was before.
+        """
+        before = (len(self.files), self.files[-1].packed_header if self.files else b"")
+        try:
+            self._put(walk, skip_below)
+        except (OSError, NotWritable):
+            self._restore(*before)
+            raise
+
+    def take(self, walk: Walk, end: int) -> None:
+        """As `put`, of what it does not have yet; `position` is `end` then. See `Derived`."""
+        self.put(walk, self.position)
+        self.position = end
+
+    def _put(self, walk: Walk, skip_below: int) -> None:
+        row = key = 0
+        while walk.count:
+            if self.files:
+                row, key = self.files[-1].put(walk, row, key, skip_below)
+                if row >= walk.count:
+                    return
+            self._roll()
+
+    def _restore(self, files: int, packed_header: bytes) -> None:
+        while len(self.files) > files:
+            self.drop_last()
+        if packed_header:
+            header = IndexHeader.unpack(packed_header)
+            self.files[-1].cut(header.index_count, lambda _: None, self._walkers.index_tools(header.index_count))
+            self.files[-1].set_header(header)
+
+    def _roll(self) -> None:
+        previous = self.files[-1].header if self.files else None
+        path = self.directory / self._new_name()
+        self.files.append(IndexFile.create(self._disk, path, self.slots, self.entries, previous))
+
+    def _new_name(self) -> str:
+        seconds, millis = divmod(self._clock.now_ms(), 1000)
+        name = time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
+        newest = int(self.files[-1].file.path.name) if self.files else 0
+        return f"{max(int(name), newest + 1):0{NAME_DIGITS}d}"
+
+    # -- read -------------------------------------------------------------------------------------------------------
+
+    def query(self, topic: str, key: str, begin: int, end: int) -> Iterator[int]:
+        """Physical offsets that may be records of ``topic`` with ``key``, stored in [begin, end] ms; newest first.
+
+        Unverified: the caller compares topic, key and store time of each record.
+        """
+        key_hash = java.index_hash(java.index_key(topic, key))
+        for file in reversed(self.files):
+            header, name = file.header, file.file.path.name
+            fits = file.header_fits
+            if not fits:
+                self.suspected(f"file {name}", "its header is not that of its entries")
+            in_time = header.begin_timestamp - 1000 <= end and begin <= header.end_timestamp + 1000
+            if in_time or not fits:
+                yield from file.find(key_hash, begin, end, self._suspect_in(name))
+
+    def _suspect_in(self, name: str) -> index_layout.Suspect:
+        return lambda number, reason: self.suspected(f"file {name}, entry {number}", reason)
+
+    # -- recovery and retention -------------------------------------------------------------------------------------
+
+    def cut_before(self, physical_offset: int, store_time: StoreTime) -> int:
+        """Keep the intact entries of records below ``physical_offset``; gives the log offset from which to index again.
+
+        Unlike RocketMQ, which deletes the newest file after a crash (trap T7). The last record that is kept loses
+        its entries too unless the cut is exactly at ``physical_offset``: some of its keys may be missing.
+        """
+        tools = self._walkers.index_tools(sum(file.header.index_count for file in self.files[-1:]))
+        while self.files:
+            file = self.files[-1]
+            count = min(file.intact_before(physical_offset, tools), file.header.index_count)
+            whole = count > 1 and count < file.header.index_count and file.entry_offset(count) >= physical_offset
+            if count > 1 and not whole:
+                count = file.first_entry_of_last_record(count)
+                resume = file.entry_offset(count)
+            else:
+                resume = physical_offset
+            if count > 1:
+                file.cut(count, store_time, tools)
+                return min(resume, physical_offset)
+            self.drop_last()
+            physical_offset = min(physical_offset, resume)
+        return 0
+
+    def begin_new_file(self) -> None:
+        """Let the next entry go to a new file."""
+        self._roll()
+
+    def drop_last(self) -> None:
+        """Remove the newest file."""
+        self.files.pop().file.remove()
+
+    def drop_files_below(self, log_min: int) -> list[Path]:
+        """Remove files whose records are all gone from the log; never the newest. Gives the removed paths."""
+        removed = []
+        while len(self.files) > 1 and self.files[0].header.end_physical_offset < log_min:
+            file = self.files.pop(0)
+            file.file.remove()
+            removed.append(file.file.path)
+        return removed
+
+    def replace_by(self, fresh: "Index") -> None:
+        """Take over the files of an index that was built beside this one, and remove the present ones."""
+        old = self.directory.with_name(self.directory.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        self._disk.rename(self.directory, old)
+        self._disk.rename(fresh.directory, self.directory)
+        self._disk.sync_dir(self.directory.parent)
+        self.take_over(fresh)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def take_over(self, fresh: "Index") -> None:
+        """Go on with the files of another index, whose directory has been put in the place of this one's."""
+        for file in fresh.files:
+            file.file.path = self.directory / file.file.path.name
+        self.files, self.position = fresh.files, fresh.position
+
+    def sync(self) -> None:
+        """Make the files durable as they are; blocks. They count as dirty still: `put` may go on meanwhile."""
+        for file in self.files:
+            file.file.sync()
+
+    def counts(self) -> list[tuple[str, int]]:
+        """Name and next entry number of every file: what a manifest remembers."""
+        return [(file.file.path.name, file.header.index_count) for file in self.files]

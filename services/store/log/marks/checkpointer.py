@@ -1,0 +1,204 @@
+"""Making the derived files durable, and writing down how far that is (RocketMQ: ``FlushConsumeQueueService``).
+
+Each second the consume queues with enough dirty pages are synced. Now and then, and when enough log lies behind the
+last time, everything is synced up to one log offset, and manifest and checkpoint say so; recovery begins there.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.edges.threads import in_thread
+from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.index.index_file import IndexFile
+from tandemmq.store.log.marks.manifest import Manifest, read_manifest, write_manifest
+from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.segments.flush import GroupCommit
+
+log = logging.getLogger(__name__)
+_PAGE = 4096
+
+
+class Checkpointer:
+    """Syncs consume queues and index by time and amount, and takes checkpoints."""
+
+    def __init__(
+        self, parts: Parts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher, recorded: int
+    ) -> None:
+        """Work on ``parts``; ``dispatcher`` says how far the derived files have come.
+
+        ``flush`` how far the log is durable. ``recorded``: position of the manifest that is on disk; 0 if none counts.
+        """
+        self._parts = parts
+        self._flags = flags
+        self._flush = flush
+        self._dispatcher = dispatcher
+        self._last_position = dispatcher.position
+        self.recorded = recorded
+        """Of what lies below this offset of the log, a manifest on disk knows the queues' bounds."""
+        self._last_thorough = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+        self._busy = asyncio.Lock()
+        self.complete = True  # False while a rebuild is under way: what is missing must not be written down as complete
+
+    def start(self) -> None:
+        """Begin the timed work."""
+        self._task = asyncio.create_task(self._run(), name="checkpoints")
+
+    async def stop(self) -> None:
+        """End the timed work, but not in the middle of a sync; `take` may still be called."""
+        if self._task is not None:
+            async with self._busy:
+                self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        config = self._parts.config
+        while not self._flags.holds(Reason.FLUSH_FAILED):
+            await asyncio.sleep(config.flush_interval_consume_queue / 1000)
+            behind = self._dispatcher.position - self._last_position
+            due = time.monotonic() - self._last_thorough >= config.flush_consume_queue_thorough_interval / 1000
+            news = behind > 0 or self._parts.confirmed.mark != self._parts.checkpoint.value.confirm
+            try:
+                if behind >= config.checkpoint_log_bytes or (due and news):
+                    await self.take()
+                else:
+                    await self._sync_dirty(config.flush_consume_queue_least_pages * _PAGE)
+            except Exception as error:  # this task must outlive whatever happens in it
+                log.exception("No checkpoint can be taken, the last one stands: %s", error)
+                self._parts.observer.failed("checkpoint")
+
+    async def _sync_dirty(self, least: int) -> None:
+        async with self._busy:
+            await self._sync_all([queue for queue in self._parts.queues if queue.dirty_bytes >= least], [])
+
+    async def take(self) -> None:
+        """Sync log, queues and index up to one offset, then write manifest and checkpoint.
+
+        Raises:
+            FlushFailed: something could not be made durable; the store is read-only from here on.
+            OSError: manifest or checkpoint could not be written; the old ones stand.
+        """
+        async with self._busy:
+            parts, complete = self._parts, self.complete
+            begin = parts.files.files[0].start if parts.files.files else 0
+            position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
+            bounds = {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in parts.queues if q.max_offset}
+            counts = parts.index.counts() if parts.index is not None else []
+            if not await self._flush.wait(position):
+                raise FlushFailed("The commit log could not be made durable.")
+            await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
+            if complete:
+                await in_thread(self._write, begin, position, timestamp, bounds, counts)
+                self.recorded = position
+            self._last_position = position
+            self._last_thorough = time.monotonic()
+
+    async def rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
+        """Change what the manifest on disk says, between two checkpoints. Raises OSError: the old one stands."""
+        async with self._busy:
+            await in_thread(self._rewrite, change)
+
+    def _rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
+        root = self._parts.config.store_path_root_dir
+        manifest = read_manifest(root)
+        if manifest is not None:  # without one the next start trusts nothing anyhow
+            write_manifest(root, change(manifest), self._parts.disk)
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Take a checkpoint, and let it stand for the length of the block: files are synced, but no manifest written.
+
+        Raises as `take`.
+        """
+        await self.take()
+        self.complete = False
+        try:
+            async with self._busy:  # one that began before it was held ends first
+                pass
+            yield
+        finally:
+            self.complete = True
+
+    async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
+        """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
+        if self._flags.holds(Reason.FLUSH_FAILED):
+            raise FlushFailed("The disk has failed; nothing more is made durable.")
+        dirty = [(queue, queue.take_dirty()) for queue in queues if queue.is_dirty]
+        files = [file for file in index_files if file.dirty]
+        for file in files:
+            file.dirty = False
+        paths = [path for _, taken in dirty for path in taken]
+        if not paths and not files:
+            return
+        try:
+            await in_thread(self._sync, paths, files)
+        except BaseException as error:
+            for queue, taken in dirty:
+                queue.mark_dirty(taken)
+            for file in files:
+                file.dirty = True
+            if isinstance(error, FlushFailed):
+                self._fail(error)
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        if self._flags.set(Reason.FLUSH_FAILED, str(error).rstrip(".")):
+            log.critical("The store is read-only from here on, the disk failed: %s", error)
+            self._parts.observer.failed("flush")
+
+    def _sync(self, paths: Iterable[Path], files: Iterable[IndexFile]) -> None:
+        """Sync queue files by path and index files; in a thread.
+
+        Raises:
+            FlushFailed: the disk refused, and may have lost the pages.
+            OSError: a file cannot be opened, such as for want of descriptors; its pages are as dirty as before.
+        """
+        for path in paths:
+            try:
+                fd = self._parts.disk.open(path, os.O_RDWR)
+            except FileNotFoundError:  # expired meanwhile
+                continue
+            try:
+                with _final():
+                    self._parts.disk.sync(fd)
+            finally:
+                os.close(fd)
+        for file in files:
+            with _final():
+                file.file.sync()
+
+    def _write(
+        self,
+        begin: int,
+        position: int,
+        timestamp: int,
+        bounds: dict[tuple[str, int], tuple[int, int]],
+        counts: list[tuple[str, int]],
+    ) -> None:
+        """Write the manifest first: until the checkpoint beside it agrees, nobody believes it."""
+        parts = self._parts
+        times = (timestamp, timestamp, timestamp if parts.index is not None else 0)
+        root = parts.config.store_path_root_dir
+        before = parts.checkpoint.value
+        previous = (before.physic, before.logics, before.index)
+        damaged = len(parts.damage.lasting)
+        manifest = Manifest(times, position, bounds, counts, previous=previous, begin=begin, damaged=damaged)
+        write_manifest(root, manifest, parts.disk)
+        parts.checkpoint.write(*times)
+
+
+@contextmanager
+def _final() -> Iterator[None]:
+    """A sync within: one that fails is never tried again. Raises FlushFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise FlushFailed(f"Consume queues or index could not be made durable: {error}.") from error

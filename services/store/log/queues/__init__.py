@@ -1,0 +1,11 @@
+"""The consume queues.
+
+bulk.py                   many messages of a queue at once
+consume_queue.py          one of them
+consume_queue_store.py    all consume queues
+queue_offsets.py          the next number of each queue
+queue_recovery.py         the end of each queue at a start
+queue_repairs.py          units that do not fit the log
+queue_stretch.py          a stretch of such units
+time_search.py            a queue offset by time
+"""

@@ -1,0 +1,144 @@
+"""Consume queues at start-up: where each ends, which ones lost something, and what the next offsets are."""
+
+from collections.abc import Callable, Iterable
+
+from tandemmq.store.format.unit import UNIT_SIZE, Unit, impossible_units, is_blank, is_empty
+from tandemmq.store.format.walker import UnitRun
+from tandemmq.store.log.marks.manifest import Manifest
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.recovery.damage import DamageList
+
+# RecordFits(topic, queue id, queue offset, physical offset)
+RecordFits = Callable[[str, int, int, int], bool]
+_STALE_UNITS_MAX = 10_000  # so many units are stepped back over before a queue counts as lost
+
+
+class QueueRecovery:
+    """Brings the queues in line with the log.
+
+    ``manifest`` is None where none is current: then nothing untouched is certain.
+    """
+
+    def __init__(self, queues: ConsumeQueueStore, offsets: QueueOffsets, manifest: Manifest | None) -> None:
+        """Work on ``queues`` and ``offsets``."""
+        self._queues = queues
+        self._offsets = offsets
+        self._manifest = manifest
+        self._touched: set[QueueKey] = set()
+        self._begins: dict[QueueKey, int] = {}
+        """Where queues began that lack their first files."""
+
+    def prepare(self, begin: int, record_fits: RecordFits) -> None:
+        """Give every queue its end as of log offset ``begin``, from which the walk will go on."""
+        manifest = self._manifest
+        for queue in self._queues:
+            bounds = manifest.queues.get((queue.topic, queue.queue_id)) if manifest is not None else None
+            if bounds is not None and self._agrees(queue, bounds, begin):
+                queue.min_offset = bounds[0]
+                queue.end_at(bounds[1])
+                continue
+            queue.recover_end(begin)
+            self._drop_stale_units(queue, record_fits)
+            if bounds is not None or queue.has_missing_file:
+                queue.rebuilding = True
+        if manifest is not None:
+            for (topic, queue_id), (_, end) in manifest.queues.items():
+                queue = self._queues.ensure(topic, queue_id)
+                if queue.max_offset < end or manifest.rebuilding:
+                    queue.rebuilding = True
+                    queue.max_offset, queue.last_end = end, 0
+
+    def _agrees(self, queue: ConsumeQueue, bounds: tuple[int, int], begin: int) -> bool:
+        """Whether the queue's files are all there, up to the last unit that the manifest knows of."""
+        first, end = bounds
+        if queue.has_missing_file or (first < end and first < queue.first_offset_on_disk):
+            return False
+        if end <= queue.first_offset_on_disk:
+            return end == 0 or end == queue.first_offset_on_disk
+        unit = queue.unit(end - 1)
+        return unit is not None and unit.size > 0 and unit.physical_offset < begin
+
+    def _drop_stale_units(self, queue: ConsumeQueue, record_fits: RecordFits) -> None:
+        """Step back over units that RocketMQ left behind when it cut the log: they point at other records (trap T1)."""
+        for _ in range(_STALE_UNITS_MAX):
+            offset = queue.max_offset - 1
+            unit = queue.unit(offset) if offset >= queue.first_offset_on_disk and queue.max_offset else None
+            if unit is None or is_blank(unit):
+                return
+            if record_fits(queue.topic, queue.queue_id, offset, unit.physical_offset):
+                return
+            queue.end_at(offset)
+        queue.rebuilding = True
+
+    def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
+        """Add the units of records behind the starting point.
+
+        A gap before them, or a queue that begins behind them, tells that the queue has lost some.
+
+        Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
+        cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
+        """
+        for run in self._queues.nameable(runs):
+            impossible = impossible_units(run.first_queue_offset, run.units)
+            if impossible == run.count:
+                continue
+            first = run.first_queue_offset + impossible
+            queue = self._queues.ensure(run.topic, run.queue_id)
+            key = (run.topic, run.queue_id)
+            _count_on(queue, damage, first)
+            if first > queue.max_offset and key not in self._touched:
+                queue.rebuilding = True
+            self._touched.add(key)
+            units = run.units[impossible * UNIT_SIZE :]
+            begins = self._begins.get(key, queue.first_offset_on_disk)
+            lost = min(begins - first, len(units) // UNIT_SIZE)
+            if lost > 0:  # files go after their records: the first ones are lost, with what they had before these
+                self._begins[key] = begins
+                queue.rebuilding = True
+                queue.put(first, units[: lost * UNIT_SIZE])
+                queue.min_offset = min(queue.min_offset, first)
+            queue.append_run(first, units, run.last_end_physical)
+
+    def keep_numbers_of_damaged(self, damage: DamageList) -> None:
+        """Let a queue count on behind units whose records lie in damaged stretches.
+
+        Those offsets were given away once.
+        """
+        for queue in self._queues:
+            _count_on(queue, damage)
+
+    def with_units_behind(self, log_end: int) -> list[ConsumeQueue]:
+        """Queues with a unit left behind their end whose record would lie behind the end of the log."""
+
+        def is_left(unit: Unit | None) -> bool:
+            if unit is None or is_empty(unit) or is_blank(unit):
+                return False
+            return unit.size > 0 and unit.physical_offset >= log_end
+
+        return [queue for queue in self._queues if is_left(queue.unit(queue.max_offset))]
+
+    def finish(self, log_min: int, *, whole_log: bool) -> None:
+        """Publish the next offset of every queue that is certain, and the first readable offsets.
+
+        ``whole_log``: the walk has seen every record there is, so nothing can be missing.
+        """
+        certain = whole_log or self._manifest is not None
+        for queue in self._queues:
+            key = (queue.topic, queue.queue_id)
+            if certain or key in self._touched:
+                self._offsets.raise_to(key, queue.max_offset)
+            else:
+                self._offsets.doubt(key)
+            queue.correct_min_offset(log_min)
+        self._offsets.all_known = certain
+
+
+def _count_on(queue: ConsumeQueue, damage: DamageList, limit: int | None = None) -> None:
+    """Move the end of the queue behind units whose records lie in damaged stretches, up to offset ``limit``."""
+    while limit is None or queue.max_offset < limit:
+        unit = queue.unit(queue.max_offset)
+        if unit is None or is_empty(unit) or is_blank(unit) or damage.covering(unit.physical_offset) is None:
+            return
+        queue.end_at(queue.max_offset + 1)

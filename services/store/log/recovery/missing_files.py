@@ -1,0 +1,225 @@
+"""Log files that should be there and are not: a volume that is not mounted, files that somebody has removed.
+
+A log without its end would be gone on with where it seems to stop, and numbers that were acknowledged would be given
+again. So before anything is made or changed, what lies beside the log is asked how far it had come: the manifest, else
+consume queues, index and checkpoint. A log that is shorter is refused. Files missing in front or in the middle are
+damage of kind ``missing``, read around like any other: the numbers behind them are known.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.edges.disk import Disk, is_zero
+from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
+from tandemmq.store.log.errors import LogFilesMissing
+from tandemmq.store.log.marks.abort_file import Exit
+from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.manifest import NAME as MANIFEST
+from tandemmq.store.log.marks.manifest import Manifest
+from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
+from tandemmq.store.log.segments.mapped_file import file_name
+from tandemmq.store.log.segments.mapped_file_queue import list_files
+from tandemmq.store.log.segments.scan import LogScan
+from tandemmq.store.log.segments.walkers import Walkers
+
+log = logging.getLogger(__name__)
+
+MISSING = "missing"
+QUEUES = "consumequeue/"
+INDEX = "index/"
+CHECKPOINT = "checkpoint"
+_NAMED = 3
+_ANY_END = 1 << 62
+_GREATEST = 1 << 53
+"""A log offset beyond this is none: eight petabytes. A unit or an entry that says so is damaged itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Something beside the log that says how far it had come.
+
+    ``end``: every byte below this log offset had been written; 0 where only that there was a log is known.
+    """
+
+    end: int
+    what: str
+    begin: int = 0
+    """Where the log began, as far as it says."""
+
+
+def believed(manifest: Manifest | None, checkpoint: CheckpointFile) -> Manifest | None:
+    """The manifest, if nobody else has written a checkpoint since. One that is lost or unreadable says nothing."""
+    value = checkpoint.value
+    if manifest is None or checkpoint.problem or manifest.belongs_to((value.physic, value.logics, value.index)):
+        return manifest
+    return None
+
+
+def check_end(
+    config: StoreConfig,
+    manifest: Manifest | None,
+    checkpoint: CheckpointFile,
+    disk: Disk,
+    last_exit: Exit,
+    *,
+    slave: bool,
+) -> str:
+    """See whether the log reaches as far as it should, before anything is made or changed.
+
+    Gives what must be told where nobody can be sure: RocketMQ removes files when it cuts a log at damage, and leaves
+    what pointed into them (trap T1).
+
+    Raises:
+        LogFilesMissing: the end of the log is gone.
+    """
+    end, known = log_end(config), believed(manifest, checkpoint)
+    found = list(witnesses(config, known, checkpoint, disk, whole=not end or last_exit is not Exit.CLEAN))
+    if found and (not end or (found[0].what == MANIFEST and found[0].end > end)):
+        raise missing_end(config, end, found[0])
+    further = [witness for witness in found if witness.end > end]
+    # A master makes the next file before it closes one; a slave may just have had the last byte of one.
+    if end and last_exit is Exit.CRASH and not slave:
+        further.append(Witness(0, "the newest file, which is full,"))
+    # Where that has room there was none behind it: what says so is damaged, or a power cut took what it points at.
+    if not further or not is_last_full(config, end):
+        return ""
+    error = missing_end(config, end, further[0])
+    if last_exit is Exit.CRASH or known is not None:
+        raise error
+    doubt = f"RocketMQ has cut the log here, or files are missing: {error.message}"
+    log.error(doubt)
+    return doubt
+
+
+def is_last_full(config: StoreConfig, end: int) -> bool:
+    """Whether the log file that ends at ``end`` is written to its end; it is walked. False without one.
+
+    A file that is full has a successor, or is about to get one.
+    """
+    size = config.mapped_file_size_commit_log
+    files = ReadOnlyFiles(config.commit_log_dir, size)
+    last = files.last
+    if last is None or is_zero(last.map[:8]):
+        return False
+    walker = Walkers(config.compiled_walker).for_bytes(size)
+    nothing_known = DamageList(config.store_path_root_dir / "none", ReadOnlyDisk())
+    *_, step = LogScan(files, walker, nothing_known, check_crc=False, delay_levels=()).steps(end - size)
+    return step.torn_at < 0 and step.position == end
+
+
+def log_end(config: StoreConfig) -> int:
+    """Offset behind the newest log file; 0 without any. Raises as `list_files`."""
+    size = config.mapped_file_size_commit_log
+    starts = list_files(config.commit_log_dir, size, "mappedFileSizeCommitLog")
+    return starts[-1] + size if starts else 0
+
+
+def witnesses(
+    config: StoreConfig, known: Manifest | None, checkpoint: CheckpointFile, disk: Disk, *, whole: bool = True
+) -> Iterator[Witness]:
+    """Whoever knows how far the log had come, the most certain first; nobody where it was never written to.
+
+    ``known``: the manifest if it is `believed`. After a clean stop it knows all: unless the ``whole`` is wanted, nobody
+    else is asked then.
+    """
+    if known is not None and known.position > known.begin:
+        yield Witness(known.position, MANIFEST, max(known.begin, 0))
+        if not whole:
+            return
+    found = _queue_bounds(config, disk)
+    if found:
+        yield Witness(max(end for _, end in found), QUEUES, min(begin for begin, _ in found))
+    indexed = _index_end(config)
+    if indexed:
+        yield Witness(indexed, INDEX)
+    if checkpoint.value.physic:
+        yield Witness(0, CHECKPOINT)
+
+
+def _queue_bounds(config: StoreConfig, disk: Disk) -> list[tuple[int, int]]:
+    """Of each consume queue that ever had a message, the log offsets of its first record and behind its last."""
+    if not config.consume_queue_dir.is_dir():
+        return []
+    queues, found = ConsumeQueueStore(config, disk), []
+    try:
+        queues.load(read_only=True)
+        for queue in queues:
+            queue.recover_end(_ANY_END)
+            if queue.max_offset:
+                queue.correct_min_offset(0)
+                first = queue.unit(queue.min_offset)
+                end = queue.last_end if queue.last_end < _GREATEST else 0
+                found.append((min(first.physical_offset, end) if first is not None else end, end))
+    finally:
+        queues.close()
+    return found
+
+
+def _index_end(config: StoreConfig) -> int:
+    """Log offset of the newest record that the index has; 0 where it has none."""
+    paths = config.index_dir.glob("[0-9]*") if config.index_dir.is_dir() else ()
+    for path in sorted(paths, reverse=True):
+        with path.open("rb") as file:
+            data = file.read(HEADER_SIZE)
+        header = IndexHeader.unpack(data) if len(data) == HEADER_SIZE else IndexHeader()
+        if header.index_count > 1:
+            return max(1, header.end_physical_offset if header.end_physical_offset < _GREATEST else 0)
+    return 0
+
+
+def missing_end(config: StoreConfig, end: int, witness: Witness) -> LogFilesMissing:
+    """The error for a log that ends at ``end`` although ``witness`` knows more."""
+    size = config.mapped_file_size_commit_log
+    begin = end or witness.begin - witness.begin % size
+    if end:
+        have = f"The commit log in {config.commit_log_dir} ends at offset {end:,}"
+    else:
+        have = f"There are no log files in {config.commit_log_dir}"
+    known = f"{witness.what} says that it went on" if end else f"{witness.what} says that there was a log"
+    gone = f"{file_name(end)} and what followed" if end else "all"
+    if witness.end:
+        known = f"{witness.what} says that it had reached {witness.end:,}"
+        gone = _listed(begin, witness.end, size)
+    return LogFilesMissing(
+        f"{have}, but {known}. Missing: {gone}. Nothing was changed.",
+        remedy="Is the volume mounted? Were files deleted? Mount or restore them and start again, or promote a slave, "
+        f"which has its own copy. To go on without these messages: tandem accept-loss --data "
+        f"{config.store_path_root_dir}",
+    )
+
+
+def find_missing(
+    starts: Sequence[int], size: int, known: Sequence[DamagedRange], manifest: Manifest | None
+) -> list[DamagedRange]:
+    """The stretches in front of the newest of the files that begin at ``starts`` that no file covers.
+
+    Where the log should begin is where its first file does, unless ``manifest`` knows of an earlier one that has not
+    expired, or the range in front is ``known`` from an earlier start: in log order, of kind ``missing``.
+    """
+    if not starts:
+        return []
+    begin = starts[0]
+    if manifest is not None and 0 <= manifest.begin < manifest.position:
+        begin = min(begin, manifest.begin)
+    for one in reversed(known):
+        if one.end >= begin:
+            begin = min(begin, one.begin)
+    ranges = []
+    for start in starts:
+        if start > begin:
+            reason = f"log files are missing: {_listed(begin - begin % size, start, size)}"
+            ranges.append(DamagedRange(begin, start, MISSING, reason))
+        begin = start + size
+    return ranges
+
+
+def _listed(begin: int, end: int, size: int) -> str:
+    """The names of the files from ``begin`` on that hold what lies below ``end``; the first and the last of many."""
+    starts = range(begin, end, size)
+    if len(starts) <= _NAMED:
+        return ", ".join(map(file_name, starts))
+    return f"{file_name(starts[0])} to {file_name(starts[-1])} ({len(starts):,} files)"

@@ -1,0 +1,201 @@
+"""Restoring derived files from the log while the store serves (design rule: they may always be thrown away).
+
+Two jobs. `repair_queues` walks the part of the log that recovery did not read and puts every unit that is missing
+or wrong at its place. `rebuild_index` writes a whole new index beside the old one, in log order, and swaps it in
+when it has caught up. The walking is done in a thread; what touches the store's own objects is done on the event
+loop.
+"""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
+
+from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
+from tandemmq.store.format.walker import UnitRun
+from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.queue_offsets import QueueKey
+from tandemmq.store.log.queues.queue_stretch import restore_units
+from tandemmq.store.log.segments.scan import LogScan, Step
+
+log = logging.getLogger(__name__)
+
+
+class Rebuild:
+    """Repairs what recovery found missing below log offset ``begin_of_tail``.
+
+    From there on dispatch keeps things right.
+    """
+
+    def __init__(self, parts: Parts, begin_of_tail: int) -> None:
+        """Prepare; nothing is read yet."""
+        self._parts = parts
+        self._tail = begin_of_tail
+        self.units_restored = 0
+        self._ends: dict[QueueKey, int] = {}
+
+    async def repair_queues(self) -> None:
+        """Compare every unit below the tail with the log; restore what is missing.
+
+        Afterwards all offsets are certain.
+        """
+        parts = self._parts
+        begin = parts.files.files[0].start if parts.files.files else 0
+        log.info("Checking consume queues against %d MiB of the log", (self._tail - begin) >> 20)
+        async for step, runs in self._walk(begin, self._tail):
+            self._put(runs)
+            parts.observer.recovering("queues", step.position - begin, self._tail - begin)
+        for queue in parts.queues:
+            queue.rebuilding = False
+            queue.mark_dirty()  # what an earlier, killed process has restored may not be on disk
+            queue.min_offset = queue.first_offset_on_disk
+            # Not `begin`: old files may have gone while the log was walked.
+            queue.correct_min_offset(parts.files.files[0].start if parts.files.files else 0, compared=True)
+            parts.offsets.raise_to((queue.topic, queue.queue_id), queue.max_offset)
+        parts.offsets.settle()
+        parts.observer.recovering("queues", 1, 1)
+        log.info("Consume queues are complete; %d units restored", self.units_restored)
+
+    async def restore_stretch(self, begin: int) -> None:
+        """Put the units of records from ``begin`` to the tail where they are missing: the log was damaged there.
+
+        A number that was given again meanwhile stays with the message that has it now.
+        """
+        parts = self._parts
+        log_min = parts.files.files[0].start if parts.files.files else 0
+        async for _, runs in self._walk(begin, self._tail):
+            for run in parts.queues.nameable(runs):
+                queue = parts.queues.ensure(run.topic, run.queue_id)
+                self._put(one for one in _one_by_one(run) if not self._given_again(queue, one))
+                queue.min_offset = queue.first_offset_on_disk
+                queue.correct_min_offset(log_min)
+                parts.offsets.raise_to((run.topic, run.queue_id), queue.max_offset)
+
+    def _given_again(self, queue: ConsumeQueue, one: UnitRun) -> bool:
+        """Whether the queue has another message at this number."""
+        number = one.first_queue_offset
+        unit = queue.unit(number) if number < queue.max_offset else None
+        if unit is None or is_blank(unit) or is_empty(unit) or unit.physical_offset == one.first_physical:
+            return False
+        file = self._parts.files.find(unit.physical_offset)
+        try:
+            record = None if file is None else decode_record(file.map, unit.physical_offset - file.start)
+        except CorruptRecord:
+            return False
+        if record is None or (record.topic, record.queue_id, record.queue_offset) != (one.topic, one.queue_id, number):
+            return False
+        log.error(
+            "Message %d of queue %d of %s at log offset %d is back; its number was given to the one at %d meanwhile",
+            number, one.queue_id, one.topic, one.first_physical, unit.physical_offset,
+        )  # fmt: skip
+        return True
+
+    async def _walk(self, begin: int, end: int) -> AsyncIterator[tuple[Step, list[UnitRun]]]:
+        parts = self._parts
+        scan = LogScan(
+            parts.files,
+            parts.walkers.best if end - begin < (1 << 20) else await asyncio.to_thread(parts.walkers.load),
+            parts.damage,
+            check_crc=False,
+            delay_levels=parts.config.message_delay_levels,
+        )
+        position = begin
+        while position < end:
+            step = await asyncio.to_thread(scan.step, position, end)
+            if step.torn_at >= 0:
+                break
+            runs = await asyncio.to_thread(step.walk.runs) if step.walk is not None else []
+            if step.damage is not None:
+                parts.note_damage(step.damage)
+            position = step.position
+            yield step, runs
+            if step.finished:
+                break
+
+    def _put(self, runs: Iterable[UnitRun]) -> None:
+        for run in self._parts.queues.nameable(runs):
+            accepted = self._accepted(run)
+            if accepted is not None:
+                queue = self._parts.queues.ensure(run.topic, run.queue_id)
+                self.units_restored += _restore(queue, accepted)
+
+    def _accepted(self, run: UnitRun) -> UnitRun | None:
+        """What dispatch would take of a run: no number that cannot be, and of one that is given twice the first."""
+        key = run.topic, run.queue_id
+        end = run.first_queue_offset + run.count
+        first = run.first_queue_offset + impossible_units(run.first_queue_offset, run.units)
+        first = max(first, self._ends.get(key, 0))
+        if first >= end:
+            return None
+        self._ends[key] = end
+        return replace(
+            run,
+            first_queue_offset=first,
+            count=end - first,
+            units=run.units[(first - run.first_queue_offset) * UNIT_SIZE :],
+        )
+
+
+def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
+    """Each unit of a run as a run of its own."""
+    for at in range(run.count):
+        unit = run.units[at * UNIT_SIZE : (at + 1) * UNIT_SIZE]
+        begin = int.from_bytes(unit[:8], "big")
+        yield replace(
+            run,
+            first_queue_offset=run.first_queue_offset + at,
+            count=1,
+            units=unit,
+            first_physical=begin,
+            last_end_physical=begin + int.from_bytes(unit[8:12], "big"),
+        )
+
+
+def _restore(queue: ConsumeQueue, run: UnitRun) -> int:
+    """Put the units of ``run`` where they differ from what the queue has; gives how many were wrong or missing."""
+    restored = restore_units(queue, run.first_queue_offset, run.units)
+    return restored + queue.append_run(run.first_queue_offset, run.units, run.last_end_physical)
+
+
+async def rebuild_index(parts: Parts) -> None:
+    """Write a complete index beside the present one and put it in its place; queries go on meanwhile."""
+    current = parts.index
+    if current is None:
+        return
+    staging = current.directory.with_name("index.rebuild")
+    shutil.rmtree(staging, ignore_errors=True)
+    fresh = Index(staging, current.slots, current.entries, parts.disk, parts.clock, parts.walkers)
+    fresh.load()
+    begin = position = parts.files.files[0].start if parts.files.files else 0
+    log.info("Rebuilding the index from log offset %d", begin)
+    scan = LogScan(
+        parts.files,
+        await asyncio.to_thread(parts.walkers.load),
+        parts.damage,
+        check_crc=False,
+        delay_levels=parts.config.message_delay_levels,
+    )
+
+    def index_one(position: int, end: int) -> int:
+        step = scan.step(position, end)
+        if step.walk is not None:
+            fresh.put(step.walk)
+        return end if step.torn_at >= 0 else step.position
+
+    synced = False
+    while position < (end := current.position) or not synced:
+        if position < end:
+            position = await asyncio.to_thread(index_one, position, end)
+            parts.observer.recovering("index", position - begin, end - begin)
+        else:
+            # Before it takes the old one's place: a power cut would leave holes that no later start looks for.
+            await asyncio.to_thread(fresh.sync)
+            synced = True
+    fresh.position = position
+    current.replace_by(fresh)
+    parts.observer.recovering("index", 1, 1)
+    log.info("The index is complete up to log offset %d", position)

@@ -1,0 +1,12 @@
+"""The commit log: its files, appending, flushing, reading, retention.
+
+commit_log.py           appending
+examining.py            looking at a stretch again, with checksums
+flush.py                group commit
+mapped_file.py          one of its files
+mapped_file_queue.py    its files, in order
+retention.py            old files go
+scan.py                 reading from one offset to another, across files, blanks and damage
+tail.py                 what lies after the last good record is kept, then zeroed
+walkers.py              which walker reads: the compiled one, or the one in Python
+"""

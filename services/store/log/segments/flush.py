@@ -1,0 +1,229 @@
+"""Making the commit log durable: group commit (RocketMQ: ``GroupCommitService``, ``FlushRealTimeService``).
+
+One thread calls ``fdatasync``; one call completes every waiter behind it while the next group gathers. It runs from
+the beginning, since memory may be too short later for a thread to start. A failed sync is never retried (the kernel may
+have thrown the pages away and marked them clean): from then on nothing is acknowledged. Whatever else goes wrong here
+counts as a failed sync, or the store would take messages that nobody makes durable.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+from tandemmq.common.started_pool import started_pool
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.observer import Observer
+from tandemmq.store.log.segments.commit_log import CommitLog
+
+log = logging.getLogger(__name__)
+_PAGE = 4096
+_TIMER_ROUNDING = 0.001
+"""Seconds: a loop's clock and timers are as fine as a millisecond."""
+
+
+class _Waiter(NamedTuple):
+    """Who is told when the log is durable up to an offset, or at a time of the loop's clock that it is not."""
+
+    offset: int
+    future: "asyncio.Future[bool]"
+    deadline: float
+
+
+class GroupCommit:
+    """Flushes a commit log and tells who waits.
+
+    All methods run on the event loop; only the sync itself is in a thread.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        commit_log: CommitLog,
+        observer: Observer,
+        on_flushed: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+        flushed_offset: int,
+    ) -> None:
+        """Begin with everything below ``flushed_offset`` durable. ``on_flushed`` is called after each group.
+
+        Raises NoThreads.
+        """
+        self._config = config
+        self._log = commit_log
+        self._observer = observer
+        self._on_flushed = on_flushed
+        self._on_failed = on_failed
+        self._thread = started_pool(1, "tandem-flush")
+        self._waiters: deque[_Waiter] = deque()
+        self._watching = False
+        self._running = False
+        self._timer: asyncio.Task[None] | None = None
+        self.flushed_offset = flushed_offset
+        self.flushed_timestamp = commit_log.last_store_timestamp
+        self.failed: OSError | None = None
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that the store lives on."""
+        return asyncio.get_running_loop()
+
+    def begin_at(self, offset: int) -> None:
+        """An empty log begins at ``offset``: there is nothing below it to flush."""
+        self.flushed_offset = offset
+
+    def start(self) -> None:
+        """Begin the timed flushes."""
+        self._loop = asyncio.get_running_loop()
+        self._timer = asyncio.create_task(self._flush_by_time(), name="flush by time")
+
+    async def stop(self) -> None:
+        """Flush what is left and end the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.flush_all()
+        self._thread.shutdown(wait=True)
+
+    async def flush_all(self) -> bool:
+        """Flush up to the present end of the log; False if that failed."""
+        return await self.wait(self._log.max_offset)
+
+    def wait(self, offset: int, deadline: float = math.inf) -> "asyncio.Future[bool]":
+        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so.
+
+        False too when the loop's clock has passed ``deadline``.
+        """
+        future = self._loop.create_future()
+        if self.failed is not None:
+            future.set_result(False)
+        elif offset <= self.flushed_offset:
+            future.set_result(True)
+        else:
+            self._waiters.append(_Waiter(offset, future, deadline))
+            self._kick()
+        return future
+
+    def wait_in_time(self, offset: int) -> "asyncio.Future[bool]":
+        """As `wait`, but False too when ``syncFlushTimeout`` has passed.
+
+        That is FLUSH_DISK_TIMEOUT: the record is in the log. All have the same patience, so one timer serves them all:
+        that of the oldest who waits.
+        """
+        loop = self._loop
+        seconds = self._config.sync_flush_timeout / 1000
+        future = self.wait(offset, loop.time() + seconds)
+        if not self._watching and not future.done():
+            self._watching = True
+            loop.call_later(seconds, self._give_up)
+        return future
+
+    def _give_up(self) -> None:
+        """Tell those who have waited long enough; they stay in the queue, where the next group passes them over."""
+        now = self._loop.time() + _TIMER_ROUNDING
+        self._watching = False
+        for _, future, deadline in self._waiters:
+            if deadline <= now and not future.done():
+                future.set_result(False)
+            elif deadline < math.inf and not future.done():
+                self._watching = True
+                self._loop.call_at(deadline, self._give_up)
+                return
+
+    def _kick(self) -> None:
+        """Start a group unless one is running; the running one starts the next when it ends."""
+        if not self._running and self.failed is None:
+            self._running = True
+            # Not at once: everything that is ready in this turn of the loop may join the group.
+            self._loop.call_soon(self._begin_group)
+
+    def _begin_group(self) -> None:
+        try:
+            self._sync_group()
+        except Exception as error:  # noqa: BLE001 - whatever it was, nothing is durable
+            self._running = False
+            self._fail(error)
+
+    def _sync_group(self) -> None:
+        """Hand to the thread what there is to sync. Raises whatever comes."""
+        begin, end = self.flushed_offset, self._log.max_offset
+        timestamp = self._log.last_store_timestamp
+        files = [file for file in self._log.files if file.end > begin and file.start < end]
+        self._log.files.put_back_deleted(files)
+        begun = time.monotonic()
+
+        def sync() -> None:
+            for file in files:  # the older file first: an acknowledgement covers everything below its offset
+                file.sync()
+
+        done = self._loop.run_in_executor(self._thread, sync)
+        done.add_done_callback(lambda result: self._end_group(result, end, timestamp, time.monotonic() - begun))
+
+    def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
+        self._running = False
+        # A sync that was cancelled has not said that the disk has it.
+        error = OSError("the sync was cancelled") if result.cancelled() else result.exception()
+        if error is not None:
+            self._fail(error)
+            return
+        try:
+            self._complete(end, timestamp, seconds)
+        except Exception as unforeseen:  # noqa: BLE001 - as above
+            self._fail(unforeseen)
+
+    def _complete(self, end: int, timestamp: int, seconds: float) -> None:
+        """A group is on disk: tell whoever waits for it."""
+        self._observer.flushed(seconds, end - self.flushed_offset)
+        self.flushed_offset, self.flushed_timestamp = end, timestamp
+        waiters = self._waiters
+        # Visible before acknowledged: who is told of the flush may pull at once.
+        self._on_flushed()
+        while waiters and waiters[0].offset <= end:
+            future = waiters.popleft().future
+            if not future.done():
+                future.set_result(True)
+        if waiters:
+            self._kick()
+
+    def _fail(self, error: BaseException) -> None:
+        """Nothing is durable from here on that is not yet; ``error``: why. The reason is said once."""
+        if self.failed is None:
+            if not isinstance(error, OSError):
+                log.error("Making messages durable met what it should not", exc_info=error)
+                error = OSError(f"{type(error).__name__}: {error}")
+            self.failed = error
+            self._on_failed(error)
+        while self._waiters:
+            future = self._waiters.popleft().future
+            if not future.done():
+                future.set_result(False)
+
+    async def _flush_by_time(self) -> None:
+        try:
+            await self._flush_at_intervals()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
+
+    async def _flush_at_intervals(self) -> None:
+        """ASYNC_FLUSH: at each interval if enough pages are dirty or a file was completed.
+
+        Now and then whatever there is.
+        """
+        config = self._config
+        last_thorough = time.monotonic()
+        while self.failed is None:
+            await asyncio.sleep(config.flush_interval_commit_log / 1000)
+            thorough = time.monotonic() - last_thorough >= config.flush_commit_log_thorough_interval / 1000
+            dirty = self._log.max_offset // _PAGE - self.flushed_offset // _PAGE
+            rolled = (
+                file := self._log.files.find(self.flushed_offset)
+            ) is not None and file is not self._log.files.last
+            if thorough:
+                last_thorough = time.monotonic()
+            if self._log.max_offset > self.flushed_offset and (
+                thorough or rolled or dirty >= config.flush_commit_log_least_pages
+            ):
+                await self.flush_all()

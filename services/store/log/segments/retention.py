@@ -1,0 +1,167 @@
+"""Letting go of old files (RocketMQ: ``CleanCommitLogService``, ``CleanConsumeQueueService``).
+
+A file's age is that of its last record, not of the file: copying a store does not make it young (trap T22). The
+newest file never goes, nor one of which no manifest on disk knows yet where its messages have brought the queues: with
+the power the next offset of a queue would be lost, and would go back. A full disk stops sends and says so; when there
+is room again, sends go on by themselves.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+
+from tandemmq.store.log.edges.slices import Slices
+from tandemmq.store.log.edges.threads import in_thread
+from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.marks.checkpointer import Checkpointer
+from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.segments.mapped_file import MappedFile
+from tandemmq.store.log.segments.scan import LogScan
+
+log = logging.getLogger(__name__)
+_HOUR_MS = 3_600_000
+_FIRST_PASS_SECONDS = 60.0
+
+
+class Retention:
+    """Removes expired files and watches the room on disk."""
+
+    def __init__(self, parts: Parts, flags: RunningFlags, checkpointer: Checkpointer) -> None:
+        """Prepare; `start` begins the passes."""
+        self._parts = parts
+        self._flags = flags
+        self._checkpointer = checkpointer
+        self._task: asyncio.Task[None] | None = None
+        self._last_record_times: dict[int, int] = {}
+
+    def start(self) -> None:
+        """Begin the passes."""
+        self._task = asyncio.create_task(self._run(), name="retention")
+
+    async def stop(self) -> None:
+        """End the passes."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        interval = self._parts.config.clean_resource_interval / 1000
+        await asyncio.sleep(min(_FIRST_PASS_SECONDS, 6 * interval))
+        while True:
+            try:
+                await asyncio.to_thread(self._learn)
+                await self.run_once()
+            except Exception as error:  # this task must outlive whatever happens in it
+                log.exception("Old files cannot be removed: %s", error)
+                self._parts.observer.failed("retention")
+            await asyncio.sleep(interval)
+
+    async def run_once(self) -> int:
+        """One pass; gives the number of commit log files removed."""
+        config, parts = self._parts.config, self._parts
+        used = parts.disk.usage(config.store_path_root_dir).used_percent
+        self._watch(used)
+        hour = time.localtime(parts.clock.now_ms() / 1000).tm_hour
+        forced = used >= config.disk_space_clean_forcibly_ratio and config.clean_file_forcibly_enable
+        if hour not in config.delete_when and used < config.disk_max_used_space_ratio and not forced:
+            return 0
+        going: list[MappedFile] = []
+        for file in parts.files.files[:-1][: config.delete_file_batch_max]:
+            if not forced and not self._expired(file):
+                break
+            going.append(file)
+        going = await self._recorded(going)
+        if not going:
+            return 0
+        removed: list[MappedFile] = []
+        try:
+            await in_thread(self._remove, going, removed)
+        finally:
+            for file in removed:
+                parts.files.forget_first()
+                log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
+        await self._after(parts.files.files[0].start)
+        return len(removed)
+
+    def _remove(self, files: list[MappedFile], removed: list[MappedFile]) -> None:
+        """Take their names away, in a thread: to free a large file takes a while. Raises OSError.
+
+        Nobody is told of the new first offset before that is durable: a name that comes back with the power would bring
+        old messages.
+        """
+        for file in files:
+            file.remove()
+            removed.append(file)
+        self._parts.disk.sync_dir(self._parts.config.commit_log_dir)
+
+    async def _recorded(self, files: list[MappedFile]) -> list[MappedFile]:
+        """Those of ``files`` behind which a manifest on disk knows the queues' bounds; may take a checkpoint."""
+        checkpointer = self._checkpointer
+        late = files and files[-1].end > checkpointer.recorded
+        if late and checkpointer.complete and not self._flags.holds(Reason.FLUSH_FAILED):
+            try:
+                await checkpointer.take()
+            except (OSError, FlushFailed) as error:
+                log.error("Old files are kept: no checkpoint can be taken before they go: %s", error)
+        going = [file for file in files if file.end <= checkpointer.recorded]
+        if going:
+            begin = going[-1].end
+            try:  # before they go: a first file that is not there, and has not expired, is missing
+                await checkpointer.rewrite(lambda manifest: replace(manifest, begin=begin))
+            except OSError as error:
+                log.error("Old files are kept: it cannot be written down that they go: %s", error)
+                return []
+        return going
+
+    def _watch(self, used: int) -> None:
+        """Stop or resume sends by the room on disk. Log and queues share one partition, so one flag is enough (T23)."""
+        limit = self._parts.config.disk_space_warning_level_ratio
+        if used >= limit:
+            if self._flags.set(
+                Reason.LOG_DISK_FULL, f"the disk is {used} % full (diskSpaceWarningLevelRatio is {limit})"
+            ):
+                log.error("No more messages are taken: the disk is %d %% full", used)
+        elif self._flags.clear(Reason.LOG_DISK_FULL):
+            log.info("Messages are taken again: the disk is %d %% full", used)
+
+    def _expired(self, file: MappedFile) -> bool:
+        age = self._parts.clock.now_ms() - self._last_record_time(file)
+        return age >= self._parts.config.file_reserved_time * _HOUR_MS
+
+    def _last_record_time(self, file: MappedFile) -> int:
+        """Store time of a file's last record; found by walking the file once."""
+        known = self._last_record_times.get(file.start)
+        if known is None:
+            scan = LogScan(
+                self._parts.files,
+                self._parts.walkers.for_bytes(file.size),
+                self._parts.damage,
+                check_crc=False,
+                delay_levels=(),
+            )
+            walks = (step.walk for step in scan.steps(file.start, file.end) if step.walk is not None)
+            known = max((walk.max_store_timestamp for walk in walks if walk.count), default=0)
+            self._last_record_times[file.start] = known = known or int(file.path.stat().st_mtime * 1000)
+        return known
+
+    def _learn(self) -> None:
+        """Walk the files that a pass will ask about, ahead of it and off the event loop."""
+        for file in self._parts.files.files[: self._parts.config.delete_file_batch_max]:
+            if file is self._parts.files.last or not self._expired(file):
+                return
+
+    async def _after(self, log_min: int) -> None:
+        """Let queues, index and damage follow the log; a queue that is asked for before its turn follows at once."""
+        parts, slices = self._parts, Slices()
+        for queue in list(parts.queues):
+            if parts.offsets.all_known:
+                queue.drop_files_below(log_min)
+            queue.correct_min_offset(log_min)
+            await slices.pause()
+        if parts.index is not None:
+            parts.index.drop_files_below(log_min)
+        parts.damage.forget_below(log_min)
+        for start in [start for start in self._last_record_times if start < log_min]:
+            del self._last_record_times[start]

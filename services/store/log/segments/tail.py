@@ -1,0 +1,80 @@
+"""The end of the log: what lies behind the last good record is kept in ``broken/``, then zeroed (trap T1)."""
+
+import logging
+
+from tandemmq.store.format.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.recovery.damage import DamagedRange
+from tandemmq.store.log.segments.mapped_file import MappedFile, file_name
+from tandemmq.store.log.segments.scan import nonzero_stretches
+
+log = logging.getLogger(__name__)
+
+_PREFIX = 8
+"""Size and magic number of a record."""
+
+
+def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
+    """Cut the log at ``end``: copy what is behind it to ``broken/``, zero it, remove later files. Gives the bytes cut.
+
+    Bytes that are not zeroed would be taken for messages again as soon as new records happen to end where old ones
+    begin.
+    """
+    cut = 0
+    last = parts.files.last
+    while last is not None and last.start > end:
+        parts.files.drop_last()
+        cut += _put_aside(parts, last)
+        last = parts.files.last
+    if last is not None and end < last.end:
+        cut += _zero_behind(parts, last, end - last.start, damage)
+    return cut
+
+
+def _put_aside(parts: Parts, file: MappedFile) -> int:
+    """Remove a file behind the end of the log; one that is not all zeros goes to ``broken/``."""
+    size = sum(stop - begin for begin, stop in nonzero_stretches(file, 0))
+    if size:
+        make_dirs(parts.disk, parts.config.broken_dir)
+        parts.disk.rename(file.path, parts.config.broken_dir / f"{file.path.name}.broken")
+        parts.disk.sync_dir(parts.config.broken_dir)
+        parts.disk.sync_dir(file.path.parent)
+    else:
+        file.remove()
+    return size
+
+
+def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRange]) -> int:
+    stretches = list(nonzero_stretches(file, at))
+    if not stretches:
+        return 0
+    stop = stretches[-1][1]
+    content = file.map[at:stop].rstrip(b"\0")
+    kept = ""
+    if not (parts.mastership.is_slave and _is_half(content)):  # a slave's master sends it again, whole
+        kept = _keep(parts.disk, parts, file.start + at, content)
+    for begin, end in stretches:
+        file.map[begin:end] = bytes(end - begin)
+    file.sync()
+    if kept:
+        damage.append(DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}"))
+    return len(content)
+
+
+def _is_half(content: bytes) -> bool:
+    """Whether these may be the first bytes of a record that had not come to its end, and no damage."""
+    size, magic = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")
+    return len(content) < _PREFIX or (magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK) and len(content) < size)
+
+
+def _keep(disk: Disk, parts: Parts, offset: int, content: bytes) -> str:
+    make_dirs(disk, parts.config.broken_dir)
+    path = parts.config.broken_dir / f"{file_name(offset)}.broken"
+    number = 1
+    while path.exists():
+        path = path.with_name(f"{file_name(offset)}.{number}.broken")
+        number += 1
+    write_atomically(disk, path, content)
+    log.warning("Cut %d bytes behind log offset %d; they are kept in %s", len(content), offset, path)
+    return path.name

@@ -1,0 +1,19 @@
+"""Leaving an audit's result where the store finds it, for its metrics."""
+
+from tandemmq.common.durable import replace_file
+from tandemmq.spark.auditing.audit_report import AuditReport
+from tandemmq.store.format.audit_result import NAME, AuditResult
+from tandemmq.store.format.manifest import NAME as MANIFEST
+
+
+def keep_result(report: AuditReport) -> bool:
+    """Write ``tandem.audit`` into the directory; False: it is not a store of ours, and is left as it is.
+
+    Raises OSError: nothing has changed.
+    """
+    if not (report.root / MANIFEST).exists():
+        return False
+    faults, notes = ({kind.name: number for kind, number, _ in report.found(faults=one)} for one in (True, False))
+    result = AuditResult(report.made, report.begin, report.end, faults, notes)
+    replace_file(report.root / NAME, result.encode())
+    return True
