@@ -44,15 +44,19 @@ def as_sealed(**document: object) -> Callable[[Path], None]:
     return write
 
 
+def flip_in_log(root: Path, offset: int) -> None:
+    log = root / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    data[offset] ^= 1
+    log.write_bytes(data)
+
+
 async def filled(root: Path) -> None:
     """A store with rot in its log that it knows of."""
     store = opened(root)
     places = [store.append(message(number)) for number in range(30)]
     await store.close()
-    log = root / "commitlog" / f"{0:020d}"
-    data = bytearray(log.read_bytes())
-    data[places[3].physical_offset + 90] ^= 1
-    log.write_bytes(data)
+    flip_in_log(root, places[3].physical_offset + 90)
     (root / "tandem.manifest").unlink()
     (root / "checkpoint").unlink()
     store = opened(root)
@@ -139,3 +143,28 @@ def test_a_changed_confirmed_offset_is_not_believed(tmp_path: Path, bit: int) ->
     data[bit // 8] ^= 1 << bit % 8
     (tmp_path / "checkpoint").write_bytes(data)
     assert CheckpointFile(tmp_path, LocalDisk()).value.is_changed
+
+
+async def test_forgotten_damage_at_the_end_of_the_log_is_no_torn_tail(tmp_path: Path) -> None:
+    """Nothing valid follows it, but the manifest says that it was durable once."""
+    store = opened(tmp_path)
+    first, second = store.append(message(6)), store.append(message(12))
+    await store.close()
+    for at in (first.physical_offset, second.physical_offset):
+        flip_in_log(tmp_path, at + 100)
+        (tmp_path / "tandem.manifest").unlink()
+        (tmp_path / "checkpoint").unlink()
+        store = opened(tmp_path)  # the first is rot, since the second follows; the second is a torn tail
+        await store.close()
+    assert (store.commit_log.max_offset, len(store.damage)) == (second.physical_offset, 1)
+    (tmp_path / "tandem.damage").unlink()
+    for _ in range(2):
+        store = opened(tmp_path)
+        queue = store.queue("Topic0", 0)
+        assert queue is not None
+        assert (store.commit_log.max_offset, queue.max_offset) == (second.physical_offset, 1)
+        assert [(one.begin, one.end) for one in store.damage] == [(0, second.physical_offset)]
+        await store.close()
+    store = opened(tmp_path)
+    assert store.append(message(3)).physical_offset == second.physical_offset
+    await store.close()

@@ -11,6 +11,7 @@ Before the store serves, only what lies behind the checkpoint is read (`docs/ARC
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
@@ -240,7 +241,7 @@ class Recovery:
                 if step.walk is not None:
                     parts.index.put(step.walk)
         end = begin
-        for step in scan.steps(begin):
+        for step in self._steps(scan, begin):
             self._take(step, queues, max(begin, index_begin))
             end = step.torn_at if step.torn_at >= 0 else step.position
             self._progress(end - begin, total)
@@ -248,6 +249,20 @@ class Recovery:
             parts.index.position = end
         parts.observer.recovering("log", total, total)
         return end
+
+    def _steps(self, scan: LogScan, begin: int) -> Iterator[Step]:
+        """Steps of ``scan``. Below the manifest's position all was durable once: what is bad there is rot, not torn."""
+        manifest = believed(self._parts.manifest, self._parts.checkpoint)
+        durable, position = manifest.position if manifest is not None else 0, begin
+        while True:
+            step = scan.step(position)
+            if 0 <= step.torn_at < durable:
+                rot = DamagedRange(step.torn_at, durable, "rot", "no valid record follows where there were some")
+                step = Step(durable, step.walk, step.file, rot)
+            yield step
+            if step.finished:
+                return
+            position = step.position
 
     def _take(self, step: Step, queues: QueueRecovery, index_from: int) -> None:
         parts, report = self._parts, self._report
