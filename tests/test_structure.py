@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.common.errors import TandemError
+from tests.assertions import Assertions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SERVICES = REPOSITORY / "services"
@@ -142,6 +143,29 @@ def test_every_test_file_says_what_it_is_about() -> None:
 
 def has_docstring(path: Path) -> bool:
     return ast.get_docstring(ast.parse(path.read_text())) is not None
+
+
+def test_every_test_asserts_something() -> None:
+    assert Assertions(REPOSITORY / "tests").silent() == []
+
+
+def test_a_test_that_asserts_nothing_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "tests"
+    package.mkdir()
+    (package / "kit.py").write_text(
+        "def check(x):\n    assert x\n\ndef goes_on(x):\n    check(x)\n\ndef idle(x):\n    return x\n\n"
+        "class Trial:\n    def call(self):\n        self._judge()\n\n"
+        "    def _judge(self):\n        raise AssertionError\n\n    def rest(self):\n        pass\n"
+    )
+    (package / "test_some.py").write_text(
+        "from tests.kit import Trial, check as see, goes_on, idle\n\n"
+        "def test_a():\n    assert True\n\ndef test_b():\n    see(1)\n\nasync def test_c():\n    goes_on(1)\n\n"
+        "def test_d():\n    Trial().call()\n\ndef test_e():\n    with pytest.raises(ValueError):\n        idle(1)\n\n"
+        "def test_silent():\n    idle(1)\n\ndef test_at_rest():\n    Trial().rest()\n\n"
+        "def test_given(trial):\n    trial.call()\n"
+    )
+    found = [line.rpartition(" ")[2] for line in Assertions(package).silent()]
+    assert found == ["test_silent", "test_at_rest", "test_given"]
 
 
 FORBIDDEN_TEXT = {

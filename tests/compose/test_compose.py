@@ -137,7 +137,8 @@ def test_a_rebuild_beside_the_running_store(cluster: Cluster) -> None:
     name = cluster.state("admin")["Name"]
     words = ["--running", "a-store:8081", "--master", "processes", "--json"]
     docker("exec", name, "tandem", "rebuild", "/nodes/a", *words, "--yes")
-    docker("exec", name, "tandem", "audit", "/nodes/a", *words)
+    audited = json.loads(docker("exec", name, "tandem", "audit", "/nodes/a", *words))
+    assert audited["faults"] == 0, audited["findings"]
 
 
 def test_nothing_is_lost_while_containers_crash(cluster: Cluster, measured: dict[str, str]) -> None:

@@ -149,7 +149,9 @@ def test_properties_of_exactly_the_limit_are_stored(client: StoreClient) -> None
 
 
 def test_delay_level_0_and_no_transaction_are_ordinary(client: StoreClient) -> None:
-    client.send("ordinary", b"", properties={"DELAY": "0", "TRAN_MSG": "false"})
+    receipt = client.send("ordinary", b"", queue_id=0, properties={"DELAY": "0", "TRAN_MSG": "false"})
+    (record,) = client.pull("ordinary", 0, receipt.queue_offset).records
+    assert (record.properties["DELAY"], record.properties["TRAN_MSG"]) == ("0", "false")
 
 
 def test_a_topic_is_not_created_where_that_is_off(tmp_path: Path) -> None:

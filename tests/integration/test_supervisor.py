@@ -180,6 +180,7 @@ async def test_a_pause_before_a_restart_ends_when_it_is_stopped() -> None:
     await heard.until(lambda: bool(heard.of("died")) and bool(heard.of("up")))
     supervisor.stop("enough")
     await asyncio.wait_for(running, 60)
+    assert len(heard.of("started", "replicator")) == 1, "the pause was not over"
 
 
 async def test_a_command_that_cannot_be_run_stops_everything() -> None:
@@ -236,5 +237,6 @@ async def test_a_child_is_in_a_session_of_its_own() -> None:
 
 async def test_a_child_that_is_gone_takes_signals_in_silence() -> None:
     child = await Child.start([sys.executable, "-c", ""], lambda event: None, lambda line: None)
-    await child.wait()
+    assert await child.wait() == 0
     child.signal(signal.SIGTERM)
+    assert await child.wait() == 0

@@ -203,7 +203,7 @@ def test_a_running_stores_sizes_are_its_own(tmp_path: Path) -> None:
 
 
 def test_the_variable_that_names_the_cluster_is_no_setting() -> None:
-    load_settings(environment={"TANDEM_SPARK_MASTER": "spark://master:7077"})
+    assert load_settings(environment={"TANDEM_SPARK_MASTER": "spark://master:7077"}) == load_settings(environment={})
 
 
 def test_metrics_follow_the_phases(tmp_path: Path) -> None:

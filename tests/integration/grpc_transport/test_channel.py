@@ -536,3 +536,4 @@ async def test_a_dial_that_is_cancelled_at_any_moment_leaves_a_channel_that_can_
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             await within(made.close())
+            assert made.get_state() is grpc.ChannelConnectivity.SHUTDOWN

@@ -226,6 +226,7 @@ async def test_a_second_stop_is_harmless(transport: str) -> None:
         await within(server.server.stop(None))
         await within(server.server.stop(None))
         await within(server.server.stop(1))
+        assert (await failure(server.unary(b"x"))).code() is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_a_second_stop_may_be_more_impatient(transport: str) -> None:

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinRequest, StatusRequest
+from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinRequest
 from tandemmq.replicator.service import caller_address
 from tests.integration.replicator.master_kit import until
 from tests.integration.replicator.node_kit import OneNode, Replicator, one_node, pair
@@ -151,8 +151,7 @@ async def test_a_slave_that_knows_a_newer_master_fences_this_one(tmp_path: Path)
 async def test_only_peers_may_call_but_operators_always(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a", ha_allowed_peers="192.0.2.0/24") as node:
         await node.serving()
-        async with node.it.stub() as stub:
-            await stub.Status(StatusRequest())
+        assert (await node.it.status()).identity == node.node.view.identity
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,23 @@ GOOD_NAMES = ["a", "%RETRY%g", "A-b_c|9%", "x" * 127, "%DLQ%" + "x" * 250]
 BAD_NAMES = ["", "a b", "a@b", "ü", "x" * 128, "%RETRY%" + "x" * 249, "a\n", "a.b"]
 
 
+def allowed(check: Callable[[str], None], name: str) -> bool:
+    try:
+        check(name)
+    except BadRequest:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("name", GOOD_NAMES)
 def test_good_names(name: str) -> None:
-    valid.check_topic_name(name)
-    valid.check_group_name(name)
+    assert allowed(valid.check_topic_name, name)
+    assert allowed(valid.check_group_name, name)
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_bad_topic_names(name: str) -> None:
-    with pytest.raises(BadRequest):
-        valid.check_topic_name(name)
+    assert not allowed(valid.check_topic_name, name)
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,12 @@ def test_every_service_starts_with_the_settings_of_its_plan() -> None:
     from tandemmq.store.settings import StoreSettings
 
     for node in pair(listenPort="10911"):
-        StoreSettings.load(environment={}, overrides=node.services["store"].settings)
-        ReplicatorSettings.load(environment={}, overrides=node.services["replicator"].settings)
-        MetasyncSettings.load(environment={}, overrides=node.services["metasync"].settings)
+        store = StoreSettings.load(environment={}, overrides=node.services["store"].settings)
+        replicator = ReplicatorSettings.load(environment={}, overrides=node.services["replicator"].settings)
+        metasync = MetasyncSettings.load(environment={}, overrides=node.services["metasync"].settings)
+        ports = (store.grpc_port, replicator.grpc_port, metasync.grpc_port)
+        assert ports == (node.ports.store, node.ports.replicator, node.ports.metasync)
+        assert replicator.store_address == f"127.0.0.1:{node.ports.internal}"
 
 
 @pytest.mark.parametrize(

@@ -265,19 +265,19 @@ def test_a_silent_master_is_left() -> None:
 def test_who_has_slept_listens_before_it_calls_its_master_silent() -> None:
     following = Following(local_log(1000), b"")
     following.first_report(10.0)
-    following.tick(500.0)
+    assert following.tick(500.0) == 1000
     following.received(encode_heartbeat(1000), 0, 500.1)
-    following.tick(501.0)
-    following.tick(520.2)
+    assert following.tick(501.0) is None
+    assert following.tick(520.2) == 1000
     following.received(encode_heartbeat(1000), 0, 520.3)
-    following.tick(521.0)
+    assert following.tick(521.0) is None
 
 
 def test_who_does_not_listen_hears_no_silence() -> None:
     following = Following(local_log(1000), b"")
     following.first_report(10.0)
-    following.tick(100.0, paused=True)
-    following.tick(119.0)
+    assert following.tick(100.0, paused=True) == 1000
+    assert following.tick(119.0) == 1000
 
 
 def test_a_master_that_ends_within_our_overlap_has_lost_its_end() -> None:

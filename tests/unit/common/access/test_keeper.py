@@ -277,6 +277,7 @@ async def test_it_looks_by_itself(tmp_path: Path) -> None:
         while "bob" not in kit.keeper.table.principals:
             await asyncio.sleep(0.05)
     await kit.keeper.close()
+    assert set(kit.keeper.table.principals) == {"bob"}
 
 
 async def test_a_file_that_others_may_change_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
