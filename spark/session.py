@@ -14,18 +14,16 @@ under the same path.
 """
 
 import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.running.class_archive import archive_options
+from tandemmq.spark.running.driver_java import java_runs, start_java
 from tandemmq.spark.running.java import find_java
 from tandemmq.spark.running.shipping import ship
 
@@ -94,8 +92,9 @@ def open_session(
         if master is not None and master.startswith(_CONNECT):
             return _connect(master, chosen)
         _choose_interpreter(master)
-        if not submitted:
-            _start_java(chosen, log)
+        if not submitted and not java_runs():
+            _reach(chosen["spark.master"], 7077)
+            start_java(chosen, log)
         builder = SparkSession.builder
         for name, value in chosen.items():
             builder = builder.config(name, value)
@@ -154,41 +153,6 @@ def _choose_interpreter(master: str | None) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-
-
-def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
-    """Start the driver's JVM, unless this process has one."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._gateway is not None:
-        return
-    _reach(settings["spark.master"], 7077)
-    os.environ["JAVA_HOME"] = str(find_java().home_for_spark())
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with _uninterrupted():
-        if log is None:
-            SparkContext._ensure_initialized(conf=conf)
-            return
-        with log.open("ab") as file:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
-        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C takes effect at the end: PySpark would forget the Java that it is starting, which would run for ever."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def _connect(master: str, settings: Mapping[str, str]) -> "SparkSession":

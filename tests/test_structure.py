@@ -265,3 +265,55 @@ def test_a_map_of_a_package_names_all_of_its_modules(package: str) -> None:
     assert named - modules == set(), "nothing that is not there"
     rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
     assert {name for name in rooms if f"{name}/" not in told} == set()
+
+
+PUBLIC_ALL_THE_SAME = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+"""Of named tuples, and of os: their names begin with an underscore for other reasons."""
+
+PRIVATE_TABLE = "### What libraries do not promise"
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name not in PUBLIC_ALL_THE_SAME
+
+
+def names_of_ours(tree: ast.AST) -> Iterator[str]:
+    """What a module defines itself: functions, classes, variables, attributes, slots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+            yield node.attr
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":
+            yield from ast.literal_eval(node.value)
+
+
+def names_of_others(tree: ast.AST) -> Iterator[str]:
+    """Private names that a module takes from an object or a module outside."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr", "setattr", "delattr"}:
+            yield from (str(one.value) for one in node.args[1:2] if isinstance(one, ast.Constant))
+        elif isinstance(node, ast.ImportFrom):
+            yield from (*(node.module or "").split("."), *(alias.name for alias in node.names))
+        elif isinstance(node, ast.Import):
+            yield from (part for alias in node.names for part in alias.name.split("."))
+
+
+def test_private_names_of_libraries_are_in_their_table() -> None:
+    """It says what happens when they are gone. Found by name: what our own code defines anywhere is taken for ours."""
+    text = (REPOSITORY / "docs" / "CONTRIBUTING.md").read_text().partition(PRIVATE_TABLE)[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| `")]
+    listed = {part for row in rows for name in re.findall("`(.*?)`", row[0]) for part in name.split(".")}
+    trees = {path: ast.parse(path.read_text()) for path in sources("services", "spark", "tools", "bench")}
+    ours = {name for tree in trees.values() for name in names_of_ours(tree)}
+    used = {(name_of(path), name) for path, tree in trees.items() for name in names_of_others(tree) if is_private(name)}
+    assert len(rows) > 5, "the table is not found"
+    assert not {(path, name) for path, name in used if name not in ours | listed}
+    for row in rows:
+        source = (REPOSITORY / row[2].strip().strip("`")).read_text()
+        lacks = [name for name in re.findall("`(.*?)`", row[0]) if name.split(".")[-1] not in source]
+        assert not lacks, "no longer used"

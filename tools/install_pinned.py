@@ -17,7 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pip._vendor.packaging.requirements import Requirement
+try:
+    from packaging.requirements import Requirement
+except ImportError:  # a Python with nothing but pip, which brings its own copy
+    from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment, unused-ignore]
 
 
 def main() -> None:

@@ -16,12 +16,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
-from numba.core.compiler import Flags, compile_extra
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 
 from tandemmq.spark.auditing import audit_kernels
 from tandemmq.store.format import compiled
@@ -31,6 +29,13 @@ from tandemmq.store.format.compiled.numba_jit import KERNELS
 from tandemmq.store.format.compiled.prebuilt import CRC_POINTER, CRC_SYMBOL, OBJECT, TABLE, sources_digest, symbol_of
 from tandemmq.store.format.compiled.walker import CompiledWalker
 from tandemmq.store.format.index_layout import file_size
+
+try:  # parts of numba that it does not promise
+    from numba.core.compiler import Flags, compile_extra
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+except ImportError as missing:
+    sys.exit(f"numba {numba.__version__} has changed ({missing}): prebuild with the numba of constraints.txt")
 
 _PROCESSORS = {"x86_64": ("x86-64-v3", ["abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])}
 """Of each kind of machine: what LLVM calls the processor, and the flags by which Linux knows it. Else any will do."""

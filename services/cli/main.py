@@ -7,10 +7,9 @@ import traceback
 from typing import Annotated
 
 import typer
-from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from tandemmq.cli.access.user import app as user_app
-from tandemmq.cli.completion import completion
+from tandemmq.cli.completion import answer_shells, completion
 from tandemmq.cli.demo.command import demo
 from tandemmq.cli.files.audit import audit
 from tandemmq.cli.files.export import export
@@ -102,10 +101,10 @@ def _root(
 def main() -> None:
     """Run the command line of this process; never shows a traceback."""
     as_json = "--json" in sys.argv
-    if "_TANDEM_COMPLETE" in os.environ:
-        completion_init()
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what went wrong is said here, not by gRPC's own log lines
     try:
+        if "_TANDEM_COMPLETE" in os.environ:
+            answer_shells()
         app(prog_name="tandem")
     except TandemError as error:
         report(from_tandem(error), as_json=as_json)

@@ -1,6 +1,7 @@
 """Running tasks on Spark or without it: Java, sessions, what is sent to workers.
 
 class_archive.py    Spark's Java classes, prepared for a quick start
+driver_java.py      the driver's Java, started and ended by what PySpark does not promise
 java.py             finding a Java runtime for Spark
 progress.py         how far a job is, phase by phase, for people and for Prometheus
 runner.py           running tasks

@@ -70,6 +70,7 @@ def _train(scratch: str, archive: str) -> None:
     """Run a bit of everything, then let Java write what classes it has."""
     from pyspark.sql import functions
 
+    from tandemmq.spark.running.driver_java import end_java
     from tandemmq.spark.session import open_session
 
     settings = {
@@ -90,10 +91,7 @@ def _train(scratch: str, archive: str) -> None:
     rows.withColumn("day", functions.lit("2026-01-01")).write.partitionBy("t", "day").parquet(f"{scratch}/table")
     session.read.parquet(f"{scratch}/table").count()
     session.stop()
-    process = getattr(context._gateway, "proc", None)
-    if process is not None:  # Java writes when it ends, and it ends when its standard input does
-        process.stdin.close()
-        process.wait()
+    end_java()  # that is when it writes
 
 
 def main() -> int:

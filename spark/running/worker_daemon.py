@@ -7,6 +7,7 @@ starts it with the module of the workers as its argument.
 """
 
 import gc
+import runpy
 import sys
 
 _TASKS = "pyspark.worker"
@@ -27,9 +28,7 @@ def main() -> None:
             sys.stderr.write(f"the workers' process could not load ahead: {error!r}\n")
         gc.collect()
         gc.freeze()
-    from pyspark.daemon import manager
-
-    manager()
+    runpy.run_module("pyspark.daemon", run_name="__main__")  # as Spark itself starts it
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tandemmq.common.grpc_transport.aio.context import CallContext, log
-from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step
+from tandemmq.common.grpc_transport.aio.first_step import Suspended
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, PROGRESS
 from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, MessageReader
@@ -41,7 +41,7 @@ class Call(CallContext):
         """Call the handler with a request of `size` bytes; whatever comes of it ends the call."""
         method = self.method
         try:
-            result = first_step(self.protocol.loop, method.behavior, request, self)
+            result = self.protocol.server.take_step(self.protocol.loop, method.behavior, request, self)
             if type(result) is Suspended:
                 self._wait(size)
                 self.task = self.protocol.server.begin(self.conclude(result), result.context)

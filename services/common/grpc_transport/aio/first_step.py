@@ -3,15 +3,24 @@
 Making a task costs as much as a whole unary call, and most handlers need none. The first step of a handler therefore
 runs at once, in a context of its own (contextvars), and `asyncio.current_task()` gives a stand-in, so that
 `asyncio.timeout`, `TaskGroup` and the like work: what they keep of it acts on the task that comes later.
+
+That needs two functions of asyncio which are not public, though its documentation has them ("Extending asyncio"). So a
+server asks `takes_stand_ins` first; where the answer is no, it calls handlers with `without_step`.
 """
 
 import asyncio
-from asyncio.tasks import _enter_task, _leave_task
+import asyncio.tasks
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any
+
+_enter_task: Any = getattr(asyncio.tasks, "_enter_task", None)
+_leave_task: Any = getattr(asyncio.tasks, "_leave_task", None)
+_NOT_BEGUN = object()
+"""In the place of what a coroutine waits for."""
 
 
 class StandIn:
@@ -113,6 +122,8 @@ class Suspended:
         loop = stand_in.get_loop()
         task: Any = asyncio.current_task(loop)
         stand_in.become(task)
+        if waits_for is _NOT_BEGUN:
+            return (yield from coroutine.__await__())
         while True:
             try:
                 sent = yield waits_for
@@ -125,13 +136,13 @@ class Suspended:
             else:
                 step, argument = coroutine.send, sent
             _leave_task(loop, task)
-            _enter_task(loop, stand_in)  # type: ignore[arg-type]
+            _enter_task(loop, stand_in)
             try:
                 waits_for = step(argument)
             except StopIteration as stop:
                 return stop.value
             finally:
-                _leave_task(loop, stand_in)  # type: ignore[arg-type]
+                _leave_task(loop, stand_in)
                 _enter_task(loop, task)
 
 
@@ -157,6 +168,43 @@ def _run(behavior: Callable[[Any, Any], Any], request: Any, call: Any, context: 
     except StopIteration as stop:
         return stop.value
     return Suspended(result, waits_for, context, stand_in)
+
+
+def without_step(loop: asyncio.AbstractEventLoop, behavior: Callable[[Any, Any], Any], request: Any, call: Any) -> Any:
+    """The same by public means: a coroutine does not begin here, but in the task that awaits the Suspended."""
+    context = copy_context()
+    result = context.run(behavior, request, call)
+    if not isawaitable(result):
+        return result
+    return Suspended(_awaiting(result), _NOT_BEGUN, context, StandIn(loop))
+
+
+def takes_stand_ins() -> bool:
+    """Whether asyncio lets a StandIn be the current task. Tried in a thread and loop of its own: it may break both."""
+    taken: list[bool] = []
+
+    def enter_and_leave(loop: asyncio.AbstractEventLoop) -> None:
+        stand_in = StandIn(loop)
+        try:
+            _enter_task(loop, stand_in)
+            within: object = asyncio.current_task(loop)
+            _leave_task(loop, stand_in)
+            taken.append(within is stand_in and asyncio.current_task(loop) is None)
+        except Exception:  # noqa: BLE001 - in whatever way they have changed, they are of no use
+            taken.append(False)
+        finally:
+            loop.stop()
+
+    def run() -> None:
+        loop = asyncio.SelectorEventLoop()
+        loop.call_soon(enter_and_leave, loop)
+        loop.run_forever()
+        loop.close()
+
+    thread = threading.Thread(target=run, name="asyncio trial")
+    thread.start()
+    thread.join()
+    return taken == [True]
 
 
 async def _awaiting(awaitable: Awaitable[Any]) -> Any:

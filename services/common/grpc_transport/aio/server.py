@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import platform
 import secrets
 import socket
 import ssl
@@ -11,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.grpc_transport.aio.first_step import first_step, takes_stand_ins, without_step
 from tandemmq.common.grpc_transport.aio.handlers import Methods
 from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
 from tandemmq.common.grpc_transport.aio.load import Load, Told
@@ -23,6 +25,10 @@ from tandemmq.common.grpc_transport.http2.limits import Limits
 log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0
+_NO_STAND_INS = (
+    "asyncio of Python %s has changed asyncio.tasks._enter_task or _leave_task, which this server begins calls with:"
+    " every call gets a task of its own, which is slower; use a Python that TandemMQ was tested with"
+)
 
 
 class Server(grpc.aio.Server):
@@ -51,6 +57,11 @@ class Server(grpc.aio.Server):
         self.turns = Turns(self.loop, limits.turn_seconds)
         self.told = Told()
         """What peers were made to give up."""
+        self.take_step = first_step
+        """Calls a handler."""
+        if not takes_stand_ins():
+            self.take_step = without_step
+            log.warning(_NO_STAND_INS, platform.python_version())
         self.active = 0
         """Calls that have begun and not ended."""
         self.turned_away = 0

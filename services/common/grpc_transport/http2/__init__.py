@@ -4,6 +4,7 @@ Map, from the bytes up::
 
     frames.py      the layout of frames, and the bytes of those that we send
     headers.py     header blocks: HPACK without a dynamic table, by a cache or a scan
+    huffman.py     strings of header blocks in Huffman code
     request.py     RequestHead: a header list that is a well-formed request
     stream.py      Stream: one exchange; what the layer above subclasses
     sender.py      Sender: what goes out, within the peer's windows

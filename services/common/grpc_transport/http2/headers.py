@@ -14,15 +14,15 @@ Blocks that we send are stateless too: literals without indexing, constant bytes
 from functools import lru_cache
 
 from hpack import Decoder, HPACKError, OversizedHeaderListError
-from hpack.huffman_table import decode_huffman
-from hpack.table import HeaderTable
 
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode
+from tandemmq.common.grpc_transport.http2.huffman import decode_huffman
 from tandemmq.common.grpc_transport.http2.request import FIELD_COST, Field, RequestHead, make_head
 
-STATIC = ((b"", b""), *((bytes(name), bytes(value)) for name, value in HeaderTable.STATIC_TABLE))
-"""RFC 7541, appendix A; counted from 1."""
 _STATIC_SIZE = 61
+_INDEXED = Decoder().decode(bytes(0x80 | index for index in range(1, _STATIC_SIZE + 1)), raw=True)
+STATIC = ((b"", b""), *((bytes(name), bytes(value)) for name, value in _INDEXED))
+"""RFC 7541, appendix A; counted from 1."""
 BLOCK_FACTOR = 8
 """A block of more bytes than so many times the limit of its fields ends the connection; up to there, only its call."""
 _TABLE_BLOCK_FACTOR = 2

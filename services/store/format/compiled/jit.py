@@ -7,7 +7,6 @@ PREBUILT = prebuilt.load()
 if PREBUILT is None:
     from tandemmq.store.format.compiled.numba_jit import (
         carray,
-        cgutils,
         helper,
         intrinsic,
         ir,
@@ -18,6 +17,6 @@ if PREBUILT is None:
 else:
     kernel = PREBUILT.kernel
     helper = intrinsic = prebuilt.never_called
-    carray = cgutils = ir = isal_crc32 = types = None
+    carray = ir = isal_crc32 = types = None
 
-__all__ = ["PREBUILT", "carray", "cgutils", "helper", "intrinsic", "ir", "isal_crc32", "kernel", "types"]
+__all__ = ["PREBUILT", "carray", "helper", "intrinsic", "ir", "isal_crc32", "kernel", "types"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tandemmq.store.format.buffers import ReadBuffer
-from tandemmq.store.format.compiled.jit import cgutils, intrinsic, ir, types
+from tandemmq.store.format.compiled.jit import intrinsic, ir, types
 
 _LONG_BITS = 64
 _first_byte = ctypes.c_char.from_buffer
@@ -65,7 +65,8 @@ def _copy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         to, origin = (builder.inttoptr(argument, byte) for argument in arguments[:2])
-        cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
+        memcpy = builder.module.declare_intrinsic("llvm.memcpy", [byte, byte, arguments[2].type])
+        builder.call(memcpy, (to, origin, arguments[2], ir.Constant(ir.IntType(1), 0)))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
