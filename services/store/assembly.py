@@ -27,7 +27,7 @@ def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable
     rules = settings.send_rules()
     ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
     puller = Puller(store, topics, settings.slave_read_rules())
-    acknowledgement = Acknowledgement(store, GroupTransfer(settings.replication_rules()))
+    acknowledgement = Acknowledgement(store, GroupTransfer(settings.replication_rules(), store.timers))
     return Broker(
         store=store,
         topics=topics,

@@ -3,6 +3,9 @@
 RocketMQ: ``handleDiskFlush`` and ``handleHA``. What replicas say wins over what the disk says.
 """
 
+import asyncio
+from collections.abc import Callable
+
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
@@ -37,21 +40,52 @@ class Acknowledgement:
         if self._replicates:
             self.transfer.check()
 
-    async def status(self, end_offset: int, wait: bool) -> PutStatus:
-        """The status of messages up to a log offset, when disk and replicas have answered; at once if nobody waits."""
+    def when_safe(self, end_offset: int, told: Callable[[PutStatus], None], *, wait: bool) -> None:
+        """Tell the status of messages up to a log offset when disk and replicas have answered; now if nobody waits."""
         if not wait:
             if self._flushes:
                 self._store.flush_soon(end_offset)
-            return PutStatus.PUT_OK
-        if not self._replicates:
-            return _of_disk(await self._store.wait_flushed(end_offset))
-        transferred = self.transfer.wait(end_offset)
-        if not self._flushes:
-            return transferred if isinstance(transferred, PutStatus) else await transferred
-        flushing = self._store.wait_flushed(end_offset)  # both begin now, so waiting for them in turn costs nothing
-        replicated = transferred if isinstance(transferred, PutStatus) else await transferred
-        on_disk = _of_disk(await flushing)
-        return on_disk if replicated is PutStatus.PUT_OK else replicated
+            told(PutStatus.PUT_OK)
+        elif not self._replicates:
+            self._store.when_flushed(end_offset, lambda flushed: told(_of_disk(flushed)))
+        elif not self._flushes:
+            self.transfer.when_replicated(end_offset, told)
+        else:
+            both = _DiskAndReplicas(told)
+            self._store.when_flushed(end_offset, both.on_disk)
+            self.transfer.when_replicated(end_offset, both.on_replicas)
+
+    async def status(self, end_offset: int, wait: bool) -> PutStatus:
+        """As `when_safe`; it suspends only where there is something to wait for."""
+        future: asyncio.Future[PutStatus] = asyncio.get_running_loop().create_future()
+
+        def told(status: PutStatus) -> None:
+            if not future.done():
+                future.set_result(status)
+
+        self.when_safe(end_offset, told, wait=wait)
+        return await future
+
+
+class _DiskAndReplicas:
+    """Two answers as one: what replicas say wins over what the disk says."""
+
+    def __init__(self, told: Callable[[PutStatus], None]) -> None:
+        self._told = told
+        self._disk: PutStatus | None = None
+        self._replicas: PutStatus | None = None
+
+    def on_disk(self, flushed: bool) -> None:
+        self._disk = _of_disk(flushed)
+        self._tell()
+
+    def on_replicas(self, status: PutStatus) -> None:
+        self._replicas = status
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._disk is not None and self._replicas is not None:
+            self._told(self._disk if self._replicas is PutStatus.PUT_OK else self._replicas)
 
 
 def _of_disk(flushed: bool) -> PutStatus:

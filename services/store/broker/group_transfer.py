@@ -5,17 +5,14 @@ offset. Whether it is enough is decided there, from what the slaves acknowledge;
 and what a send is told. All methods run on the event loop.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, NamedTuple
 
 from tandemmq.store.broker.errors import BrokerError
-
-_TIMER_ROUNDING = 0.001
-"""Seconds: a loop's clock and timers are as fine as a millisecond."""
+from tandemmq.store.log.edges.offset_waiters import OffsetWaiters
+from tandemmq.store.log.edges.timers import Timers
 
 
 class PutStatus(IntEnum):
@@ -57,20 +54,13 @@ class ReplicaState(NamedTuple):
     in_sync: bool
 
 
-class _Waiter(NamedTuple):
-    offset: int
-    future: "asyncio.Future[PutStatus]"
-    deadline: float
-
-
 class GroupTransfer:
     """The sends that wait for replicas, and what is known of the replicas."""
 
-    def __init__(self, rules: ReplicationRules) -> None:
+    def __init__(self, rules: ReplicationRules, timers: Timers) -> None:
         """Begin without a replicator."""
         self._rules = rules
-        self._waiters: deque[_Waiter] = deque()
-        self._watching = False
+        self._waiters = OffsetWaiters(timers)
         self.linked = False
         self.enough = False
         self.replicated_offset = 0
@@ -90,13 +80,8 @@ class GroupTransfer:
     def progress(self, enough: bool, replicated_offset: int, in_sync: int) -> None:
         """Take what the replicator says, and complete every send that enough replicas have."""
         self.enough, self.in_sync, self.replicated_offset = enough, in_sync, replicated_offset
-        if not enough:
-            return
-        waiters = self._waiters
-        while waiters and waiters[0].offset <= replicated_offset:
-            future = waiters.popleft().future
-            if not future.done():
-                future.set_result(PutStatus.PUT_OK)
+        if enough:
+            self._waiters.reached(replicated_offset)
 
     def end(self) -> None:
         """The replicator is gone: nothing is known any more. Sends that wait do so until their deadline."""
@@ -119,33 +104,17 @@ class GroupTransfer:
                 f"minInSyncReplicas is {self._rules.min_in_sync}. Nothing was stored."
             )
 
-    def wait(self, end_offset: int) -> "PutStatus | asyncio.Future[PutStatus]":
-        """What a send up to ``end_offset`` is told: at once where that is certain, else when it is."""
-        if not self.enough:
-            return PutStatus.SLAVE_NOT_AVAILABLE
+    def when_replicated(self, end_offset: int, told: Callable[[PutStatus], None]) -> None:
+        """Tell a send up to ``end_offset`` its status: at once where that is certain, else when it is."""
         behind = end_offset - self.replicated_offset
-        if behind <= 0:
-            return PutStatus.PUT_OK
-        if behind >= self._rules.fall_behind_max:
-            return PutStatus.SLAVE_NOT_AVAILABLE
-        loop = asyncio.get_running_loop()
-        seconds = self._rules.slave_timeout_ms / 1000
-        future: asyncio.Future[PutStatus] = loop.create_future()
-        self._waiters.append(_Waiter(end_offset, future, loop.time() + seconds))
-        if not self._watching:
-            self._watching = True
-            loop.call_later(seconds, self._give_up)
-        return future
+        if not self.enough or behind >= self._rules.fall_behind_max:
+            told(PutStatus.SLAVE_NOT_AVAILABLE)
+        elif behind <= 0:
+            told(PutStatus.PUT_OK)
+        else:
+            seconds = self._rules.slave_timeout_ms / 1000
+            self._waiters.add(end_offset, lambda there: told(_of_replicas(there)), seconds)
 
-    def _give_up(self) -> None:
-        """Tell those who have waited long enough; all have the same patience, so the oldest is always the next."""
-        loop = asyncio.get_running_loop()
-        now = loop.time() + _TIMER_ROUNDING
-        waiters = self._waiters
-        while waiters and (waiters[0].deadline <= now or waiters[0].future.done()):
-            future = waiters.popleft().future
-            if not future.done():
-                future.set_result(PutStatus.FLUSH_SLAVE_TIMEOUT)
-        self._watching = bool(waiters)
-        if waiters:
-            loop.call_at(waiters[0].deadline, self._give_up)
+
+def _of_replicas(there: bool) -> PutStatus:
+    return PutStatus.PUT_OK if there else PutStatus.FLUSH_SLAVE_TIMEOUT

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from functools import cached_property
 
 from tandemmq.store.log.derived import Derived, QueueUnits
 from tandemmq.store.log.errors import StoreError
@@ -40,6 +39,7 @@ class Dispatcher:
         """Begin at ``position``; records below ``limit()`` may be dispatched."""
         self._parts = parts
         self._flags = flags
+        self._timers = parts.timers
         self._limit = limit
         self._observer: Observer = parts.observer
         self._loading: asyncio.Future[object] | None = None
@@ -83,7 +83,7 @@ class Dispatcher:
     def feed(self, derived: Derived) -> None:
         """Give it the records from its own position on: what it has missed in turns, then the new ones as they come."""
         self._behind.append(derived)
-        self._loop.call_soon(self._help, derived)
+        self._timers.call_soon(self._help, derived)
 
     def starve(self, derived: Derived) -> None:
         """Give it no more records."""
@@ -106,9 +106,9 @@ class Dispatcher:
             derived.position = step.position
         except (OSError, StoreError) as error:
             log.error("%s cannot be fed at log offset %d: %s", type(derived).__name__, derived.position, error)
-            self._loop.call_later(_RETRY_SECONDS, self._help, derived)
+            self._timers.call_later(_RETRY_SECONDS, self._help, derived)
             return
-        self._loop.call_soon(self._help, derived)
+        self._timers.call_soon(self._help, derived)
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
@@ -120,18 +120,13 @@ class Dispatcher:
         if self._scheduled:
             return
         self._scheduled = True
-        now = self._loop.time()
+        now = self._timers.time()
         if now >= self._due:
             self._due = now + _GATHER_SECONDS
-            self._loop.call_soon(self._turn)
+            self._timers.call_soon(self._turn)
         else:
-            self._loop.call_at(self._due, self._turn)
+            self._timers.call_at(self._due, self._turn)
             self._due += _GATHER_SECONDS
-
-    @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that the store lives on; known from the first append on."""
-        return asyncio.get_running_loop()
 
     def catch_up(self) -> None:
         """Dispatch now what is still being gathered: whoever has been told of a message must find it."""
@@ -162,7 +157,7 @@ class Dispatcher:
             log.info("Consume queues and index are written again")
         if before < self.position < limit and not self._scheduled:  # too much for one turn: the next follows at once
             self._scheduled = True
-            self._loop.call_soon(self._turn)
+            self._timers.call_soon(self._turn)
 
     def _advance(self, limit: int) -> None:
         """Dispatch one walk's worth of records."""
@@ -188,11 +183,11 @@ class Dispatcher:
         if self._flags.set(Reason.QUEUE_ERROR, f"consume queues or index cannot be written: {error}"):
             log.error("Dispatch stands still at log offset %d: %s", self.position, error)
             self._observer.failed("dispatch")
-        self._loop.call_later(_RETRY_SECONDS, self.kick)
+        self._timers.call_later(_RETRY_SECONDS, self.kick)
 
     def _load_compiled(self) -> None:
         if self._loading is None and not self._parts.walkers.loaded:
-            self._loading = self._loop.run_in_executor(None, self._parts.walkers.load)
+            self._loading = asyncio.get_running_loop().run_in_executor(None, self._parts.walkers.load)
 
     def stop(self) -> None:
         """Touch no file any more, whatever is still due: the directory may soon be another store's."""
@@ -211,4 +206,4 @@ class Dispatcher:
         while before < self.position < self._limit() and not self._flags.holds(Reason.QUEUE_ERROR):
             before = self.position
             self._turn()
-            await asyncio.sleep(0)
+            await self._timers.sleep(0)

@@ -6,7 +6,7 @@ Everything runs on one event loop unless a docstring says otherwise; the loop is
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
@@ -16,6 +16,8 @@ from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
+from tandemmq.store.log.edges.offset_waiters import Told, settling
+from tandemmq.store.log.edges.timers import LoopTimers, Timers
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.index.index import Index
@@ -63,14 +65,13 @@ class MessageStore:
         self._lock = lock
         self._parts = parts
         self.config = parts.config
+        self.timers = parts.timers
         self._seen_at_once = not parts.config.sync_flush
         self.commit_log = commit_log
         self.recovery = recovery
         self.flags = RunningFlags()
         self._observer: Observer = parts.observer
-        self._flush = GroupCommit(
-            parts.config, commit_log, parts.observer, self._on_flushed, self._on_flush_failed, recovery.ended_at
-        )
+        self._flush = GroupCommit(parts, commit_log, self._on_flushed, self._on_flush_failed, recovery.ended_at)
         self._dispatcher = Dispatcher(parts, self.flags, self._dispatch_limit, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
         recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
@@ -96,6 +97,7 @@ class MessageStore:
         *,
         disk: Disk | None = None,
         clock: Clock | None = None,
+        timers: Timers | None = None,
         observer: Observer | None = None,
     ) -> "MessageStore":
         """Lock, load and recover the directory. Blocks for as long as that takes.
@@ -106,20 +108,20 @@ class MessageStore:
             DiskFull: there is no room for what recovery must write, such as the first file of a new store.
             DiskFailed, FlushFailed: the disk refused; try again when it is well.
         """
-        disk, clock, observer = disk or LocalDisk(), clock or SystemClock(), observer or NullObserver()
+        disk, clock, timers = disk or LocalDisk(), clock or SystemClock(), timers or LoopTimers()
         root = config.store_path_root_dir
         with disk_errors(f"The store in {root} cannot be opened"):
             make_dirs(disk, root)
             lock = StoreLock(root, disk)
             try:
-                return cls._open_locked(lock, config, disk, clock, observer)
+                return cls._open_locked(lock, config, disk, clock, timers, observer or NullObserver())
             except BaseException:
                 lock.release()
                 raise
 
     @classmethod
     def _open_locked(
-        cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, observer: Observer
+        cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, timers: Timers, observer: Observer
     ) -> "MessageStore":
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
@@ -143,7 +145,7 @@ class MessageStore:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
             parts = Parts(
-                config, disk, clock, observer, files, queues, index, checkpoint, manifest,
+                config, disk, clock, timers, observer, files, queues, index, checkpoint, manifest,
                 DamageList(root, disk, problems, expected=manifest is not None and manifest.damaged > 0),
                 QueueOffsets(), walkers, mastership, group, confirmed,
                 problems,
@@ -282,7 +284,7 @@ class MessageStore:
     def _disk_full(self, error: DiskFull) -> DiskFull:
         if self.flags.set(Reason.LOG_DISK_FULL, error.message.rstrip(".")):
             log.error("No more messages are taken: %s", error)
-            asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
+            self._parts.timers.call_later(1.0, self._try_disk_again)
         return error
 
     def _try_disk_again(self) -> None:
@@ -292,7 +294,7 @@ class MessageStore:
         if self._closed or (enough and usage.used_percent < self.config.disk_space_warning_level_ratio):
             self.flags.clear(Reason.LOG_DISK_FULL)
         else:
-            asyncio.get_running_loop().call_later(1.0, self._try_disk_again)
+            self._parts.timers.call_later(1.0, self._try_disk_again)
 
     def _after_append(self, begun: float, messages: int, size: int) -> None:
         self.grown()  # first, so that what is waited for goes out before queues and index are seen to
@@ -302,9 +304,15 @@ class MessageStore:
 
     # -- flush ------------------------------------------------------------------------------------------------------
 
-    def wait_flushed(self, end_offset: int) -> Awaitable[bool]:
-        """True when the log is durable up to an offset; False if that failed or took over ``syncFlushTimeout``."""
-        return self._flush.wait_in_time(end_offset)
+    def when_flushed(self, end_offset: int, told: Told) -> None:
+        """Tell True when the log is durable up to an offset, now or later; False if that fails or takes too long."""
+        self._flush.when_flushed(end_offset, told)
+
+    def wait_flushed(self, end_offset: int) -> "asyncio.Future[bool]":
+        """As `when_flushed`, as a future."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._flush.when_flushed(end_offset, settling(future))
+        return future
 
     def flush_soon(self, end_offset: int) -> None:
         """Have the log made durable up to ``end_offset``, for a message nobody waits for (WAIT=false)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
+from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
 from tandemmq.store.log.marks.manifest import Manifest
@@ -48,6 +49,7 @@ class Parts:
     config: StoreConfig
     disk: Disk
     clock: Clock
+    timers: Timers
     observer: Observer
     files: MappedFileQueue
     queues: ConsumeQueueStore

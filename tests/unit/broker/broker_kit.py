@@ -111,7 +111,7 @@ async def broker(
     topics = LocalTopicTable(root, disk, clock)
     puller = Puller(store, topics)
     send_rules = SendRules(HOST, **{"file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})})
-    acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules()))
+    acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules(), store.timers))
     sender = Sender(store, topics, acknowledgement, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
     finder, catalog, polls = Finder(store, 64), Catalog(store, topics, puller), LongPolls(store)
     traffic = StoreMetrics("cluster", "node")

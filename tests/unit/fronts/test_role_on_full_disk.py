@@ -33,7 +33,7 @@ async def test_calls_that_change_the_role_are_refused_with_what_to_do(tmp_path: 
     store = MessageStore.open(config(tmp_path, "ASYNC_MASTER"), disk=disk)
     store.start()
     servicer = ReplicaLogServicer(NodeName("c", "b", 0))
-    servicer.attach(store, GroupTransfer(ReplicationRules()))
+    servicer.attach(store, GroupTransfer(ReplicationRules(), store.timers))
     before = await servicer.GetRole(pb.GetRoleRequest(), CONTEXT)
     disk.full = True
     calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [

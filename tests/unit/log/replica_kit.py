@@ -8,6 +8,7 @@ from typing import Any
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.message_store import MessageStore
 
 HOST = Host.parse("127.0.0.1:10911")
@@ -27,8 +28,8 @@ def config(root: Path, role: str = "ASYNC_MASTER", **settings: Any) -> StoreConf
     return StoreConfig(root, role, **(small | settings))
 
 
-def opened(root: Path, role: str = "ASYNC_MASTER", **settings: Any) -> MessageStore:
-    store = MessageStore.open(config(root, role, **settings))
+def opened(root: Path, role: str = "ASYNC_MASTER", *, timers: Timers | None = None, **settings: Any) -> MessageStore:
+    store = MessageStore.open(config(root, role, **settings), timers=timers)
     store.start()
     return store
 

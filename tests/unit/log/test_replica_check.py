@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -228,7 +229,7 @@ def test_whatever_bit_flips_however_it_is_cut_the_slave_has_the_master_s_records
     """With whole-record checksums: each connection brings one flipped bit, until one does not."""
 
     async def follow(directory: Path) -> None:
-        crc = {"enabled_append_prop_crc": True}
+        crc: dict[str, Any] = {"enabled_append_prop_crc": True}
         log = await master_log(directory / "master", SIZES[:20], **crc)
         slave = opened(directory / "slave", "SLAVE", **crc)
         flips = [(place * 7919 * (turn + 1)) % len(log) for turn in range(4)]

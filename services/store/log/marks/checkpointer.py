@@ -7,7 +7,6 @@ last time, everything is synced up to one log offset, and manifest and checkpoin
 import asyncio
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -43,7 +42,7 @@ class Checkpointer:
         self._last_position = dispatcher.position
         self.recorded = recorded
         """Of what lies below this offset of the log, a manifest on disk knows the queues' bounds."""
-        self._last_thorough = time.monotonic()
+        self._last_thorough = self._parts.timers.time()
         self._task: asyncio.Task[None] | None = None
         self._busy = asyncio.Lock()
         self.complete = True  # False while a rebuild is under way: what is missing must not be written down as complete
@@ -62,9 +61,9 @@ class Checkpointer:
     async def _run(self) -> None:
         config = self._parts.config
         while not self._flags.holds(Reason.FLUSH_FAILED):
-            await asyncio.sleep(config.flush_interval_consume_queue / 1000)
+            await self._parts.timers.sleep(config.flush_interval_consume_queue / 1000)
             behind = self._dispatcher.position - self._last_position
-            due = time.monotonic() - self._last_thorough >= config.flush_consume_queue_thorough_interval / 1000
+            due = self._parts.timers.time() - self._last_thorough >= config.flush_consume_queue_thorough_interval / 1000
             news = behind > 0 or self._parts.confirmed.mark != self._parts.checkpoint.value.confirm
             try:
                 if behind >= config.checkpoint_log_bytes or (due and news):
@@ -99,7 +98,7 @@ class Checkpointer:
                 await in_thread(self._write, begin, position, timestamp, bounds, counts)
                 self.recorded = position
             self._last_position = position
-            self._last_thorough = time.monotonic()
+            self._last_thorough = self._parts.timers.time()
 
     async def rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
         """Change what the manifest on disk says, between two checkpoints. Raises OSError: the old one stands."""

@@ -138,7 +138,7 @@ class QueueRepairs:
                 await self._settle(doubt)
             except OSError as error:
                 self._failed(error)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await self._parts.timers.sleep(_AGAIN_SECONDS)
                 continue
             except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
                 log.exception("Queue %d of topic %s cannot be compared with the log: %s", key[1], key[0], error)
@@ -150,7 +150,7 @@ class QueueRepairs:
         neighbours = Neighbours(self._parts, doubt.queue, doubt.offset, self._dispatched())
         stretch = neighbours.look(_FAR_UNITS)
         while stretch is None:
-            await asyncio.sleep(0)
+            await self._parts.timers.sleep(0)
             stretch = neighbours.look(_FAR_UNITS)
         scan = self._scan(_FAR_RECORDS)
         while stretch.position < stretch.limit:

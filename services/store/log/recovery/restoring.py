@@ -70,7 +70,7 @@ class Restoring:
             except (OSError, NotWritable) as error:
                 log.error("A rebuild stopped, and begins anew in %d s: %s", _AGAIN_SECONDS, error)
                 self._parts.observer.failed("rebuild")
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await self._parts.timers.sleep(_AGAIN_SECONDS)
             except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
                 log.exception("A rebuild stopped; it begins anew at the next start: %s", error)
                 self._parts.observer.failed("rebuild")

@@ -63,15 +63,15 @@ class Scrub:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        await asyncio.sleep(_FIRST_PASS_SECONDS)
+        await self._parts.timers.sleep(_FIRST_PASS_SECONDS)
         while True:
             try:
                 await self.once(paced=True)
-                await asyncio.sleep(_BETWEEN_PASSES_SECONDS)
+                await self._parts.timers.sleep(_BETWEEN_PASSES_SECONDS)
             except Exception as error:  # whatever it was, the store serves on, and someone must hear of it
                 log.exception("A scrub stopped, and begins anew: %s", error)
                 self._parts.observer.failed("scrub")
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await self._parts.timers.sleep(_AGAIN_SECONDS)
 
     async def once(self, *, paced: bool = False) -> None:
         """One pass over what there is now; ``paced``: with pauses.
@@ -184,4 +184,4 @@ class Scrub:
 
     async def _pause(self, begun: float, read: int, paced: bool) -> None:
         taken = time.monotonic() - begun
-        await asyncio.sleep(max(_PAUSES * taken, read / self._rate) if paced else 0)
+        await self._parts.timers.sleep(max(_PAUSES * taken, read / self._rate) if paced else 0)

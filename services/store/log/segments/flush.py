@@ -9,29 +9,15 @@ counts as a failed sync, or the store would take messages that nobody makes dura
 import asyncio
 import logging
 import math
-import time
-from collections import deque
 from collections.abc import Callable
-from functools import cached_property
-from typing import NamedTuple
 
 from tandemmq.common.started_pool import started_pool
-from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.observer import Observer
+from tandemmq.store.log.edges.offset_waiters import OffsetWaiters, Told, settling
+from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.segments.commit_log import CommitLog
 
 log = logging.getLogger(__name__)
 _PAGE = 4096
-_TIMER_ROUNDING = 0.001
-"""Seconds: a loop's clock and timers are as fine as a millisecond."""
-
-
-class _Waiter(NamedTuple):
-    """Who is told when the log is durable up to an offset, or at a time of the loop's clock that it is not."""
-
-    offset: int
-    future: "asyncio.Future[bool]"
-    deadline: float
 
 
 class GroupCommit:
@@ -42,9 +28,8 @@ class GroupCommit:
 
     def __init__(
         self,
-        config: StoreConfig,
+        parts: Parts,
         commit_log: CommitLog,
-        observer: Observer,
         on_flushed: Callable[[], None],
         on_failed: Callable[[OSError], None],
         flushed_offset: int,
@@ -53,24 +38,19 @@ class GroupCommit:
 
         Raises NoThreads.
         """
-        self._config = config
+        self._config = parts.config
         self._log = commit_log
-        self._observer = observer
+        self._observer = parts.observer
+        self._timers = parts.timers
         self._on_flushed = on_flushed
         self._on_failed = on_failed
         self._thread = started_pool(1, "tandem-flush")
-        self._waiters: deque[_Waiter] = deque()
-        self._watching = False
+        self._waiters = OffsetWaiters(parts.timers)
         self._running = False
         self._timer: asyncio.Task[None] | None = None
         self.flushed_offset = flushed_offset
         self.flushed_timestamp = commit_log.last_store_timestamp
         self.failed: OSError | None = None
-
-    @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that the store lives on."""
-        return asyncio.get_running_loop()
 
     def begin_at(self, offset: int) -> None:
         """An empty log begins at ``offset``: there is nothing below it to flush."""
@@ -78,7 +58,6 @@ class GroupCommit:
 
     def start(self) -> None:
         """Begin the timed flushes."""
-        self._loop = asyncio.get_running_loop()
         self._timer = asyncio.create_task(self._flush_by_time(), name="flush by time")
 
     async def stop(self) -> None:
@@ -92,53 +71,34 @@ class GroupCommit:
         """Flush up to the present end of the log; False if that failed."""
         return await self.wait(self._log.max_offset)
 
-    def wait(self, offset: int, deadline: float = math.inf) -> "asyncio.Future[bool]":
-        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so.
+    def wait(self, offset: int) -> "asyncio.Future[bool]":
+        """Give a future that becomes True when the log is durable up to ``offset``, False when it cannot be made so."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._tell(offset, settling(future))
+        return future
 
-        False too when the loop's clock has passed ``deadline``.
+    def when_flushed(self, offset: int, told: Told) -> None:
+        """Tell whether the log is durable up to ``offset``: now, later, or False when ``syncFlushTimeout`` has passed.
+
+        That is FLUSH_DISK_TIMEOUT: the record is in the log.
         """
-        future = self._loop.create_future()
+        self._tell(offset, told, self._config.sync_flush_timeout / 1000)
+
+    def _tell(self, offset: int, told: Told, seconds: float = math.inf) -> None:
         if self.failed is not None:
-            future.set_result(False)
+            told(False)
         elif offset <= self.flushed_offset:
-            future.set_result(True)
+            told(True)
         else:
-            self._waiters.append(_Waiter(offset, future, deadline))
+            self._waiters.add(offset, told, seconds)
             self._kick()
-        return future
-
-    def wait_in_time(self, offset: int) -> "asyncio.Future[bool]":
-        """As `wait`, but False too when ``syncFlushTimeout`` has passed.
-
-        That is FLUSH_DISK_TIMEOUT: the record is in the log. All have the same patience, so one timer serves them all:
-        that of the oldest who waits.
-        """
-        loop = self._loop
-        seconds = self._config.sync_flush_timeout / 1000
-        future = self.wait(offset, loop.time() + seconds)
-        if not self._watching and not future.done():
-            self._watching = True
-            loop.call_later(seconds, self._give_up)
-        return future
-
-    def _give_up(self) -> None:
-        """Tell those who have waited long enough; they stay in the queue, where the next group passes them over."""
-        now = self._loop.time() + _TIMER_ROUNDING
-        self._watching = False
-        for _, future, deadline in self._waiters:
-            if deadline <= now and not future.done():
-                future.set_result(False)
-            elif deadline < math.inf and not future.done():
-                self._watching = True
-                self._loop.call_at(deadline, self._give_up)
-                return
 
     def _kick(self) -> None:
         """Start a group unless one is running; the running one starts the next when it ends."""
         if not self._running and self.failed is None:
             self._running = True
             # Not at once: everything that is ready in this turn of the loop may join the group.
-            self._loop.call_soon(self._begin_group)
+            self._timers.call_soon(self._begin_group)
 
     def _begin_group(self) -> None:
         try:
@@ -153,14 +113,14 @@ class GroupCommit:
         timestamp = self._log.last_store_timestamp
         files = [file for file in self._log.files if file.end > begin and file.start < end]
         self._log.files.put_back_deleted(files)
-        begun = time.monotonic()
+        begun = self._timers.time()
 
         def sync() -> None:
             for file in files:  # the older file first: an acknowledgement covers everything below its offset
                 file.sync()
 
-        done = self._loop.run_in_executor(self._thread, sync)
-        done.add_done_callback(lambda result: self._end_group(result, end, timestamp, time.monotonic() - begun))
+        done = asyncio.get_running_loop().run_in_executor(self._thread, sync)
+        done.add_done_callback(lambda result: self._end_group(result, end, timestamp, self._timers.time() - begun))
 
     def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
         self._running = False
@@ -178,14 +138,10 @@ class GroupCommit:
         """A group is on disk: tell whoever waits for it."""
         self._observer.flushed(seconds, end - self.flushed_offset)
         self.flushed_offset, self.flushed_timestamp = end, timestamp
-        waiters = self._waiters
         # Visible before acknowledged: who is told of the flush may pull at once.
         self._on_flushed()
-        while waiters and waiters[0].offset <= end:
-            future = waiters.popleft().future
-            if not future.done():
-                future.set_result(True)
-        if waiters:
+        self._waiters.reached(end)
+        if self._waiters:
             self._kick()
 
     def _fail(self, error: BaseException) -> None:
@@ -196,10 +152,7 @@ class GroupCommit:
                 error = OSError(f"{type(error).__name__}: {error}")
             self.failed = error
             self._on_failed(error)
-        while self._waiters:
-            future = self._waiters.popleft().future
-            if not future.done():
-                future.set_result(False)
+        self._waiters.fail()
 
     async def _flush_by_time(self) -> None:
         try:
@@ -213,16 +166,16 @@ class GroupCommit:
         Now and then whatever there is.
         """
         config = self._config
-        last_thorough = time.monotonic()
+        last_thorough = self._timers.time()
         while self.failed is None:
-            await asyncio.sleep(config.flush_interval_commit_log / 1000)
-            thorough = time.monotonic() - last_thorough >= config.flush_commit_log_thorough_interval / 1000
+            await self._timers.sleep(config.flush_interval_commit_log / 1000)
+            thorough = self._timers.time() - last_thorough >= config.flush_commit_log_thorough_interval / 1000
             dirty = self._log.max_offset // _PAGE - self.flushed_offset // _PAGE
             rolled = (
                 file := self._log.files.find(self.flushed_offset)
             ) is not None and file is not self._log.files.last
             if thorough:
-                last_thorough = time.monotonic()
+                last_thorough = self._timers.time()
             if self._log.max_offset > self.flushed_offset and (
                 thorough or rolled or dirty >= config.flush_commit_log_least_pages
             ):

@@ -48,7 +48,7 @@ class Retention:
 
     async def _run(self) -> None:
         interval = self._parts.config.clean_resource_interval / 1000
-        await asyncio.sleep(min(_FIRST_PASS_SECONDS, 6 * interval))
+        await self._parts.timers.sleep(min(_FIRST_PASS_SECONDS, 6 * interval))
         while True:
             try:
                 await asyncio.to_thread(self._learn)
@@ -56,7 +56,7 @@ class Retention:
             except Exception as error:  # this task must outlive whatever happens in it
                 log.exception("Old files cannot be removed: %s", error)
                 self._parts.observer.failed("retention")
-            await asyncio.sleep(interval)
+            await self._parts.timers.sleep(interval)
 
     async def run_once(self) -> int:
         """One pass; gives the number of commit log files removed."""

@@ -1,0 +1,61 @@
+"""Timers that a test moves on: what is due is called in its order, and nobody waits."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+_TURNS = 20
+"""Turns of the loop after each call, so that what it has started comes to where it waits again."""
+
+
+class ManualTimers:
+    """`Timers` whose clock stands still but for `advance`."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self._order = itertools.count()
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> object:
+        return asyncio.get_running_loop().call_soon(callback, *arguments)
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *arguments: Any) -> object:
+        return self.call_at(self.now + seconds, callback, *arguments)
+
+    def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> object:
+        heapq.heappush(self._due, (when, next(self._order), lambda: callback(*arguments)))
+        return None
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.call_later(seconds, _wake, awake)
+        await awake
+
+    async def advance(self, seconds: float) -> None:
+        """Let so much time pass."""
+        await turns()  # what was just started comes to where it waits
+        end = self.now + seconds
+        while self._due and self._due[0][0] <= end:
+            self.now, _, callback = heapq.heappop(self._due)
+            callback()
+            await turns()
+        self.now = end
+        await turns()
+
+
+def _wake(sleeper: "asyncio.Future[None]") -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
+
+
+async def turns() -> None:
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

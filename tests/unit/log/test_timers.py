@@ -1,0 +1,96 @@
+"""What the store does by itself, by timers that the test moves on: nothing here waits for time to pass."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
+from tandemmq.store.log.errors import DiskFull
+from tandemmq.store.log.message_store import MessageStore
+from tests.manual_timers import ManualTimers
+from tests.unit.log.replica_kit import config, message, opened
+
+_NEVER_MS = 1 << 40
+QUIET: dict[str, Any] = {
+    "flush_interval_commit_log": _NEVER_MS,
+    "flush_interval_consume_queue": _NEVER_MS,
+    "clean_resource_interval": _NEVER_MS,
+}
+"""Nothing else is due."""
+
+
+async def test_the_log_is_flushed_at_its_interval(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    store = opened(tmp_path, timers=timers, flush_interval_commit_log=500, flush_commit_log_thorough_interval=10_000)
+    end = store.append(message(1)).end_offset
+    await timers.advance(9.9)
+    assert store.flushed_offset == 0, "less than flushCommitLogLeastPages are dirty"
+    await timers.advance(0.6)
+    assert await store._flush.wait(end)
+    await store.close()
+
+
+async def test_a_checkpoint_is_taken_at_its_interval(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    settings: dict[str, Any] = {"flush_interval_consume_queue": 1_000, "flush_consume_queue_thorough_interval": 60_000}
+    store = opened(tmp_path, timers=timers, **settings)
+    store.append(message(1))
+    store.catch_up()
+    await timers.advance(50)
+    assert not (tmp_path / "tandem.manifest").exists()
+    await timers.advance(12)
+    async with asyncio.timeout(60):
+        while not (tmp_path / "tandem.manifest").exists():
+            await asyncio.sleep(0.001)  # a thread writes it
+    await store.close()
+
+
+async def test_the_first_scrub_comes_after_ten_minutes_the_next_a_day_later(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    told = []
+    store = opened(tmp_path, timers=timers, **QUIET)
+
+    async def once(*, paced: bool = False) -> None:
+        told.append((timers.time(), paced))
+
+    store.scrub.once = once  # type: ignore[method-assign]
+    begun = timers.time()
+    await timers.advance(599)
+    assert told == []
+    await timers.advance(2)
+    assert told == [(begun + 600, True)]
+    await timers.advance(86_400)
+    assert told[1:] == [(begun + 600 + 86_400, True)]
+    await store.close()
+
+
+class FilledDisk(LocalDisk):
+    """Has no room the first three times that somebody looks after it was filled."""
+
+    def __init__(self, timers: ManualTimers) -> None:
+        self.timers = timers
+        self.looks: list[float] = []
+
+    def usage(self, path: Path) -> DiskUsage:
+        self.looks.append(self.timers.time())
+        return replace(super().usage(path), free=0 if len(self.looks) < 4 else 1 << 40, used=0, total=1 << 40)
+
+
+async def test_a_full_disk_is_looked_at_every_second(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    disk = FilledDisk(timers)
+    store = MessageStore.open(config(tmp_path, **QUIET), disk=disk, timers=timers)
+    store.start()
+    disk.looks.clear()
+    store._disk_full(DiskFull("No room."))
+    begun = timers.time()
+    await timers.advance(3.5)
+    assert disk.looks == [begun + 1, begun + 2, begun + 3]
+    with pytest.raises(DiskFull):
+        store.append(message(1))
+    await timers.advance(1)
+    assert store.append(message(1)).queue_offset == 0
+    await store.close()
