@@ -5,6 +5,7 @@ import os
 from tandemmq.common.client_channel import Dialer
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
+from tandemmq.store.broker.duplicates import DuplicateWindow
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
@@ -27,18 +28,28 @@ def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable
     rules = settings.send_rules()
     ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
     puller = Puller(store, topics, settings.slave_read_rules())
+    finder = Finder(store, settings.max_msgs_num_batch)
     acknowledgement = Acknowledgement(store, GroupTransfer(settings.replication_rules(), store.timers))
     return Broker(
         store=store,
         topics=topics,
-        sender=Sender(store, topics, acknowledgement, rules, clock, ids.next),
+        sender=Sender(store, topics, acknowledgement, rules, clock, ids.next, _duplicates(settings, store, finder)),
         acknowledgement=acknowledgement,
         puller=puller,
         polls=LongPolls(store),
-        finder=Finder(store, settings.max_msgs_num_batch),
+        finder=finder,
         catalog=Catalog(store, topics, puller),
         traffic=traffic,
     )
+
+
+def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
+    """The window in which copies are recognized, if there is one."""
+    if not settings.deduplication_window:
+        return None
+    window = DuplicateWindow(settings.deduplication_window, SystemClock(), finder.newest)
+    store.replica.mastership.changed.listen(window.begin_anew)
+    return window
 
 
 def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:

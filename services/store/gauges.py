@@ -35,6 +35,7 @@ def read_gauges(broker: Broker, audit: AuditFile) -> Gauges:
         linked=transfer.linked,
         in_sync=transfer.in_sync,
         waiting_for_replicas=len(transfer),
+        duplicates=window.recognized if (window := broker.sender.duplicates) is not None else 0,
         audit=audit.read(),
         audit_unusable=bool(audit.problem),
     )

@@ -104,6 +104,7 @@ class Gauges(NamedTuple):
     linked: bool
     in_sync: int
     waiting_for_replicas: int
+    duplicates: int
     audit: AuditResult | None
     audit_unusable: bool
 
@@ -371,6 +372,11 @@ class StoreMetrics(ServiceMetrics):
             gauge = self._gauge(name, text)
             gauge.add_metric(self._values(), value)
             yield gauge
+        copies = self._counter(
+            "tandem_duplicate_messages", "Messages that were not stored, since they had been: see deduplicationWindow."
+        )
+        copies.add_metric(self._values(), now.duplicates)
+        yield copies
         role = self._gauge("tandem_store_role", "1 for the role that the store has.", "role")
         role.add_metric(self._values(now.role), 1)
         yield role

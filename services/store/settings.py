@@ -197,6 +197,14 @@ class StoreSettings(ServerSettings):
         check=_check_delay_levels,
     )
     auto_create_topic_enable: bool = setting(True, "The first message to a topic creates it.")
+    deduplication_window: int = setting(
+        0,
+        "Ours: a message whose topic and UNIQ_KEY were stored within this time is not stored again: its sender gets "
+        "the place of the first. 0: every message is stored.",
+        unit="ms",
+        low=0,
+        high=3_600_000,
+    )
     default_topic_queue_nums: int = setting(
         4,
         "Read and write queues of a topic created so. (RocketMQ: 8, of which its clients ask for 4.)",

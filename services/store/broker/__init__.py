@@ -7,6 +7,8 @@ One noun per file::
 
     rules.py           what a message must be like
     send.py            from a message to a place in the log
+    submission.py      messages of many senders, stored together, answered one by one
+    duplicates.py      messages that are sent again
     acknowledgement.py disk and replicas, waited for side by side
     group_transfer.py  ... the replicas
 

@@ -42,7 +42,7 @@ class Acknowledgement:
 
     def when_safe(self, end_offset: int, told: Callable[[PutStatus], None], *, wait: bool) -> None:
         """Tell the status of messages up to a log offset when disk and replicas have answered; now if nobody waits."""
-        if not wait:
+        if not (wait and self.waits):
             if self._flushes:
                 self._store.flush_soon(end_offset)
             told(PutStatus.PUT_OK)

@@ -6,7 +6,7 @@ and replicas, status) is here and in `send.py`, and nowhere else.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -15,18 +15,10 @@ from tandemmq.store.broker.offsets import Catalog, QueueState, TopicState
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
-from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SentAll, new_tuple
+from tandemmq.store.broker.send import NewBatch, NewMessage, Sender, Sent, SentAll, new_tuple
+from tandemmq.store.broker.submission import Receipt, Submission, Told
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.segments.commit_log import Appended
-
-
-class Receipt(NamedTuple):
-    """What became of a message: where it lies, and what is true of it now."""
-
-    ready: Ready
-    place: Appended
-    status: PutStatus
 
 
 class Traffic(Protocol):
@@ -65,7 +57,8 @@ class Broker:
             it.
         """
         ready, place = await self.sender.send(given, wait)
-        self.traffic.sent(ready.message.topic, 1, place.size)
+        if not ready.copy:
+            self.traffic.sent(ready.message.topic, 1, place.size)
         acknowledgement, status = self.acknowledgement, PutStatus.PUT_OK
         if acknowledgement.waits:
             status = await acknowledgement.status(place.end_offset, ready.wait and wait)
@@ -86,11 +79,27 @@ class Broker:
             return PutStatus.PUT_OK
         return await acknowledgement.status(sent.end_offset, sent.wait)
 
+    def submit(self, items: Sequence[NewMessage], told: Told, *, wait: bool = True) -> None:
+        """Store messages of many senders, each for itself; the wait for all of them is one, without a task or a future.
+
+        `told` is called once with the number of each and what became of it: at once where it was refused or has nothing
+        to wait for, else when disk and replicas have it. Messages of topics that must be made first follow the others.
+        """
+        submission = Submission(self.sender, self.acknowledgement, self._count_messages, told, wait=wait)
+        submission.begin(items)
+
     def _count(self, sent: SentAll) -> None:
+        self._count_messages(sent.messages)
+        for batch in sent.batches:
+            if batch.place is not None and not batch.copy:
+                size = batch.place.end_offset - batch.place.physical_offsets[0]
+                self.traffic.sent(batch.batch.topic, batch.place.count, size)
+
+    def _count_messages(self, sent: Sequence[Sent]) -> None:
         """Count neighbours of the same topic and size, which are most, together."""
         topic, size, messages = "", 0, 0
-        for ready, place, _ in sent.messages:
-            if place is None:
+        for ready, place, _ in sent:
+            if place is None or ready.copy:
                 continue
             if place.size != size or ready.message.topic != topic:
                 if messages:
@@ -99,10 +108,6 @@ class Broker:
             messages += 1
         if messages:
             self.traffic.sent(topic, messages, messages * size)
-        for batch in sent.batches:
-            if batch.place is not None:
-                size = batch.place.end_offset - batch.place.physical_offsets[0]
-                self.traffic.sent(batch.batch.topic, batch.place.count, size)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,10 @@ class Finder:
                 found.append(data)
         return found
 
+    def newest(self, topic: str, unique_key: str, since: int) -> bytes | None:
+        """The newest record of a topic with a UNIQ_KEY, stored at or after a time in ms, if there is one."""
+        return next(iter(self.by_key(topic, unique_key, since, 0, 1, unique=True)), None)
+
     def _verified(self, offset: int, topic: str, key: str, begin: int, end: int, *, unique: bool) -> bytes | None:
         """The record at an offset that the index gave, if it is what was asked for."""
         data = read_whole(self._store, offset)

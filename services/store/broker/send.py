@@ -5,21 +5,23 @@ chooses queues (nothing changes but the turn of the round robin), then creates m
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.duplicates import DuplicateWindow, Stored
 from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, UnknownQueue, UnknownTopic
 from tandemmq.store.broker.topics import PERM_WRITE, TopicConfig, TopicTable
 from tandemmq.store.format import properties, sysflag
+from tandemmq.store.format.batch import decode_client_batch
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import BLANK_SIZE, CRC_PROPERTY_SIZE, MAX_PROPERTIES, Message, record_size
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.errors import NotWritable, RecordTooLarge
+from tandemmq.store.log.errors import NotWritable, RecordTooLarge, StoreError
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, EncodedBatch
 
@@ -86,11 +88,16 @@ class NewBatch:
 
 
 class Ready(NamedTuple):
-    """A checked message, ready to be appended."""
+    """A checked message, ready to be appended.
+
+    `watched`: a copy of it would be recognized. `copy`: it is one, and was not stored; the place is that of the first.
+    """
 
     message: Message
     unique_key: str
     wait: bool
+    watched: bool = False
+    copy: bool = False
 
 
 class Sent(NamedTuple):
@@ -107,6 +114,8 @@ class SentBatch(NamedTuple):
     batch: EncodedBatch
     place: AppendedBatch | None
     failure: TandemError | None = None
+    copy: bool = False
+    """It was not stored; the place is that of the first."""
 
 
 class SentAll(NamedTuple):
@@ -132,8 +141,10 @@ class Sender:
         send_rules: SendRules,
         clock: Clock,
         new_id: Callable[[int], str],
+        duplicates: DuplicateWindow | None = None,
     ) -> None:
-        """`new_id` makes the UNIQ_KEY of a message that has none, from the time in ms."""
+        """`new_id` makes the UNIQ_KEY of a message that has none, from the time in ms. No `duplicates`: no window."""
+        self.duplicates = duplicates
         self._store = store
         self._acknowledgement = acknowledgement
         self._topics = topics
@@ -155,11 +166,11 @@ class Sender:
             replicas. StoreError: the store could not take it.
         """
         missing: dict[str, TopicConfig] = {}
-        ready = self._check(given, missing)
-        if self._acknowledgement.refuses and wait and ready.wait:
-            self._acknowledgement.check()
+        ready = self.check(given, missing, wait)
         if missing:
-            await self._create(missing)
+            await self.create(missing)
+        if ready.watched:
+            return self._append_watched(ready)
         return ready, self._store.append(ready.message)
 
     async def send_all(self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], wait: bool = True) -> SentAll:
@@ -178,23 +189,30 @@ class Sender:
         if wait and self._acknowledgement.refuses:
             self._acknowledgement.check()
         if missing:
-            await self._create(missing)
-        sent = self._append_messages(ready) if ready else []
+            await self.create(missing)
+        sent = self.append(ready) if ready else []
         end_offset = max([one.place.end_offset for one in sent if one.place is not None], default=0)
         sent_batches: list[SentBatch] = []
         for batch in encoded:
             try:
-                place = self._append_batch(batch)
+                one = self._append_batch(batch)
             except TandemError as error:
                 if not end_offset:
                     raise
-                sent_batches.append(SentBatch(batch, None, error))
-            else:
-                sent_batches.append(SentBatch(batch, place))
-                end_offset = place.end_offset
+                one = SentBatch(batch, None, error)
+            if one.place is not None:
+                end_offset = max(end_offset, one.place.end_offset)
+            sent_batches.append(one)
         return SentAll(sent, sent_batches, end_offset, wait)
 
     # -- checks -----------------------------------------------------------------------------------------------------
+
+    def check(self, given: NewMessage, missing: dict[str, TopicConfig], wait: bool) -> Ready:
+        """The message as it is to be stored; topics to be created are added to `missing`. Raises as `send`."""
+        ready = self._check(given, missing)
+        if self._acknowledgement.refuses and wait and ready.wait:
+            self._acknowledgement.check()
+        return ready
 
     def _check(self, given: NewMessage, missing: dict[str, TopicConfig]) -> Ready:
         """The message as it is to be stored; topics to be created are added to `missing`."""
@@ -209,7 +227,7 @@ class Sender:
         if sys_flag or born or reconsume_times:
             rules.check_numbers(sys_flag, born, reconsume_times)
         born = born or self._clock.now_ms()
-        wait = True
+        wait, watched = True, False
         if not given_properties:
             unique_key = self._new_id(born)
             encoded = b"UNIQ_KEY\x01%b\x02" % unique_key.encode()
@@ -219,6 +237,8 @@ class Sender:
                     rules.check_kind(given_properties)
                 wait = rules.take_wait(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
+            if self.duplicates is not None and given.origin is MessageOrigin.CLIENT:
+                watched = self.duplicates.watches(topic, unique_key, reconsume_times)
             if not unique_key:
                 unique_key = given_properties[properties.UNIQ_KEY] = self._new_id(born)
             encoded = rules.encode_properties(given_properties, self._max_properties)
@@ -234,7 +254,7 @@ class Sender:
             self._store_host,
             reconsume_times,
         )
-        return new_tuple(Ready, (message, unique_key, wait))
+        return new_tuple(Ready, (message, unique_key, wait, watched, False))
 
     def _check_batch(self, given: NewBatch, missing: dict[str, TopicConfig]) -> EncodedBatch:
         """The batch as it is to be stored, measured."""
@@ -281,6 +301,11 @@ class Sender:
             self._check_record_size("The batch", measured[1])
         return measured
 
+    def check_size(self, ready: Ready) -> None:
+        """Refuse a message that no log file has room for. Raises RecordTooLarge."""
+        if len(ready.message.body) + _MOST_BESIDE_BODY > self._rules.file_size:
+            self._check_record_size("The message", record_size(ready.message, self._rules.append_crc))
+
     def _check_record_size(self, what: str, size: int) -> None:
         if size + BLANK_SIZE > self._rules.file_size:
             raise RecordTooLarge(
@@ -319,12 +344,57 @@ class Sender:
             raise UnknownQueue(f"Topic {config.name} has {queues} write queues: there is no queue {queue_id}.")
         return queue_id
 
-    async def _create(self, missing: dict[str, TopicConfig]) -> None:
+    async def create(self, missing: dict[str, TopicConfig]) -> None:
+        """Create the topics that `check` has found missing. Raises NotWritable, and as `TopicTable.add`."""
         if not self._store.writable:
             raise NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
         await self._topics.add(missing.values())
 
     # -- append -----------------------------------------------------------------------------------------------------
+
+    def _append_watched(self, ready: Ready) -> tuple[Ready, Appended]:
+        """Append, unless it is a copy; then the place is that of the first."""
+        message, duplicates = ready.message, self.duplicates
+        assert duplicates is not None
+        known = duplicates.find(message.topic, ready.unique_key)
+        if known is not None:
+            duplicates.recognized += 1
+            return ready._replace(message=replace(message, queue_id=known.queue_id), copy=True), known.place
+        place = self._store.append(message)
+        duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
+        return ready, place
+
+    def append(self, ready: list[Ready]) -> list[Sent]:
+        """Append checked messages in order, all at once where that can be. Raises StoreError: nothing was stored."""
+        if self.duplicates is None or True not in [one.watched for one in ready]:
+            return self._append_messages(ready)
+        sent: list[Sent] = []
+        run: list[Ready] = []
+        keys: set[tuple[str, str]] = set()
+        for one in ready:
+            key = (one.message.topic, one.unique_key)
+            if one.watched and (key in keys or self.duplicates.find(*key) is not None):
+                sent += self._append_run(run, sent)  # what it is a copy of may be among them
+                run, keys = [], set()
+                sent.append(Sent(*self._append_watched(one)))
+            else:
+                run.append(one)
+                keys.add(key)
+        return sent + self._append_run(run, sent)
+
+    def _append_run(self, run: list[Ready], before: list[Sent]) -> list[Sent]:
+        """Append messages that are no copies; a failure is raised only if nothing stands before them."""
+        try:
+            sent = self._append_messages(run) if run else []
+        except StoreError as error:
+            if not before:
+                raise
+            return [Sent(one, None, error) for one in run]
+        for ready, place, _ in sent:
+            if ready.watched and place is not None and self.duplicates is not None:
+                message = ready.message
+                self.duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
+        return sent
 
     def _append_messages(self, ready: list[Ready]) -> list[Sent]:
         """All or none where they fit into one file; else one by one, and the result says how far the store came."""
@@ -350,11 +420,54 @@ class Sender:
                 sent.append(Sent(one, None, error))
         return sent
 
-    def _append_batch(self, batch: EncodedBatch) -> AppendedBatch:
+    def _append_batch(self, batch: EncodedBatch) -> SentBatch:
+        keys = self._watched_keys(batch)
+        known = [found for found in (self._find(batch.topic, key) for key in keys) if found is not None]
+        if keys and len(known) == len(keys) and _is_one_batch(known):
+            return self._copy_of_batch(batch, known)
         try:
-            return self._store.append_batch(batch)
+            place = self._store.append_batch(batch)
         except FormatError as error:
             raise _malformed(error) from None
+        if keys and self.duplicates is not None:
+            starts = [*place.physical_offsets, place.end_offset]
+            for at, key in enumerate(keys):
+                size, number = starts[at + 1] - starts[at], place.first_queue_offset + at
+                one = Appended(starts[at], size, number, place.store_timestamp, place.end_offset)
+                self.duplicates.add(batch.topic, key, Stored(batch.queue_id, one))
+        return SentBatch(batch, place)
+
+    def _find(self, topic: str, unique_key: str) -> Stored | None:
+        return self.duplicates.find(topic, unique_key) if self.duplicates is not None else None
+
+    def _watched_keys(self, batch: EncodedBatch) -> list[str]:
+        """The UNIQ_KEY of each message, if a copy of the batch can be recognized by them."""
+        if self.duplicates is None:
+            return []
+        each = [properties.decode(one.properties) for one in decode_client_batch(batch.blob)]
+        keys = [found.get(properties.UNIQ_KEY, "") for found in each]
+        watches = self.duplicates.watches
+        return keys if all(watches(batch.topic, key, batch.reconsume_times) for key in keys) else []
+
+    def _copy_of_batch(self, batch: EncodedBatch, known: list[Stored]) -> SentBatch:
+        assert self.duplicates is not None
+        self.duplicates.recognized += len(known)
+        first, places = known[0], [one.place for one in known]
+        place = AppendedBatch(
+            [one.physical_offset for one in places],
+            len(places),
+            first.place.queue_offset,
+            first.place.store_timestamp,
+            max(one.end_offset for one in places),
+        )
+        return SentBatch(batch._replace(queue_id=first.queue_id), place, copy=True)
+
+
+def _is_one_batch(known: list[Stored]) -> bool:
+    """Whether these are neighbours in one queue, as messages of one batch are."""
+    first = known[0]
+    wanted = [(first.queue_id, first.place.queue_offset + number) for number in range(len(known))]
+    return [(one.queue_id, one.place.queue_offset) for one in known] == wanted
 
 
 def _malformed(error: FormatError) -> IllegalMessage:

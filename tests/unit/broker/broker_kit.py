@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.duplicates import DuplicateWindow
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
@@ -89,7 +90,7 @@ def in_one_step(call: Coroutine[Any, Any, Result]) -> Result:
 
 @asynccontextmanager
 async def broker(
-    root: Path, *, disk: Disk | None = None, rules: dict[str, Any] | None = None, **settings: Any
+    root: Path, *, disk: Disk | None = None, rules: dict[str, Any] | None = None, window: int = 0, **settings: Any
 ) -> AsyncIterator[Kit]:
     """An open store; closed cleanly at the end."""
     clock, disk = SetClock(), disk or LocalDisk()
@@ -111,9 +112,11 @@ async def broker(
     topics = LocalTopicTable(root, disk, clock)
     puller = Puller(store, topics)
     send_rules = SendRules(HOST, **{"file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})})
+    finder = Finder(store, 64)
     acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules(), store.timers))
     sender = Sender(store, topics, acknowledgement, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
-    finder, catalog, polls = Finder(store, 64), Catalog(store, topics, puller), LongPolls(store)
+    sender.duplicates = DuplicateWindow(window, clock, finder.newest) if window else None
+    catalog, polls = Catalog(store, topics, puller), LongPolls(store)
     traffic = StoreMetrics("cluster", "node")
     port = Broker(store, topics, sender, acknowledgement, puller, polls, finder, catalog, traffic)
     kit = Kit(store, clock, topics, sender, puller, finder, catalog, polls, port, traffic)

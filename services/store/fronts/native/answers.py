@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from tandemmq.common.errors import TandemError
-from tandemmq.store.broker.broker import Receipt
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import Pulled
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.broker.send import Ready, SentAll, SentBatch
+from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE

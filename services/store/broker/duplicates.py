@@ -1,0 +1,93 @@
+"""Messages that are sent again: recognized by topic and UNIQ_KEY, within a window of time.
+
+A producer that heard nothing sends again, and cannot know that the first try was stored. The copy is not stored: its
+receipt names the place of the first, and waits for disk and replicas as the first does, so it never says more than is
+true. A send that failed leaves nothing here, and may be tried again.
+
+What was stored since this broker began is remembered. What was stored before, by an earlier process or by another
+master, is looked up in the index, as long as the window reaches back behind the beginning.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tandemmq.store.format.record import decode_record
+from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.segments.commit_log import Appended
+
+MOST_REMEMBERED = 1_000_000
+"""So many messages are remembered at most, some 300 bytes each; then the oldest go, whatever the window is."""
+
+_OWN_COPIES = ("%RETRY%", "%DLQ%")
+"""Topics that hold the same message several times, under the same key."""
+
+Lookup = Callable[[str, str, int], bytes | None]
+"""The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index."""
+
+
+class Stored(NamedTuple):
+    """Where a message was stored."""
+
+    queue_id: int
+    place: Appended
+
+
+class DuplicateWindow:
+    """The messages that were stored a short while ago."""
+
+    def __init__(self, window_ms: int, clock: Clock, lookup: Lookup, most: int = MOST_REMEMBERED) -> None:
+        """`window_ms`: how long after a message its copy is recognized."""
+        self._window = window_ms
+        self._clock = clock
+        self._lookup = lookup
+        self._most = most
+        self._stored: dict[tuple[str, str], Stored] = {}
+        self._order: deque[tuple[str, str]] = deque()
+        self._began = clock.now_ms()
+        self.recognized = 0
+        """Copies that were not stored."""
+
+    def begin_anew(self) -> None:
+        """The role has changed: from now on the log may be another's."""
+        self._stored.clear()
+        self._order.clear()
+        self._began = self._clock.now_ms()
+
+    @staticmethod
+    def watches(topic: str, unique_key: str, reconsume_times: int) -> bool:
+        """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted."""
+        return bool(unique_key) and not reconsume_times and not topic.startswith(_OWN_COPIES)
+
+    def find(self, topic: str, unique_key: str) -> Stored | None:
+        """Where the message was stored, if it was within the window."""
+        since = self._clock.now_ms() - self._window
+        found = self._stored.get((topic, unique_key))
+        if found is None and since < self._began:
+            found = self._in_index(topic, unique_key, since)
+        return found if found is not None and found.place.store_timestamp >= since else None
+
+    def _in_index(self, topic: str, unique_key: str, since: int) -> Stored | None:
+        data = self._lookup(topic, unique_key, since)
+        if data is None:
+            return None
+        record = decode_record(data, verify=False)
+        if record.reconsume_times:
+            return None
+        begin, size = record.physical_offset, len(data)
+        place = Appended(begin, size, record.queue_offset, record.store_timestamp, begin + size)
+        return Stored(record.queue_id, place)
+
+    def add(self, topic: str, unique_key: str, stored: Stored) -> None:
+        """Remember a message, and forget those that are too old or too many."""
+        entries, order = self._stored, self._order
+        key = (topic, unique_key)
+        if key not in entries:
+            order.append(key)
+        entries[key] = stored
+        since = stored.place.store_timestamp - self._window
+        while len(order) > self._most or entries[order[0]].place.store_timestamp < since:
+            del entries[order.popleft()]
+
+    def __len__(self) -> int:
+        return len(self._stored)
