@@ -112,8 +112,12 @@ def test_a_file_of_the_wrong_size_is_refused(root: Path, pattern: str, change: i
     assert fingerprint(root) == before
 
 
-@pytest.mark.parametrize("place", ["commitlog", "index", "consumequeue/orders", "consumequeue/orders/0"])
+@pytest.mark.parametrize(
+    "place",
+    ["commitlog", "index", "consumequeue/orders", "consumequeue/a-rather-long-topic-name-for-a-change/0"],
+)
 def test_a_foreign_file_is_refused(root: Path, place: str) -> None:
+    """In the first queue, on which the settings are tried; others that have one are set aside when they are used."""
     (root / place / "notes.txt").write_text("not mine")
     before = fingerprint(root)
     with pytest.raises(ForeignFile, match=r"notes\.txt"):

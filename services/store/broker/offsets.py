@@ -56,7 +56,7 @@ class Catalog:
             self._puller.find(topic, queue_id)
             return [self._state(topic, queue_id, time_ms)]
         config = self._topics.get(topic)
-        ids = {queue.queue_id for queue in self._store.queues() if queue.topic == topic}
+        ids = {queue_id for name, queue_id in self._store.queue_names() if name == topic}
         if config is None and not ids:
             raise NoSuchQueue(f"There is no topic {topic}.")
         ids.update(range(config.read_queues if config is not None else 0))
@@ -69,9 +69,8 @@ class Catalog:
             NoSuchQueue: there is no topic of that name.
         """
         ids: dict[str, list[int]] = {config.name: [] for config in self._topics.all()}
-        for queue in self._store.queues():
-            if queue.max_offset:
-                ids.setdefault(queue.topic, []).append(queue.queue_id)
+        for name, queue_id in self._store.queue_names():
+            ids.setdefault(name, []).append(queue_id)
         if topic is not None and topic not in ids:
             raise NoSuchQueue(f"There is no topic {topic}.")
         slices = Slices()

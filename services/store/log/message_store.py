@@ -33,7 +33,7 @@ from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
@@ -77,7 +77,7 @@ class MessageStore:
         recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
         self._retention = Retention(parts, self.flags, self._checkpointer)
-        self._restoring = Restoring(parts, recovery, self._checkpointer)
+        self._restoring = Restoring(parts, recovery, self._checkpointer, lambda: self.dispatched_offset)
         self.index_repairs = IndexRepairs(parts, self._restoring)
         self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
         self.scrub = Scrub(parts, self._restoring, self.index_repairs, lambda: self.dispatched_offset)
@@ -140,7 +140,6 @@ class MessageStore:
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
             queues, index = ConsumeQueueStore(config, disk, confirmed), None
-            queues.load()
             if config.message_index_enable:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
@@ -378,9 +377,14 @@ class MessageStore:
         return self._parts.queues.ensure(topic, queue_id)
 
     def queues(self) -> Iterable[ConsumeQueue]:
-        """All queues."""
+        """All queues; those that were not used yet are looked at one by one, which takes a while."""
         self._dispatcher.catch_up()
         return iter(self._parts.queues)
+
+    def queue_names(self) -> list[QueueKey]:
+        """Topic and queue id of every queue that ever had a message."""
+        self._dispatcher.catch_up()
+        return list(self._parts.queues.bounds())
 
     def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
         """Give one whole record, of ``size`` if that is known; None where there is none: expired, damaged, another."""

@@ -106,6 +106,7 @@ class Adoption:
             FlushFailed: the disk has failed; the store is read-only from here on.
             StoreClosed: the store is being shut down.
         """
+        await self._restoring.looked()
         if self._flags.holds(Reason.CLOSED):
             raise StoreClosed("The store has been shut down.")
         if self.running or self._restoring.running or not self._checkpointer.complete:

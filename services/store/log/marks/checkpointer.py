@@ -76,7 +76,7 @@ class Checkpointer:
 
     async def _sync_dirty(self, least: int) -> None:
         async with self._busy:
-            await self._sync_all([queue for queue in self._parts.queues if queue.dirty_bytes >= least], [])
+            await self._sync_all([queue for queue in self._parts.queues.opened if queue.dirty_bytes >= least], [])
 
     async def take(self) -> None:
         """Sync log, queues and index up to one offset, then write manifest and checkpoint.
@@ -89,11 +89,11 @@ class Checkpointer:
             parts, complete = self._parts, self.complete
             begin = parts.files.files[0].start if parts.files.files else 0
             position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
-            bounds = {(q.topic, q.queue_id): (q.min_offset, q.max_offset) for q in parts.queues if q.max_offset}
+            bounds = parts.queues.bounds()
             counts = parts.index.counts() if parts.index is not None else []
             if not await self._flush.wait(position):
                 raise FlushFailed("The commit log could not be made durable.")
-            await self._sync_all(list(parts.queues), parts.index.files if parts.index is not None else [])
+            await self._sync_all(parts.queues.opened, parts.index.files if parts.index is not None else [])
             if complete:
                 await in_thread(self._write, begin, position, timestamp, bounds, counts)
                 self.recorded = position

@@ -1,7 +1,13 @@
-"""All consume queues of a store, by topic and queue id (RocketMQ: ``ConsumeQueueStore``)."""
+"""All consume queues of a store, by topic and queue id (RocketMQ: ``ConsumeQueueStore``).
+
+Ten thousand of them must not make a start slow. Where a manifest tells the bounds of a queue, its files are looked at
+when it is first asked for: it is *unopened* until then.
+"""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import UnitRun
@@ -9,13 +15,18 @@ from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.errors import ForeignFile
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.replica.confirmed import Confirmed
+from tandemmq.store.log.segments.mapped_file_queue import entries_of
 
 log = logging.getLogger(__name__)
 _SHOWN = 60
 _STRANGE_TOLD = 100
+
+Bounds = tuple[int, int]
+"""First readable and next offset of a queue."""
 
 
 class ConsumeQueueStore:
@@ -24,23 +35,47 @@ class ConsumeQueueStore:
     def __init__(self, config: StoreConfig, disk: Disk, confirmed: Confirmed | None = None) -> None:
         """Stand before an unread directory; `load` reads it. ``confirmed``: what readers of the queues may see."""
         self._directory = config.consume_queue_dir
+        self._broken = config.broken_dir / self._directory.name
         self._file_size = config.mapped_file_size_consume_queue
         self._disk = disk
         self._cache = FileCache(disk)
         self._confirmed = confirmed
         self._queues: dict[QueueKey, ConsumeQueue] = {}
+        self._unopened: dict[QueueKey, Bounds] = {}
         self._strange: set[QueueKey] = set()
+        self.open: Callable[[ConsumeQueue], None] = ConsumeQueue.load
+        """Makes a queue that is asked for the first time ready for use."""
+        self.lost = Event()
+        """A queue was opened, and some of its files are gone."""
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
-        """Iterate over all queues, in no particular order."""
-        return iter(self._queues.values())
+        """Iterate over all queues, in no particular order, and open them one by one. Raises as `get`."""
+        yield from self.opened
+        for key in list(self._unopened):
+            yield self.ensure(*key)
 
     def __len__(self) -> int:
         """Count the queues."""
-        return len(self._queues)
+        return len(self._queues) + len(self._unopened)
 
-    def load(self, *, read_only: bool = False) -> None:
-        """Find the queues on disk; ``read_only`` leaves even the leftovers of a crash where they are.
+    @property
+    def opened(self) -> list[ConsumeQueue]:
+        """Those that were asked for. No other has been changed."""
+        return list(self._queues.values())
+
+    def names(self) -> Iterator[QueueKey]:
+        """Topic and queue id of all queues."""
+        return chain(self._queues, self._unopened)
+
+    def bounds(self) -> dict[QueueKey, Bounds]:
+        """The bounds of every queue that ever had a message; of one that is unopened, as the manifest tells them."""
+        opened = {key: (queue.min_offset, queue.max_offset) for key, queue in self._queues.items() if queue.max_offset}
+        return self._unopened | opened
+
+    def load(self, known: Mapping[QueueKey, Bounds] | None = None, *, read_only: bool = False) -> None:
+        """Find the queues on disk. Those whose bounds are ``known`` stay unopened, but the settings are tried on one.
+
+        ``read_only`` leaves even the leftovers of a crash where they are.
 
         Raises:
             FileSizeMismatch: a file's size is not what the settings say.
@@ -48,29 +83,72 @@ class ConsumeQueueStore:
         """
         if not read_only:
             make_dirs(self._disk, self._directory)
-        for topic in sorted(self._directory.iterdir()):
-            for directory in sorted(topic.iterdir()) if topic.is_dir() else ():
-                if not directory.is_dir() or not (directory.name.isascii() and directory.name.isdigit()):
+        for key in self._find():
+            if known is not None and (bounds := known.get(key)) is not None:
+                self._unopened[key] = bounds
+            else:
+                self._add(*key).load(read_only=read_only)
+        if self._unopened:
+            self._new(*min(self._unopened)).load(read_only=True)
+
+    def _find(self) -> Iterator[QueueKey]:
+        """The queues that have directories. Raises ForeignFile."""
+        for topic in entries_of(self._directory):
+            for entry in entries_of(topic.path) if topic.is_dir() else ():
+                if not (entry.name.isascii() and entry.name.isdigit() and entry.is_dir()):
                     raise ForeignFile(
-                        f"{directory} is no consume queue: their directories are named by queue id.",
+                        f"{entry.path} is no consume queue: their directories are named by queue id.",
                         remedy="Move it out of the directory.",
                     )
-                queue = self._add(directory.parent.name, int(directory.name))
-                queue.load(read_only=read_only)
+                yield topic.name, int(entry.name)
 
-    def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
-        directory = self._directory / topic / str(queue_id)
-        queue = ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed)
-        self._queues[topic, queue_id] = queue
+    def _open(self, key: QueueKey) -> ConsumeQueue | None:
+        """Open a queue that was not yet, if there is one."""
+        bounds = self._unopened.pop(key, None)
+        if bounds is None:
+            return None
+        queue = self._add(*key)
+        try:
+            self.open(queue)
+        except BaseException:
+            del self._queues[key]
+            self._unopened[key] = bounds
+            raise
         return queue
 
+    def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
+        directory = self._directory / topic / str(queue_id)
+        return ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed)
+
+    def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queue = self._queues[topic, queue_id] = self._new(topic, queue_id)
+        return queue
+
+    def set_aside(self, queue: ConsumeQueue) -> Path:
+        """Move the directory of a queue that was not loaded to ``broken/``, where it stays. Raises OSError."""
+        target = self._broken / queue.topic / str(queue.queue_id)
+        number = 0
+        while target.exists():
+            number += 1
+            target = target.with_name(f"{queue.queue_id}.{number}")
+        make_dirs(self._disk, target.parent)
+        self._disk.rename(queue.directory, target)
+        self._disk.sync_dir(target.parent)
+        self._disk.sync_dir(queue.directory.parent)
+        return target
+
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """Give a queue, or None where there never was a message in it."""
-        return self._queues.get((topic, queue_id))
+        """Give a queue, or None where there never was a message in it.
+
+        Raises:
+            OSError: its files cannot be looked at; the next call tries again.
+        """
+        key = topic, queue_id
+        return self._queues.get(key) or self._open(key)
 
     def ensure(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """Give a queue, which comes into being with its first unit."""
-        return self._queues.get((topic, queue_id)) or self._add(topic, queue_id)
+        """Give a queue, which comes into being with its first unit. Raises as `get`."""
+        return self.get(topic, queue_id) or self._add(topic, queue_id)
 
     def forget(self, topic: str, queue_id: int) -> None:
         """Know a queue no more; its files stay."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from tandemmq.store.format.unit import UNIT_SIZE, Unit, impossible_units, is_blank, is_empty
+from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
-from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.queues.consume_queue_store import Bounds, ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
 from tandemmq.store.log.recovery.damage import DamageList
 
@@ -31,43 +31,57 @@ class QueueRecovery:
         """Where queues began that lack their first files."""
 
     def prepare(self, begin: int, record_fits: RecordFits) -> None:
-        """Give every queue its end as of log offset ``begin``, from which the walk will go on."""
+        """Find the queues, and their ends as of log offset ``begin``, from which the walk will go on.
+
+        Where a manifest is current, what it knows stays unopened. Raises as `ConsumeQueueStore.load`.
+        """
+        self._begin, self._record_fits = begin, record_fits
+        known = self._manifest.queues if self._manifest is not None else {}
+        self._queues.load({} if self._manifest is None or self._manifest.rebuilding else known)
+        for queue in self._queues.opened:
+            self.find_end(queue)
+        for key in known.keys() - self._queues.names():
+            self.find_end(self._queues.ensure(*key))
+
+    def find_end(self, queue: ConsumeQueue) -> None:
+        """Give a queue its end as of where the walk begins, or began; see whether it has lost some of its files."""
         manifest = self._manifest
-        for queue in self._queues:
-            bounds = manifest.queues.get((queue.topic, queue.queue_id)) if manifest is not None else None
-            if bounds is not None and self._agrees(queue, bounds, begin):
-                queue.min_offset = bounds[0]
-                queue.end_at(bounds[1])
-                continue
-            queue.recover_end(begin)
-            self._drop_stale_units(queue, record_fits)
+        bounds = manifest.queues.get((queue.topic, queue.queue_id)) if manifest is not None else None
+        if bounds is not None and self._agrees(queue, bounds):
+            queue.min_offset = bounds[0]
+            queue.end_at(bounds[1])
+        else:
+            queue.recover_end(self._begin)
+            self._drop_stale_units(queue)
             if bounds is not None or queue.has_missing_file:
                 queue.rebuilding = True
-        if manifest is not None:
-            for (topic, queue_id), (_, end) in manifest.queues.items():
-                queue = self._queues.ensure(topic, queue_id)
-                if queue.max_offset < end or manifest.rebuilding:
-                    queue.rebuilding = True
-                    queue.max_offset, queue.last_end = end, 0
+        if bounds is not None and manifest is not None and (queue.max_offset < bounds[1] or manifest.rebuilding):
+            queue.rebuilding = True
+            queue.max_offset, queue.last_end = bounds[1], 0
 
-    def _agrees(self, queue: ConsumeQueue, bounds: tuple[int, int], begin: int) -> bool:
-        """Whether the queue's files are all there, up to the last unit that the manifest knows of."""
+    def _agrees(self, queue: ConsumeQueue, bounds: Bounds) -> bool:
+        """Whether the queue's files are all there, up to the last unit that the manifest knows of.
+
+        That is never a blank: one stands there where a lost queue was gone on with.
+        """
         first, end = bounds
+        if first == end and not queue.files:
+            return True  # all of its messages have expired: nothing is lost
         if queue.has_missing_file or (first < end and first < queue.first_offset_on_disk):
             return False
         if end <= queue.first_offset_on_disk:
             return end == 0 or end == queue.first_offset_on_disk
         unit = queue.unit(end - 1)
-        return unit is not None and unit.size > 0 and unit.physical_offset < begin
+        return unit is not None and unit.size > 0 and not is_blank(unit) and unit.physical_offset < self._begin
 
-    def _drop_stale_units(self, queue: ConsumeQueue, record_fits: RecordFits) -> None:
+    def _drop_stale_units(self, queue: ConsumeQueue) -> None:
         """Step back over units that RocketMQ left behind when it cut the log: they point at other records (trap T1)."""
         for _ in range(_STALE_UNITS_MAX):
             offset = queue.max_offset - 1
             unit = queue.unit(offset) if offset >= queue.first_offset_on_disk and queue.max_offset else None
             if unit is None or is_blank(unit):
                 return
-            if record_fits(queue.topic, queue.queue_id, offset, unit.physical_offset):
+            if self._record_fits(queue.topic, queue.queue_id, offset, unit.physical_offset):
                 return
             queue.end_at(offset)
         queue.rebuilding = True
@@ -109,23 +123,14 @@ class QueueRecovery:
         for queue in self._queues:
             _count_on(queue, damage)
 
-    def with_units_behind(self, log_end: int) -> list[ConsumeQueue]:
-        """Queues with a unit left behind their end whose record would lie behind the end of the log."""
-
-        def is_left(unit: Unit | None) -> bool:
-            if unit is None or is_empty(unit) or is_blank(unit):
-                return False
-            return unit.size > 0 and unit.physical_offset >= log_end
-
-        return [queue for queue in self._queues if is_left(queue.unit(queue.max_offset))]
-
     def finish(self, log_min: int, *, whole_log: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.
 
         ``whole_log``: the walk has seen every record there is, so nothing can be missing.
         """
         certain = whole_log or self._manifest is not None
-        for queue in self._queues:
+        self._offsets.update((key, end) for key, (_, end) in self._queues.bounds().items())
+        for queue in self._queues.opened:
             key = (queue.topic, queue.queue_id)
             if certain or key in self._touched:
                 self._offsets.raise_to(key, queue.max_offset)
@@ -133,6 +138,16 @@ class QueueRecovery:
                 self._offsets.doubt(key)
             queue.correct_min_offset(log_min)
         self._offsets.all_known = certain
+        self._touched.clear()
+        self._begins.clear()
+
+
+def has_units_behind(queue: ConsumeQueue, log_end: int) -> bool:
+    """Whether a unit is left behind the queue's end whose record would lie behind the end of the log."""
+    unit = queue.unit(queue.max_offset)
+    if unit is None or is_empty(unit) or is_blank(unit):
+        return False
+    return unit.physical_offset >= log_end
 
 
 def _count_on(queue: ConsumeQueue, damage: DamageList, limit: int | None = None) -> None:

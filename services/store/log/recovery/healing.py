@@ -91,6 +91,7 @@ class Healing:
             NotWritable, FlushFailed: the disk refused; the stretch counts as damaged still.
             StoreClosed: the store is being shut down; likewise.
         """
+        await self._restoring.looked()
         damage = self._check(begin, end)
         self._task = task = asyncio.create_task(self._heal(damage, chunks), name="repair of the log")
         try:

@@ -77,6 +77,8 @@ def check_end(
         LogFilesMissing: the end of the log is gone.
     """
     end, known = log_end(config), believed(manifest, checkpoint)
+    if end and last_exit is Exit.CRASH and (known is None or known.position <= end) and not is_last_full(config, end):
+        return ""  # there was none behind it, and nobody has to be asked
     found = list(witnesses(config, known, checkpoint, disk, whole=not end or last_exit is not Exit.CLEAN))
     if found and (not end or (found[0].what == MANIFEST and found[0].end > end)):
         raise missing_end(config, end, found[0])

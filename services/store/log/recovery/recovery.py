@@ -11,17 +11,19 @@ Before the store serves, only what lies behind the checkpoint is read (`docs/ARC
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import is_zero
-from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.errors import FlushFailed, UnusableDirectory
 from tandemmq.store.log.index.index_recovery import recover_index
 from tandemmq.store.log.parts import Parts, RecoveryReport
-from tandemmq.store.log.queues.queue_recovery import QueueRecovery
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.queue_recovery import QueueRecovery, has_units_behind
 from tandemmq.store.log.recovery.damage import DamagedRange
-from tandemmq.store.log.recovery.missing_files import MISSING, believed, find_missing
+from tandemmq.store.log.recovery.file_problems import FileProblem
+from tandemmq.store.log.recovery.missing_files import MISSING, QUEUES, believed, find_missing
 from tandemmq.store.log.segments.examining import examine
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.scan import LogScan, Step
@@ -41,6 +43,7 @@ class Recovery:
         self._parts = parts
         self._report = RecoveryReport(clean_exit=clean_exit, notes=[doubt] if doubt else [])
         self._last_progress = time.monotonic()
+        self._over = False
 
     def run(self) -> RecoveryReport:
         """Recover; afterwards log, queues, index and offsets agree, but for what the report says is to be rebuilt.
@@ -55,6 +58,7 @@ class Recovery:
         report.began_at = begin = self._starting_point()
         total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
         queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
+        parts.queues.open = lambda queue: self._open(queue, queues)
         queues.prepare(begin, self._record_fits)
         for queue in parts.queues if back else ():
             queue.min_offset = queue.first_offset_on_disk  # what was not readable may be again
@@ -62,16 +66,17 @@ class Recovery:
         end = self._walk(begin, index_begin, total, queues)
         report.ended_at = end
         self._know_a_store_time()
-        if parts.damage.ranges:
+        if any(known.end > self._recorded for known in parts.damage.ranges):
             queues.keep_numbers_of_damaged(parts.damage)
         report.cut_bytes = cut_tail(parts, end, report.damage)
         self._make_durable(begin)
-        self._tell_units_behind(end, queues)
+        self._tell_units_behind(parts.queues.opened)
         if not (report.clean_exit and report.manifest_current and report.records == 0):
-            for queue in parts.queues:
+            for queue in parts.queues.opened:
                 queue.clear_beyond_end()
         queues.finish(self._log_min(), whole_log=begin <= self._log_min())
-        report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues)
+        report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues.opened)
+        self._over = True
         if report.damage or parts.damage.changed:
             parts.damage.save()
         for damage in report.damage:
@@ -87,9 +92,35 @@ class Recovery:
         )  # fmt: skip
         return report
 
-    def _tell_units_behind(self, end: int, queues: QueueRecovery) -> None:
+    def _open(self, queue: ConsumeQueue, queues: QueueRecovery) -> None:
+        """Make a queue ready that is used for the first time: during the walk, or when the store serves.
+
+        Raises:
+            OSError: its files cannot be looked at.
+        """
+        parts = self._parts
+        try:
+            queue.load()
+        except UnusableDirectory as error:
+            kept = parts.queues.set_aside(queue)
+            problem = FileProblem(QUEUES, f"{error.message} The queue is kept as {kept}, and made anew from the log")
+            parts.problems.append(problem)
+            if self._over:
+                self._tell_problem(problem)
+        queues.find_end(queue)
+        if not self._over:
+            return
+        self._tell_units_behind([queue])
+        queue.clear_beyond_end()
+        queue.correct_min_offset(self._log_min())
+        if queue.rebuilding:
+            log.warning("Consume queue %d of topic %s lacks files; it is being rebuilt", queue.queue_id, queue.topic)
+            parts.queues.lost()
+
+    def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:
         """Say that queues number messages behind the end of the log: they were there once."""
-        known = queues.with_units_behind(end)
+        end = self._report.ended_at
+        known = [queue for queue in queues if has_units_behind(queue, end)]
         if known:
             which = ", ".join(f"{queue.topic}/{queue.queue_id} from {queue.max_offset:,} on" for queue in known[:10])
             note = f"the log ends at {end:,}, but {len(known)} queues knew of messages behind that: {which}"
@@ -98,9 +129,12 @@ class Recovery:
 
     def _tell_problems(self) -> None:
         for problem in self._parts.problems:
-            self._report.notes.append(str(problem))
-            self._parts.observer.unusable(problem.file)
-            log.warning("%s", problem)
+            self._tell_problem(problem)
+
+    def _tell_problem(self, problem: FileProblem) -> None:
+        self._report.notes.append(str(problem))
+        self._parts.observer.unusable(problem.file)
+        log.warning("%s", problem)
 
     def _make_durable(self, begin: int) -> None:
         """Sync the part of the log that was read: what a killed process left in the page cache is not on disk yet.
@@ -129,6 +163,12 @@ class Recovery:
         newest = self._parts.checkpoint.value.logics
         if not self._report.last_store_timestamp and 0 < newest <= self._parts.clock.now_ms() + _DAY_MS:
             self._report.last_store_timestamp = newest
+
+    @property
+    def _recorded(self) -> int:
+        """Log offset up to which the manifest knows the queues; 0 where none is current."""
+        manifest = self._parts.manifest
+        return manifest.position if self._report.manifest_current and manifest is not None else 0
 
     @property
     def _walks_all(self) -> bool:

@@ -140,7 +140,7 @@ class Replica:
         """Begin an empty log at the start of a file; refuse everything else."""
         begin, end = self._log.min_offset, self._log.written_offset
         size = self._parts.config.mapped_file_size_commit_log
-        if begin != end or any(queue.max_offset for queue in self._parts.queues):
+        if begin != end or self._parts.queues.bounds():
             raise ForkedLog(
                 f"This log ends at offset {end:,}, but the bytes that came begin at {offset:,}.",
                 remedy="The replicator asks its master again from the right place.",

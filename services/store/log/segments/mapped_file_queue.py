@@ -9,6 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from operator import attrgetter
 from pathlib import Path
 
 from tandemmq.common.started_pool import started_pool
@@ -17,6 +18,7 @@ from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile
 from tandemmq.store.log.segments.mapped_file import NAME_DIGITS, MappedFile, file_name
 
 log = logging.getLogger(__name__)
+_NAME = attrgetter("name")
 
 
 def list_files(directory: Path, size: int, setting: str) -> list[int]:
@@ -30,14 +32,15 @@ def list_files(directory: Path, size: int, setting: str) -> list[int]:
     """
     starts: list[int] = []
     empty: list[int] = []
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        if path.is_dir() or path.suffix == ".tmp":
+    for entry in entries_of(directory):
+        name, path = entry.name, entry.path
+        if entry.is_dir() or name.endswith(".tmp"):
             continue
-        if not (path.name.isascii() and path.name.isdigit() and len(path.name) == NAME_DIGITS):
+        if not (name.isascii() and name.isdigit() and len(name) == NAME_DIGITS):
             raise ForeignFile(
                 f"{path} is not a store file: names are {NAME_DIGITS} digits.", remedy="Move it out of the directory."
             )
-        start, length = int(path.name), path.stat().st_size
+        start, length = int(name), entry.stat().st_size
         if length == 0:
             empty.append(start)
             continue
@@ -58,9 +61,18 @@ def list_files(directory: Path, size: int, setting: str) -> list[int]:
 
 def remove_leftovers(directory: Path, disk: Disk) -> None:
     """Remove what a crash while creating a file leaves behind: ``.tmp`` files and empty last files."""
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        if path.suffix == ".tmp" or (path.is_file() and path.stat().st_size == 0):
-            disk.unlink(path)
+    for entry in entries_of(directory):
+        if entry.name.endswith(".tmp") or (entry.is_file() and entry.stat().st_size == 0):
+            disk.unlink(Path(entry.path))
+
+
+def entries_of(directory: Path | str) -> list[os.DirEntry[str]]:
+    """What lies in a directory, by name; nothing where there is none."""
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entries, key=_NAME)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 class MappedFileQueue:

@@ -155,7 +155,7 @@ class Retention:
     async def _after(self, log_min: int) -> None:
         """Let queues, index and damage follow the log; a queue that is asked for before its turn follows at once."""
         parts, slices = self._parts, Slices()
-        for queue in list(parts.queues):
+        for queue in parts.queues:
             if parts.offsets.all_known:
                 queue.drop_files_below(log_min)
             queue.correct_min_offset(log_min)
