@@ -1,6 +1,6 @@
 """What can go wrong with jobs over a commit log."""
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class SparkJobError(TandemError):
@@ -10,20 +10,20 @@ class SparkJobError(TandemError):
 class NotAStore(SparkJobError):
     """There is no commit log where one was looked for."""
 
-    grpc_code = "NOT_FOUND"
+    kind = Kind.NOT_FOUND
     remedy = "Name the storePathRootDir of a store, or a copy of its commitlog directory."
 
 
 class UnequalFiles(SparkJobError):
     """Files of a commit log have different sizes, or names that fit no place in it."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class MissingLog(SparkJobError):
     """A part of the log that was asked for is not there."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
 
 
 class TaskFailed(SparkJobError):
@@ -33,28 +33,28 @@ class TaskFailed(SparkJobError):
 class BadJobOption(SparkJobError):
     """An option or argument that cannot be."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
 
 
 class StoreInUse(SparkJobError):
     """A running broker holds the directory, so its files cannot be exchanged behind its back."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class StagingMismatch(SparkJobError):
     """A staging directory holds the work of another rebuild, or damaged work."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class CheckFailed(SparkJobError):
     """What a rebuild has written is not what the log says: nothing is published."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
 
 
 class AdoptionRefused(SparkJobError):
     """A running store does not take over what was rebuilt for it."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE

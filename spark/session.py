@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.running.class_archive import archive_options
 from tandemmq.spark.running.driver_java import java_runs, start_java
@@ -47,14 +48,14 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class PySparkMissing(SparkJobError):
     """PySpark, or something that it needs, is not installed."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "install the extra `spark`: pip install 'tandemmq[spark]'"
 
 
 class SessionFailed(SparkJobError):
     """Spark does not start, or its cluster does not answer."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 def open_session(

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.errors import TandemError
 from tests.assertions import Assertions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -204,25 +203,6 @@ def test_what_packages_export_exists_and_is_sorted() -> None:
         if exported is not None:
             assert [name for name in exported if not hasattr(module, name)] == [], name_of(path)
             assert len(set(exported)) == len(exported), name_of(path)
-
-
-def test_every_error_maps_to_a_grpc_code() -> None:
-    import grpc
-
-    for path in sources("services"):
-        importlib.import_module("tandemmq" + ".".join(["", *path.relative_to(SERVICES).with_suffix("").parts]))
-    for path in (REPOSITORY / "spark").glob("*errors.py"):
-        importlib.import_module(f"tandemmq.spark.{path.stem}")
-    wrong = [
-        kind.__qualname__ for kind in all_subclasses(TandemError) if kind.grpc_code not in grpc.StatusCode.__members__
-    ]
-    assert not wrong
-
-
-def all_subclasses(kind: type[TandemError]) -> Iterator[type[TandemError]]:
-    for subclass in kind.__subclasses__():
-        yield subclass
-        yield from all_subclasses(subclass)
 
 
 def test_constraints_pin_with_hashes_and_name_no_address() -> None:

@@ -22,6 +22,7 @@ from tandemmq.admin.errors import BadRequest, CannotRecord
 from tandemmq.admin.line_file import LineFile
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_status import status_of
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
 
@@ -126,12 +127,12 @@ class Actions:
 
     def refused(self, method: str, user: str, context: Context, error: TandemError) -> None:
         """A call that was turned away before it began: for the guard. Never raises."""
-        name, problem = method.rpartition("/")[2], error.explain()
-        self.counts[name, error.grpc_code] += 1
+        name, outcome, problem = method.rpartition("/")[2], status_of(error).code, error.explain()
+        self.counts[name, outcome] += 1
         if len(self._refusals) >= _REFUSALS_WAITING:
             log.warning("refusal not written down: too many at once", method=name, user=user)
             return
-        note = self.note(name, user=user, peer=context.peer() or "", outcome=error.grpc_code, problem=problem)
+        note = self.note(name, user=user, peer=context.peer() or "", outcome=outcome, problem=problem)
         task = asyncio.ensure_future(note)
         self._refusals.add(task)
         task.add_done_callback(self._refusals.discard)

@@ -15,9 +15,8 @@
     └── Refused             a service refused a call, with its own code
 """
 
-import grpc
-
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_status import Relayed
 
 
 class AdminError(TandemError):
@@ -27,13 +26,13 @@ class AdminError(TandemError):
 class BadRequest(AdminError):
     """A name, number or combination breaks a rule."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
 
 
 class NotFound(AdminError):
     """No such broker, topic, group, message or job."""
 
-    grpc_code = "NOT_FOUND"
+    kind = Kind.NOT_FOUND
 
 
 class NoSuchNode(NotFound):
@@ -43,13 +42,13 @@ class NoSuchNode(NotFound):
 class AlreadyExists(AdminError):
     """It exists, and the caller wanted to create it."""
 
-    grpc_code = "ALREADY_EXISTS"
+    kind = Kind.CONFLICT
 
 
 class NotPossible(AdminError):
     """Not in the state that the cluster is in."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class CannotRecord(NotPossible):
@@ -59,7 +58,7 @@ class CannotRecord(NotPossible):
 class ServiceAway(AdminError):
     """A service that is needed does not answer."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
     def __init__(self, service: str, node: str, address: str, reason: str) -> None:
         super().__init__(
@@ -73,21 +72,15 @@ class ServiceAway(AdminError):
 class NotAnswering(AdminError):
     """Nothing that could answer does."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "do the services run? `tandem cluster show` says how they are"
 
 
 class Stopping(AdminError):
     """Admin is being stopped."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
-class Refused(AdminError):
+class Refused(AdminError, Relayed):
     """A service refused a call: its code and words go on to the caller."""
-
-    grpc_code = "UNKNOWN"
-
-    def __init__(self, code: grpc.StatusCode, message: str) -> None:
-        super().__init__(message)
-        self.grpc_code = code.name  # type: ignore[misc]  # of this one error

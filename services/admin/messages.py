@@ -172,7 +172,7 @@ async def has_topic(node: Node, topic: str) -> bool:
     try:
         await node.ask("store", node.store.ListQueues(store_pb2.ListQueuesRequest(topic=topic)))
     except Refused as error:
-        if error.grpc_code == "NOT_FOUND":
+        if error.code == "NOT_FOUND":
             return False
         raise
     return True

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tandemmq.common.addresses import parse_host_port
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 STORE_PORT = 8081
 METASYNC_PORT = 8082
@@ -16,7 +16,7 @@ _FORM = "NAME=HOST or NAME=HOST:PORT, then ;metasync=HOST:PORT ;replicator=HOST:
 class BadNodes(TandemError):
     """The text names no nodes."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
     remedy = f"write each as {_FORM}, separated by commas"
 
 

@@ -69,7 +69,7 @@ class Node:
                     f"the {service} of node {self.name} does not know who admin is: {error.details()}",
                     remedy="admin's serviceUser and serviceSecretFile must be a user of that service's accessFile",
                 ) from error
-            raise Refused(error.code(), error.details() or error.code().name) from error
+            raise Refused(error.details() or error.code().name, error.code().name) from error
 
     async def close(self) -> None:
         """Ends the connections."""

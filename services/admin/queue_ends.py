@@ -81,7 +81,7 @@ class EndsKeeper:
         try:
             return await self._ask(topic)
         except Refused as refusal:
-            if refusal.grpc_code != "NOT_FOUND":
+            if refusal.code != "NOT_FOUND":
                 raise
             return ()
 

@@ -52,7 +52,7 @@ async def ask_each(
     outcomes = await asyncio.gather(*(ask(broker, node) for broker, node in readers), return_exceptions=True)
     found, missing = [], []
     for (broker, node), outcome in zip(readers, outcomes, strict=True):
-        if isinstance(outcome, Refused) and outcome.grpc_code in _NOT_THERE:
+        if isinstance(outcome, Refused) and outcome.code in _NOT_THERE:
             missing.append(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from tandemmq.admin.actions import Actions, Context
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_status import status_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -73,7 +74,7 @@ def _recorded_stream(method: Callable[..., Any]) -> Callable[..., Any]:
 def outcome_of(error: BaseException) -> tuple[str, str]:
     """Code and words of what was raised."""
     if isinstance(error, TandemError):
-        return error.grpc_code, error.explain()
+        return status_of(error).code, error.explain()
     if isinstance(error, asyncio.CancelledError):
         return "CANCELLED", "the caller went away"
     return "INTERNAL", f"{type(error).__name__}: {error}"

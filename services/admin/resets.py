@@ -128,7 +128,7 @@ async def _plan(broker: str, node: Node, request: admin_pb2.ResetOffsetsRequest,
     try:
         queues = (await node.ask("store", node.store.GetOffsets(ends))).queues
     except Refused as refusal:
-        if refusal.grpc_code in _NO_TOPIC:
+        if refusal.code in _NO_TOPIC:
             return _Plan(topic=False, group=group, moves=[])
         raise
     moves = []

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 STATUS_KEY = "rocketmq-status"
 """Trailing metadata of a failed call: RocketMQ's name of the failure."""
@@ -40,7 +40,7 @@ class StoreUnreachable(ClientError):
 class UnusableFile(TandemError):
     """A file for TLS cannot be read."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 def from_rpc(error: grpc.RpcError) -> ClientError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypedDict
 
 from tandemmq.common.credentials import read_secret
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 USER, SECRET_FILE = "TANDEM_USER", "TANDEM_SECRET_FILE"
 TLS_CA, TLS_CERTIFICATE, TLS_KEY = "TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY"
@@ -18,7 +18,7 @@ TLS_CA, TLS_CERTIFICATE, TLS_KEY = "TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_T
 class IncompleteIdentity(TandemError):
     """One of two things was given that go together."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class Arguments(TypedDict):

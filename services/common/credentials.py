@@ -3,7 +3,7 @@
 import base64
 from pathlib import Path
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 AUTHORIZATION = "authorization"
 """Name of the metadata."""
@@ -12,13 +12,13 @@ AUTHORIZATION = "authorization"
 class UnreadableSecret(TandemError):
     """A file that should hold a secret cannot be read, or holds none."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class BadUserName(TandemError):
     """A name that no user can have."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 def check_user_name(user: str | None) -> str | None:

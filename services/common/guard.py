@@ -6,7 +6,8 @@ server: `add_StoreServicer_to_server(servicer, guard.over(server))` wraps each m
 
 What a caller sees of an error::
 
-    TandemError            its grpc_code, its message and remedy, trailing metadata `rocketmq-status`
+    TandemError            what the server's table (`grpc_status.py`) says of its kind: code, and trailing metadata
+                           `rocketmq-status`; its message and remedy
     anything else          INTERNAL and an id; the traceback stays in the server's log under that id
     context.abort(...)     what the servicer said
     CallFailure            what our transport said, of a request that cannot be read say
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import grpc
 
 from tandemmq.common.access.errors import Refused
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_status import STATUSES, StatusTable, status_of
 from tandemmq.common.grpc_transport import CallFailure
 from tandemmq.common.log_output import get_log
 
@@ -52,9 +54,10 @@ Behavior = Callable[[Any, Context], Any]
 class CallGuard:
     """Wraps handlers; knows how many of their calls are in flight, and who makes them."""
 
-    def __init__(self, gate: "Gate | None" = None) -> None:
-        """Without a gate everybody may call everything."""
+    def __init__(self, gate: "Gate | None" = None, statuses: StatusTable = STATUSES) -> None:
+        """Without a gate everybody may call everything. `statuses`: how errors are told."""
         self.gate = gate
+        self._statuses = statuses
         self.on_refused: Callable[[str, str, Any, Refused], None] | None = None
         """Told of each call that the gate refuses: method, user (empty if nobody was named), context, error."""
         self.refused = dict.fromkeys(REASONS, 0)
@@ -142,7 +145,7 @@ class CallGuard:
                 return await behavior(request, context)
             except Exception as error:  # noqa: BLE001
                 self._note(method, context, error)
-                await abort(context, method, error)
+                await abort(context, method, error, self._statuses)
             finally:
                 self.in_flight -= 1
 
@@ -161,7 +164,7 @@ class CallGuard:
                         yield await anext(answers)
             except Exception as error:  # noqa: BLE001
                 self._note(method, context, error)
-                await abort(context, method, error)
+                await abort(context, method, error, self._statuses)
             finally:
                 self.in_flight -= 1
                 await answers.aclose()
@@ -245,17 +248,17 @@ def _own(context: Context, principal: "Principal") -> None:
         account.belong(("user", principal.name))
 
 
-async def abort(context: Context, method: str, error: Exception) -> NoReturn:
+async def abort(context: Context, method: str, error: Exception, statuses: StatusTable) -> NoReturn:
     """Ends a call with the status of an error (see the table above). Always raises."""
     if isinstance(error, grpc.aio.AbortError | CallFailure):
         raise error
     if isinstance(error, TandemError):
-        code = grpc.StatusCode[error.grpc_code]
+        status = status_of(error, statuses)
+        code = grpc.StatusCode[status.code]
         if code is grpc.StatusCode.INTERNAL:
             log.failure("call failed", error, method=method)
-        metadata = ((STATUS_KEY, error.rocketmq_status),)
-        await context.abort(code, error.explain()[:_DETAILS_LIMIT], metadata)
+        await context.abort(code, error.explain()[:_DETAILS_LIMIT], ((STATUS_KEY, status.rocketmq),))
     incident = secrets.token_hex(4)
     log.failure("call failed unexpectedly", error, method=method, incident=incident)
     details = f"internal error; the server's log has the details under incident {incident}"
-    await context.abort(grpc.StatusCode.INTERNAL, details, ((STATUS_KEY, TandemError.rocketmq_status),))
+    await context.abort(grpc.StatusCode.INTERNAL, details, ((STATUS_KEY, statuses[Kind.INTERNAL].rocketmq),))

@@ -10,13 +10,13 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class MetricsPortTaken(TandemError):
     """The metrics endpoint cannot listen where the settings say."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 class MetricsEndpoint:

@@ -26,8 +26,9 @@ import uvloop
 from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_server import bind, load_of, make_server
+from tandemmq.common.grpc_status import STATUSES, StatusTable
 from tandemmq.common.grpc_transport import Load
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
@@ -52,18 +53,26 @@ Servicer = TypeVar("Servicer")
 class AddressTaken(TandemError):
     """The gRPC server cannot listen where the settings say."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "does another server listen there, or is the address not this machine's?"
 
 
 class ServiceHost:
     """One gRPC server and everything around it. Make it inside a running event loop."""
 
-    def __init__(self, settings: ServerSettings, registry: CollectorRegistry | None = None) -> None:
-        """`registry` is what the metrics endpoint shows; without one there is no endpoint. Raises AccessFileError."""
+    def __init__(
+        self,
+        settings: ServerSettings,
+        registry: CollectorRegistry | None = None,
+        statuses: StatusTable = STATUSES,
+    ) -> None:
+        """`registry` is what the metrics endpoint shows; without one there is no endpoint.
+
+        `statuses`: how errors are told. Raises AccessFileError.
+        """
         self.settings = settings
         self.health = HealthBoard()
-        self.guard = CallGuard(_gate(settings))
+        self.guard = CallGuard(_gate(settings), statuses)
         self.stop_signal = StopSignal()
         self.port = 0
         """The port that gRPC really listens on, once started."""

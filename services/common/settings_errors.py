@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class SettingsError(TandemError):
@@ -16,7 +16,7 @@ class SettingsError(TandemError):
         └── UnreadableSettings   the file is missing, not readable, or not text
     """
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class UnknownSetting(SettingsError):

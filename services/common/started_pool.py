@@ -8,7 +8,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 _LOOP_THREADS = 4
 """For `asyncio.to_thread` and the like. What a service does there is rare: it waits its turn."""
@@ -17,7 +17,7 @@ _LOOP_THREADS = 4
 class NoThreads(TandemError):
     """The system starts no more threads; what needs them has not begun."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = Kind.EXHAUSTED
     remedy = "give the process more memory or more processes (ulimit -v, ulimit -u, the cgroup's memory.max, pids.max)"
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.server_settings import ServerSettings
 
 
 class UnreadableCertificate(TandemError):
     """A certificate or key file that the settings name cannot be read."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:

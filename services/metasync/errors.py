@@ -17,9 +17,7 @@
             └── StaleMaster      the master's table is older than ours
 """
 
-from typing import ClassVar
-
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class MetasyncError(TandemError):
@@ -29,52 +27,49 @@ class MetasyncError(TandemError):
 class BadRequest(MetasyncError):
     """A name, number or text of the request breaks a rule; nothing was done."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
 
 
 class SystemTopic(MetasyncError):
     """The topic is one that only brokers change or delete."""
 
-    grpc_code: ClassVar[str] = "PERMISSION_DENIED"
+    kind = Kind.NOT_PERMITTED
 
 
 class NotMaster(MetasyncError):
     """This node is not the one to be asked for changes."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.WRONG_ROLE
 
 
 class TableNotSaved(MetasyncError):
     """The disk refused the new table; the old one stands, in memory too."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.DISK_FAILED
 
 
 class UnreadableTable(MetasyncError):
     """Neither a table's file nor its back-up can be read. Never treated as an empty table."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class DirectoryInUse(MetasyncError):
     """Another metadata service keeps its tables in this directory."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class MetasyncStopping(MetasyncError):
     """The service stops; whoever watches should go elsewhere or come again."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.STOPPING
 
 
 class SyncFailed(MetasyncError):
     """A slave could not take over a table; its own stands."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 class MasterAway(SyncFailed):

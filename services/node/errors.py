@@ -9,13 +9,13 @@
     └── GivenUp       a service died again and again
 """
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class NodeError(TandemError):
     """A node cannot run, or no longer."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 class PortTaken(NodeError):
@@ -25,7 +25,7 @@ class PortTaken(NodeError):
 class BadPlan(NodeError):
     """The node cannot be run with these options."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class NotStarted(NodeError):

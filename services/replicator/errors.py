@@ -4,53 +4,52 @@ from typing import NoReturn
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class WrongRole(TandemError):
     """The call is for a master, or for a slave, and this node is none."""
 
-    grpc_code = "FAILED_PRECONDITION"
-    rocketmq_status = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.WRONG_ROLE
 
 
 class StillServing(TandemError):
     """A master that takes messages cannot become a slave: it would have what its new master has not."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "promote the other node first (tandem promote there): that fences this one"
 
 
 class WrongMaster(TandemError):
     """A slave of another broker wants to follow us."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "a master and its slaves have the same brokerClusterName and brokerName"
 
 
 class NotAllowedToCall(TandemError):
     """The caller's address is not one of haAllowedPeers."""
 
-    grpc_code = "PERMISSION_DENIED"
+    kind = Kind.NOT_PERMITTED
 
 
 class BadRequest(TandemError):
     """A field of the request has no meaning."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
 
 
 class StoreUnreachable(TandemError):
     """Our store does not answer."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "is the store running, and storeAddress its internal address?"
 
 
 class StoreRefuses(TandemError):
     """Our store says no."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class StoreFailed(TandemError):
@@ -79,7 +78,7 @@ def raise_for_store(error: grpc.aio.AioRpcError) -> NoReturn:
 class PromotionStopped(TandemError):
     """A check before the promotion failed; this node is still a slave."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class OldMasterSilent(PromotionStopped):

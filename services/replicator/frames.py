@@ -13,7 +13,7 @@ Bodies are stretches of the log, cut anywhere but never across two files.
 from struct import Struct
 from typing import NamedTuple
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 REPORT_SIZE = 8
 HEADER_SIZE = 12
@@ -31,7 +31,7 @@ _HEADER = Struct(">qi")
 class BadFrame(TandemError):
     """A peer sent what no frame can be; the connection is of no more use."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
     remedy = "is the peer a RocketMQ or TandemMQ master on its HA port, with enableControllerMode=false?"
 
 

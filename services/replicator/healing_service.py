@@ -8,7 +8,7 @@ import grpc
 from isal.isal_zlib import crc32
 
 from tandemmq.common.addresses import check_address
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.replication.v1 import healing_pb2 as messages
 from tandemmq.replication.v1.healing_pb2_grpc import HealingServicer
 from tandemmq.replicator.errors import BadRequest, raise_for_store
@@ -32,20 +32,20 @@ _AT_ONCE = 2
 class NotHere(TandemError):
     """The stretch is not in this node's log."""
 
-    grpc_code = "OUT_OF_RANGE"
+    kind = Kind.NOT_HERE
 
 
 class NoPeer(TandemError):
     """There is nobody to compare with."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "name its replicator (--peer), or let a slave follow this master first"
 
 
 class DamagedHere(TandemError):
     """This node does not hold the stretch as good either."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class HealingService(HealingServicer):

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)
@@ -22,7 +22,7 @@ Peer = tuple[str, int]
 class CannotListen(TandemError):
     """haListenHost and haListenPort cannot be had."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "does another program listen there, or is the address not this machine's?"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import grpc
 from isal.isal_zlib import crc32
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.replication.v1.healing_pb2 import ChecksumsRequest, FetchRequest, RecordsRequest, StretchChecksum
 from tandemmq.replication.v1.healing_pb2_grpc import HealingStub
 from tandemmq.replicator.overlap import read_log
@@ -25,14 +25,14 @@ MOST_RECORDS = 1_000
 class OtherLog(TandemError):
     """The peer's log is not ours, or nobody knows whether it is: no byte of it is taken or given."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "only nodes of one broker, in one epoch, have the same log"
 
 
 class DamagedInFlight(TandemError):
     """Bytes came that are not those which were sent, or not those that were asked for."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
 
 
 def check_same_log(ours: LogIdentity, theirs: LogIdentity) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity, LogProgress
 
@@ -14,7 +14,7 @@ Observer = Callable[[], None]
 class NoStore(TandemError):
     """The replicator has no link to its store, or has not heard from it yet."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "is the store running, and storeAddress its internal address?"
 
 

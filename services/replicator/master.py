@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.started_pool import started_pool
 from tandemmq.common.tls import tls_context
@@ -296,7 +296,7 @@ class TooMany(Refused):
 class NoCertificate(TandemError):
     """A master with haTlsEnable has nothing to show."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 def transfer_rules(settings: ReplicatorSettings) -> TransferRules:

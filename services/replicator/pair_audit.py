@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.replication.v1.healing_pb2 import (
     AuditProgress,
     AuditRequest,
@@ -36,7 +36,7 @@ _MOST_DIFFERENCES = 1_000
 class PeerFailed(TandemError):
     """The peer does not answer, or says no."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 class PairAudit:

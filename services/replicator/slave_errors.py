@@ -6,7 +6,7 @@ other `FollowError` is an interruption, which passes.
 
 from typing import ClassVar
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 _RESEED = 're-seed this slave (tandem reseed), or follow another master: docs/replication.md, "Re-seeding a slave"'
 
@@ -14,7 +14,7 @@ _RESEED = 're-seed this slave (tandem reseed), or follow another master: docs/re
 class FollowError(TandemError):
     """Following ended; the slave dials again after a short pause."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     reason: ClassVar[str] = "interrupted"
     """A word for metrics."""
 
@@ -53,21 +53,21 @@ class StoreGone(FollowError):
 class CorruptBytes(FollowError):
     """What arrived is no whole, right record: it was changed on the way, or the master's log is damaged there."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
     reason = "corrupt"
 
 
 class StagingFailed(FollowError):
     """The staging file cannot be made."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = Kind.EXHAUSTED
     reason = "staging"
 
 
 class LocalLogUnreadable(FollowError):
     """The end of our own log cannot be read, so it cannot be compared."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
     reason = "local_log"
     remedy = "is storePathRootDir the directory of the store at storeAddress?"
 
@@ -75,7 +75,7 @@ class LocalLogUnreadable(FollowError):
 class Refusal(FollowError):
     """Following this master would damage the log. Lasts until somebody acts."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     reason = "refused"
     remedy = _RESEED
     seen_in_frames: ClassVar[bool] = False
@@ -150,7 +150,7 @@ class NotAMaster(Refusal):
 class BadStream(Refusal):
     """What arrives is not the HA protocol, or a frame is larger than the protocol can carry."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
     reason = "frame"
     seen_in_frames = True
     remedy = (

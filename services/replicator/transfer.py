@@ -6,7 +6,7 @@ No I/O and no clock: times are handed in, in seconds of any steady clock.
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class LogRange(Protocol):
@@ -28,7 +28,7 @@ class LogRange(Protocol):
 class Refused(TandemError):
     """This connection cannot go on."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     reason = "refused"
     """Short and constant: a label of the metrics."""
 

@@ -21,6 +21,7 @@ from tandemmq.store.fronts.access import DERIVED_FILES_RULES, LOG_REPAIR_RULES, 
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
+from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
@@ -56,13 +57,13 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
     metrics = StoreMetrics(settings.broker_cluster_name, settings.broker_name)
     servicer = StoreServicer(settings.service_limits(), metrics)
-    host = ServiceHost(settings, metrics.registry())
+    host = ServiceHost(settings, metrics.registry(), STATUSES)
     host.add(add_StoreServicer_to_server, servicer, RULES)
     described = NodeServicer("store", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
     node = NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
     replica_log = ReplicaLogServicer(node)
-    internal = ServiceHost(settings.internal_server())
+    internal = ServiceHost(settings.internal_server(), statuses=STATUSES)
     internal.add(add_ReplicaLogServicer_to_server, replica_log, REPLICA_LOG_RULES)
     derived_files = DerivedFilesServicer()
     internal.add(add_DerivedFilesServicer_to_server, derived_files, DERIVED_FILES_RULES)

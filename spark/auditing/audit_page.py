@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tandemmq.common.errors import Kind
 from tandemmq.spark.auditing.audit_plots import plot_all
 from tandemmq.spark.auditing.audit_report import AuditReport, QueueAudit, place_words
 from tandemmq.spark.errors import SparkJobError
@@ -20,7 +21,7 @@ _MOST_ROWS = 400
 class PageNotPossible(SparkJobError):
     """What makes the page is not installed."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "install the extra `spark`: pip install 'tandemmq[spark]'"
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import SparkJobError
 from tandemmq.spark.reading.log_files import LogFile
 from tandemmq.spark.reading.ranges import LogRange
@@ -28,7 +29,7 @@ _PROOF = 8 << 20
 class BadRecords(SparkJobError):
     """Bytes that should be records are none."""
 
-    grpc_code = "DATA_LOSS"
+    kind = Kind.DAMAGED
 
 
 def read_range(task: ReadRange, wanted: Wanted) -> Iterator[pa.RecordBatch]:

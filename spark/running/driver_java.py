@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import SparkJobError
 from tandemmq.spark.running.java import find_java
 
@@ -20,7 +21,7 @@ from tandemmq.spark.running.java import find_java
 class UnknownPySpark(SparkJobError):
     """This version of PySpark starts Java in a way that we do not know."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = "install a PySpark that TandemMQ was tested with (constraints.txt), or use a cluster by Spark Connect"
 
 

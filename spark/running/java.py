@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import SparkJobError
 from tandemmq.spark.running.user_cache import cache_directory, write_whole
 
@@ -53,7 +54,7 @@ _HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
 class JavaNotFound(SparkJobError):
     """No Java that Spark can run on."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
     remedy = (
         f"Spark needs Java {OLDEST} or newer: `apt-get install openjdk-17-jre-headless` on Debian and Ubuntu, "
         "`dnf install java-21-openjdk-headless` on Fedora, `brew install openjdk@21` on macOS, "

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import InputPartition
 from tandemmq.client import ClientError, Identity, StoreClient
 from tandemmq.client.errors import from_rpc
 from tandemmq.client.results import QueueOffsets
+from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.reading.scan import Wanted
 from tandemmq.spark.source.conditions import Condition
@@ -51,7 +52,7 @@ _GONE = {
 class QueueRebuilding(SparkJobError):
     """A new query cannot begin in a queue that is being rebuilt."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from tandemmq.common.errors import Kind
 from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, StoreError, StoreLocked, UnusableDirectory
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Checker
@@ -108,7 +109,7 @@ def test_a_file_of_the_wrong_size_is_refused(root: Path, pattern: str, change: i
     before = fingerprint(root)
     with pytest.raises(FileSizeMismatch, match=path.name) as caught:
         MessageStore.open(small_config(root))
-    assert caught.value.grpc_code == "FAILED_PRECONDITION"
+    assert caught.value.kind is Kind.UNUSABLE
     assert fingerprint(root) == before
 
 
@@ -142,7 +143,7 @@ async def test_a_second_process_is_refused_and_touches_nothing(root: Path) -> No
         "import sys; from pathlib import Path; from tests.faults.harness import *\n"
         "from tandemmq.store.log.errors import StoreLocked\n"
         "try: MessageStore.open(small_config(Path(sys.argv[1])))\n"
-        "except StoreLocked as error: print('locked:', error.rocketmq_status)"
+        "except StoreLocked as error: print('locked:', error.kind.name)"
     )
     async with opened(root) as store:
         one = store.append(message(QUEUES[0], "c2-p0-0"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.errors import Kind
 from tandemmq.store.format.record import decode_record, record_size
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE
 from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
@@ -138,7 +139,7 @@ async def test_t03_a_record_that_can_never_fit_is_refused(tmp_path: Path) -> Non
         large.body = b"x" * LOG_FILE
         with pytest.raises(RecordTooLarge) as caught:
             store.append(large)
-        assert caught.value.rocketmq_status == "MESSAGE_ILLEGAL"
+        assert caught.value.kind is Kind.TOO_LARGE
         with pytest.raises(RecordTooLarge):
             store.append_messages([message(QUEUE, "c1-p0-1"), large])
         large.body = b""
@@ -437,7 +438,7 @@ async def test_t23_reasons_not_to_write_are_kept_apart(tmp_path: Path) -> None:
     await store._retention.run_once()
     with pytest.raises(NotWritable) as caught:
         store.append(message(QUEUE, "c1-p0-1"))
-    assert caught.value.grpc_code == "RESOURCE_EXHAUSTED"
+    assert caught.value.kind is Kind.DISK_FULL
     store.flags.set(Reason.QUEUE_ERROR, "a queue cannot be written")
     disk.used = 50
     await store._retention.run_once()

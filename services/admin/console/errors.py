@@ -18,7 +18,8 @@
 
 from typing import ClassVar
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_status import Relayed, status_of
 
 HTTP_STATUSES = {
     "INVALID_ARGUMENT": 400,
@@ -45,14 +46,14 @@ class ConsoleError(TandemError):
 class ConsolePortTaken(ConsoleError):
     """The console cannot listen where the settings say."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     remedy = "does another server listen there? consolePort says where the console is, consoleEnable=false turns it off"
 
 
 class Refusal(ConsoleError):
     """A request is refused before it is a call."""
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
     http_status: ClassVar[int] = 400
 
 
@@ -63,7 +64,7 @@ class NotUnderstood(Refusal):
 class NoSuchPath(Refusal):
     """Nothing is at that path, or not with that HTTP method."""
 
-    grpc_code = "NOT_FOUND"
+    kind = Kind.NOT_FOUND
     http_status = 404
 
 
@@ -77,14 +78,14 @@ class WrongType(Refusal):
 class TooLarge(Refusal):
     """The body is too large."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = Kind.EXHAUSTED
     http_status = 413
 
 
 class ForeignPage(Refusal):
     """A page of another site may have sent it, in the name of somebody who is signed in here."""
 
-    grpc_code = "PERMISSION_DENIED"
+    kind = Kind.NOT_PERMITTED
     http_status = 403
     remedy = "behind a reverse proxy, consoleNames must have the name (and the port) that the browser shows"
 
@@ -92,7 +93,7 @@ class ForeignPage(Refusal):
 class WrongHost(Refusal):
     """The request asks for a name that the console does not have."""
 
-    grpc_code = "PERMISSION_DENIED"
+    kind = Kind.NOT_PERMITTED
     http_status = 421
     remedy = "add the name to consoleNames, or use the address"
 
@@ -100,7 +101,7 @@ class WrongHost(Refusal):
 class TooManyStreams(Refusal):
     """So many streams are open already."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
+    kind = Kind.EXHAUSTED
     http_status = 429
     remedy = "close pages of the console that follow a topic"
 
@@ -108,21 +109,16 @@ class TooManyStreams(Refusal):
 class Stopping(Refusal):
     """The console is about to end."""
 
-    grpc_code = "UNAVAILABLE"
+    kind = Kind.AWAY
     http_status = 503
 
 
-class CallFailed(ConsoleError):
+class CallFailed(ConsoleError, Relayed):
     """A handler ended its call with an error."""
-
-    def __init__(self, code: str, details: str) -> None:
-        """`code`: name of a `grpc.StatusCode`."""
-        super().__init__(details)
-        self.code = code
 
 
 def describe(error: TandemError) -> tuple[int, dict[str, str]]:
     """An error as HTTP status and JSON object."""
-    code = error.code if isinstance(error, CallFailed) else error.grpc_code
+    code = status_of(error).code
     status = getattr(error, "http_status", None) or HTTP_STATUSES.get(code, 500)
     return status, {"code": code, "message": error.explain()}

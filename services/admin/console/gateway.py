@@ -70,7 +70,7 @@ class Gateway:
             with self._entered(context, caller, name, message):
                 answer = await self._handlers[name](message, context)
         except grpc.aio.AbortError:
-            raise CallFailed(context.code().name, context.details()) from None
+            raise CallFailed(context.details(), context.code().name) from None
         finally:
             context.close()
         if answer.ByteSize() > self._largest:
@@ -123,7 +123,7 @@ class Gateway:
         except StopAsyncIteration:
             return await sender.end()
         except (grpc.aio.AbortError, TandemError) as error:
-            failure = error if isinstance(error, TandemError) else CallFailed(context.code().name, context.details())
+            failure = error if isinstance(error, TandemError) else CallFailed(context.details(), context.code().name)
             if not sender.begun:
                 raise failure from None
             return await sender.fail(failure)

@@ -16,6 +16,7 @@ from tandemmq.admin.console.gateway import Gateway
 from tandemmq.admin.console.visits import Visits
 from tandemmq.common.access.errors import TooManyAttempts, Unauthenticated
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_status import status_of
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)
@@ -133,7 +134,7 @@ class Routes:
         return web.json_response({}, headers={"Set-Cookie": cookie})
 
     async def _note(self, request: web.Request, method: str, user: str, error: TandemError | None = None) -> None:
-        outcome, problem = ("OK", "") if error is None else (error.grpc_code, error.message)
+        outcome, problem = ("OK", "") if error is None else (status_of(error).code, error.message)
         where = f"http:{peer(request).partition(':')[2]}"
         await self._actions.note(method, user=user, peer=where, outcome=outcome, problem=problem)
 

@@ -15,9 +15,11 @@ What could not be asked is left out of an answer (fields that are `optional` are
   INVALID_ARGUMENT     a name, number or text breaks a rule; the message says which. Nothing was done
   NOT_FOUND            no such broker, node, topic, group, message or job
   ALREADY_EXISTS       `create_only`, and it exists
-  FAILED_PRECONDITION  there is no master to take the change, or admin does not see the files that a job needs
-  UNAVAILABLE          a service that was needed does not answer; the message names it
+  FAILED_PRECONDITION  there is no master to take the change, or admin does not see the files that a job needs, or cannot write down
+                       what is to be done
+  UNAVAILABLE          a service that was needed does not answer, and the message names it; or admin stops
   UNAUTHENTICATED, PERMISSION_DENIED   see docs/security.md
+  others               a service refused what it was asked: its own code and words
 """
 
 from collections import abc as _abc

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tandemmq.cli.talk.failures import CommandFailed, NotFound
 from tandemmq.common.access.file import NAME_FORM, is_name, parse_access, read_text
+from tandemmq.common.errors import Kind
 
 if TYPE_CHECKING:
     from tandemmq.common.access.table import AccessTable
@@ -29,7 +30,7 @@ _MODE = 0o600
 class UserExists(CommandFailed):
     """There is such a user already."""
 
-    grpc_code = "ALREADY_EXISTS"
+    kind = Kind.CONFLICT
 
 
 class AccessDocument:

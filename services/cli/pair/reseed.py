@@ -12,6 +12,7 @@ from tandemmq.cli.talk.failures import CommandFailed, NotFound
 from tandemmq.cli.talk.moments import show_bytes
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.errors import Kind
 
 if TYPE_CHECKING:
     from tandemmq.store.log.replica.mastership import Mastership
@@ -30,7 +31,7 @@ _OF_REPLICAS = "tandem.replica"
 class IsMaster(CommandFailed):
     """The directory may be a master's, whose messages are nowhere else."""
 
-    grpc_code = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 def reseed(

@@ -12,7 +12,8 @@ import json
 import sys
 from typing import NamedTuple
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_status import STATUSES
 
 FAILED = 1
 USAGE = 2
@@ -22,13 +23,13 @@ INTERRUPTED = 130
 class CommandFailed(TandemError):
     """A command cannot do what was asked; the message is for people."""
 
-    grpc_code = "UNKNOWN"
+    kind = Kind.UNNAMED
 
 
 class NotFound(CommandFailed):
     """What was asked for is not there."""
 
-    grpc_code = "NOT_FOUND"
+    kind = Kind.NOT_FOUND
 
 
 class CallFailed(TandemError):
@@ -67,6 +68,7 @@ def from_tandem(error: TandemError) -> Failure:
     """The failure that one of our own errors is."""
     if isinstance(error, CallFailed):
         return error.failure
-    if isinstance(error, CommandFailed):
-        return Failure(error.explain(), error.grpc_code.replace("UNKNOWN", ""))
-    return Failure(error.explain(), error.grpc_code, error.rocketmq_status.replace("UNKNOWN_ERROR", ""))
+    if error.kind is Kind.UNNAMED:
+        return Failure(error.explain())
+    status = STATUSES[error.kind]
+    return Failure(error.explain(), status.code, status.rocketmq.replace("UNKNOWN_ERROR", ""))

@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class Refused(TandemError):
     """A caller may not do what it wants."""
 
-    grpc_code = "PERMISSION_DENIED"
+    kind = Kind.NOT_PERMITTED
     reason: ClassVar[str] = "denied"
     """One word for the metrics."""
     user = ""
@@ -22,7 +22,7 @@ class Refused(TandemError):
 class Unauthenticated(Refused):
     """Nobody knows who calls: no credentials, or wrong ones."""
 
-    grpc_code = "UNAUTHENTICATED"
+    kind = Kind.UNAUTHENTICATED
     reason = "unauthenticated"
     remedy = (
         "give a user and a secret of the server's accessFile: TANDEM_USER and TANDEM_SECRET_FILE for commands, "
@@ -52,11 +52,10 @@ class AccessFileError(TandemError):
     The message names file, line (where it can be known) and key.
     """
 
-    grpc_code = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class MissingRule(TandemError):
     """A method of a service has no rule that says who may call it, or a rule has no method."""
 
-    grpc_code = "INTERNAL"
     remedy = "this is a fault of the program: each method needs an entry in the rules given to ServiceHost.add"

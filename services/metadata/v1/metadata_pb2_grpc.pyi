@@ -12,7 +12,8 @@ flushDelayOffsetInterval (10 s), and when the service stops: a kill -9 loses wha
   ALREADY_EXISTS       never: `create_only` leaves what exists as it is, and says so
   NOT_FOUND            never: what does not exist is left out of an answer, or marked in it
   PERMISSION_DENIED    a system topic that only brokers change
-  UNAVAILABLE          the disk refused the new table: the old one stands
+  UNAUTHENTICATED      no user, or a wrong secret; PERMISSION_DENIED too if the user may not do that: see docs/security.md
+  UNAVAILABLE          the disk refused the new table: the old one stands; or the service stops, and a watch ends
 """
 
 from collections import abc as _abc

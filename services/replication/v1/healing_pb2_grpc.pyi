@@ -4,9 +4,11 @@ isort:skip_file
 Between the replicators of a pair: bytes of the log again, for a node whose own are damaged, and checksums of the log, to find out where two
 nodes differ without moving it.
 
-  UNAVAILABLE          the replicator has no link to its store
+  INVALID_ARGUMENT     a field of the request has no meaning
+  UNAVAILABLE          the replicator has no link to its store, or a peer of Audit does not answer
   FAILED_PRECONDITION  not the same log: another cluster, broker, file size or epoch, or a fenced master; or the stretch is damaged here too
   OUT_OF_RANGE         the stretch is not in this node's log: expired, or not there yet
+  DATA_LOSS            the disk cannot read this node's log
   PERMISSION_DENIED    the caller's address is not one of haAllowedPeers
 """
 

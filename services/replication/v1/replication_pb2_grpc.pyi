@@ -4,8 +4,10 @@ isort:skip_file
 What a node's replicator tells of itself, and the few words between replicators that RocketMQ's HA protocol has no place for. Bytes of
 the log never go this way.
 
-  UNAVAILABLE          the replicator has no link to its store
-  FAILED_PRECONDITION  not in this role; a check of Promote failed (the message says which, and what to do)
+  INVALID_ARGUMENT     a field of the request has no meaning
+  UNAVAILABLE          the replicator has no link to its store, or the store does not answer
+  FAILED_PRECONDITION  not in this role; a check of Promote failed (the message says which, and what to do); or the store refused
+  INTERNAL             the store failed
   PERMISSION_DENIED    the caller's address is not one of haAllowedPeers
 """
 

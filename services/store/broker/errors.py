@@ -17,14 +17,11 @@
         ├── MessageNotFound         no message at an offset id
         ├── StoreStarting           recovery has not finished
         ├── StoreStopping           a long poll or a stream ended by the store's own end
-        └── TopicTableError
-            ├── UnreadableTable     topics.json and its back-up cannot be read
-            └── TableNotSaved       the disk refused the new table
+        ├── UnreadableTable         topics.json and its back-up cannot be read
+        └── TableNotSaved           the disk refused the new table
 """
 
-from typing import ClassVar
-
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class BrokerError(TandemError):
@@ -34,101 +31,88 @@ class BrokerError(TandemError):
 class BadRequest(BrokerError):
     """A number or text of the request makes no sense: negative offsets, unreadable ids, empty keys."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
-    rocketmq_status: ClassVar[str] = "MESSAGE_ILLEGAL"
+    kind = Kind.INVALID
 
 
 class IllegalMessage(BrokerError):
     """The message breaks a rule and could never be stored."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
-    rocketmq_status: ClassVar[str] = "MESSAGE_ILLEGAL"
+    kind = Kind.INVALID
 
 
 class PropertiesTooLong(IllegalMessage):
     """The properties take more bytes than a record has room for."""
 
-    rocketmq_status: ClassVar[str] = "PROPERTIES_SIZE_EXCEEDED"
+    kind = Kind.PROPERTIES_TOO_LONG
 
 
 class NotSupported(IllegalMessage):
     """The message asks for something that this store cannot do yet."""
 
-    grpc_code: ClassVar[str] = "UNIMPLEMENTED"
+    kind = Kind.UNSUPPORTED
 
 
 class ForbiddenTopic(IllegalMessage):
     """Clients may not send to this topic."""
 
-    grpc_code: ClassVar[str] = "PERMISSION_DENIED"
+    kind = Kind.FORBIDDEN_TOPIC
 
 
 class UnknownTopic(IllegalMessage):
     """The topic does not exist and may not be created by sending to it."""
 
-    grpc_code: ClassVar[str] = "NOT_FOUND"
+    kind = Kind.UNKNOWN_TOPIC
 
 
 class UnknownQueue(IllegalMessage):
     """The topic has fewer write queues."""
 
-    grpc_code: ClassVar[str] = "OUT_OF_RANGE"
+    kind = Kind.UNKNOWN_QUEUE
 
 
 class NotReadable(BrokerError):
     """The topic's permissions do not allow reading."""
 
-    grpc_code: ClassVar[str] = "PERMISSION_DENIED"
-    rocketmq_status: ClassVar[str] = "NO_MATCHED_LOGIC_QUEUE"
+    kind = Kind.NOT_READABLE
 
 
 class NoSuchQueue(BrokerError):
     """There is no such topic."""
 
-    grpc_code: ClassVar[str] = "NOT_FOUND"
-    rocketmq_status: ClassVar[str] = "NO_MATCHED_LOGIC_QUEUE"
+    kind = Kind.NO_SUCH_QUEUE
 
 
 class QueueOutOfRange(NoSuchQueue):
     """The topic has fewer read queues."""
 
-    grpc_code: ClassVar[str] = "OUT_OF_RANGE"
+    kind = Kind.QUEUE_OUT_OF_RANGE
 
 
 class MessageNotFound(BrokerError):
     """No message begins at this offset: expired, never written, or damaged."""
 
-    grpc_code: ClassVar[str] = "NOT_FOUND"
-    rocketmq_status: ClassVar[str] = "MESSAGE_WAS_REMOVING"
+    kind = Kind.NO_MESSAGE
 
 
 class StoreStarting(BrokerError):
     """The store still recovers; it answers when its health says SERVING."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.STARTING
 
 
 class StoreStopping(BrokerError):
     """The store stops; whoever waits should ask again elsewhere or later."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.STOPPING
 
 
-class TopicTableError(BrokerError):
-    """The topic table cannot be used."""
-
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
-
-
-class UnreadableTable(TopicTableError):
+class UnreadableTable(BrokerError):
     """Neither the table's file nor its back-up can be read. Never treated as an empty table."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    kind = Kind.UNUSABLE
 
 
-class TableNotSaved(TopicTableError):
+class TableNotSaved(BrokerError):
     """The disk refused the new table; the old one stands."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
+    kind = Kind.DISK_FAILED

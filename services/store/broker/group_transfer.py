@@ -8,8 +8,9 @@ and what a send is told. All methods run on the event loop.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
+from tandemmq.common.errors import Kind
 from tandemmq.store.broker.errors import BrokerError
 from tandemmq.store.log.edges.offset_waiters import OffsetWaiters
 from tandemmq.store.log.edges.timers import Timers
@@ -27,8 +28,7 @@ class PutStatus(IntEnum):
 class InSyncReplicasNotEnough(BrokerError):
     """Fewer replicas are in sync than minInSyncReplicas asks for; the message was not stored."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "IN_SYNC_REPLICAS_NOT_ENOUGH"
+    kind = Kind.FEW_REPLICAS
     remedy = "Bring slaves back, or lower minInSyncReplicas; sends with WAIT=false are taken."
 
 

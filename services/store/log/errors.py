@@ -31,9 +31,8 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 
 
 class StoreError(TandemError):
@@ -43,18 +42,19 @@ class StoreError(TandemError):
 class NotWritable(StoreError):
     """The store takes no messages at present; reads go on."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.READ_ONLY
 
 
 class DiskFull(NotWritable):
     """No room is left for the next file."""
 
-    grpc_code: ClassVar[str] = "RESOURCE_EXHAUSTED"
+    kind = Kind.DISK_FULL
 
 
 class DiskFailed(NotWritable):
     """The disk refused to open, create or map a file; what was asked for has not happened."""
+
+    kind = Kind.DISK_FAILED
 
 
 def disk_error(error: OSError, what: str) -> NotWritable:
@@ -79,8 +79,7 @@ def disk_errors(what: str) -> Iterator[None]:
 class QueueNotReady(StoreError):
     """The next offset of this queue is not known yet, because its consume queue is being rebuilt."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.REBUILDING
 
 
 class QueueInDoubt(QueueNotReady):
@@ -90,50 +89,43 @@ class QueueInDoubt(QueueNotReady):
 class RecordTooLarge(StoreError):
     """The record, or the batch, is larger than a log file or the configured maximum can hold."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
-    rocketmq_status: ClassVar[str] = "MESSAGE_ILLEGAL"
+    kind = Kind.TOO_LARGE
 
 
 class FlushFailed(StoreError):
     """The disk refused to make written bytes durable. Never retried: the kernel may have dropped the pages."""
 
-    grpc_code: ClassVar[str] = "DATA_LOSS"
-    rocketmq_status: ClassVar[str] = "FLUSH_DISK_TIMEOUT"
+    kind = Kind.NOT_DURABLE
 
 
 class StoreLocked(StoreError):
     """Another process holds the lock of this store directory."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.IN_USE
 
 
 class StoreClosed(StoreError):
     """The store has been shut down."""
 
-    grpc_code: ClassVar[str] = "UNAVAILABLE"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.STOPPING
 
 
 class WrongRole(StoreError):
     """The store is a master where a slave is needed, or a slave where a master is, or of an older epoch."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.WRONG_ROLE
 
 
 class ForkedLog(StoreError):
     """Bytes from a master that do not begin where this log ends; none of them was taken."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.UNUSABLE
 
 
 class CorruptReplica(StoreError):
     """Bytes from a master that are no whole, right records: changed on the way, or damaged at the master."""
 
-    grpc_code: ClassVar[str] = "DATA_LOSS"
-    rocketmq_status: ClassVar[str] = "MESSAGE_ILLEGAL"
+    kind = Kind.DAMAGED
 
     def __init__(self, message: str, *, whole: int, remedy: str) -> None:
         """``whole``: position in the log file behind the last good record."""
@@ -144,38 +136,37 @@ class CorruptReplica(StoreError):
 class AdoptionRefused(StoreError):
     """Rebuilt files are not taken over: another rebuild is under way. The present files stay in use."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.IN_USE
 
 
 class BadStagingName(AdoptionRefused):
     """The name is not that of a staging directory."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
+    kind = Kind.INVALID
 
 
 class NoStaging(AdoptionRefused):
     """There is no directory of that name in the store's."""
 
-    grpc_code: ClassVar[str] = "NOT_FOUND"
+    kind = Kind.NOT_FOUND
 
 
 class UnusableStaging(AdoptionRefused):
     """The files of a staging directory are not whole, or do not belong to this store's log and settings."""
 
+    kind = Kind.UNUSABLE
+
 
 class RepairRefused(StoreError):
     """A damaged stretch of the log is not repaired, with these bytes or at present; it counts as damaged still."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.UNUSABLE
 
 
 class UnusableDirectory(StoreError):
     """What lies in the store directory cannot be opened with these settings; nothing was changed."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.UNUSABLE
 
 
 class LogFilesMissing(UnusableDirectory):
@@ -185,7 +176,7 @@ class LogFilesMissing(UnusableDirectory):
 class NothingMissing(StoreError):
     """A loss was to be accepted, but there is none; nothing was changed."""
 
-    grpc_code: ClassVar[str] = "FAILED_PRECONDITION"
+    kind = Kind.NOT_POSSIBLE
 
 
 class FileSizeMismatch(UnusableDirectory):

@@ -81,7 +81,7 @@ class Message(_message.Message):
     RECONSUME_TIMES_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """1 to 127 bytes (255 for `%RETRY%` and `%DLQ%` topics) of `a-z A-Z 0-9 % | - _`.
-    System topics (SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_HALF_TOPIC, ...) are written by the broker only.
+    System topics (SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_HALF_TOPIC, ...) are written by the broker only: PERMISSION_DENIED.
     A topic that does not exist is created if the store's `autoCreateTopicEnable` says so, else NOT_FOUND.
     """
     queue_id: _builtins.int

@@ -10,9 +10,11 @@ meanwhile goes into one message.
 
 Errors are those of store.proto; beside them
 
+  INVALID_ARGUMENT     a number of the request makes no sense, or the group that is to be remembered
   FAILED_PRECONDITION  not in this role, or with an older epoch, or one that no promotion can have reached (2^32 above what the store
                        knows); bytes that do not continue the log
-  ALREADY_EXISTS       another replicator has the link
+  ALREADY_EXISTS       another replicator has the link, or another call brings replica bytes
+  DATA_LOSS            replica bytes that are no whole, right records
 """
 
 from collections import abc as _abc

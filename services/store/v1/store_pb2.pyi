@@ -4,16 +4,28 @@ isort:skip_file
 The store's interface for clients: send messages to it, pull them from it, find them in it.
 
 Errors. A call that fails has a gRPC status, a message that says what happened to what and what to do, and the trailing metadata
-`rocketmq-status` with the name that RocketMQ has for it (PutMessageStatus or GetMessageStatus). A refused call has changed nothing.
+`rocketmq-status` with the name that RocketMQ has for it. A refused call has stored nothing. Calls that end before the store has seen
+them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
 
-  INVALID_ARGUMENT     the request can never succeed as it is                       MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
-  OUT_OF_RANGE         the topic has no queue of that number                        MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
-  NOT_FOUND            no such topic, no message at that id                         NO_MATCHED_LOGIC_QUEUE, MESSAGE_WAS_REMOVING
-  PERMISSION_DENIED    the topic's permissions do not allow it, or a system topic   MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
-  UNIMPLEMENTED        delayed and transactional messages, for now                  MESSAGE_ILLEGAL
-  UNAVAILABLE          starting, stopping, read-only, or a queue being rebuilt      SERVICE_NOT_AVAILABLE
-  RESOURCE_EXHAUSTED   the disk is full                                             SERVICE_NOT_AVAILABLE
-  DATA_LOSS            the disk failed; the store is read-only from there on        UNKNOWN_ERROR
+  INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
+  UNIMPLEMENTED       delayed and transactional messages, for now               MESSAGE_ILLEGAL
+  NOT_FOUND           no such topic to send to                                  MESSAGE_ILLEGAL
+  NOT_FOUND           no such topic to read from                                NO_MATCHED_LOGIC_QUEUE
+  NOT_FOUND           no message begins at that id                              MESSAGE_WAS_REMOVING
+  OUT_OF_RANGE        the topic has fewer queues to write to, or to read from   MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
+  PERMISSION_DENIED   the topic does not allow sending, or only the broker may  MESSAGE_ILLEGAL
+  PERMISSION_DENIED   the topic does not allow reading                          NO_MATCHED_LOGIC_QUEUE
+  PERMISSION_DENIED   this user may not make the call: see docs/security.md     UNKNOWN_ERROR
+  UNAUTHENTICATED     no user, or a wrong secret                                UNKNOWN_ERROR
+  UNAVAILABLE         starting, stopping, or the queue is being rebuilt         SERVICE_NOT_AVAILABLE
+  UNAVAILABLE         no messages are taken: not the master, or a failed disk   SERVICE_NOT_AVAILABLE
+  UNAVAILABLE         fewer replicas are in sync than minInSyncReplicas         IN_SYNC_REPLICAS_NOT_ENOUGH
+  RESOURCE_EXHAUSTED  the disk is full                                          SERVICE_NOT_AVAILABLE
+  RESOURCE_EXHAUSTED  callers do not read the answers that they have asked for  SYSTEM_BUSY
+  INTERNAL            a fault of the store; its log has more                    UNKNOWN_ERROR
+
+A disk that fails under messages that are stored is no error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends after
+them are UNAVAILABLE.
 
 Times are milliseconds since 1970-01-01 UTC, sizes and log offsets bytes, queue offsets messages. Negative numbers are refused
 where nothing else is said.
@@ -52,22 +64,24 @@ class _SendStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SendStatus
     SLAVE_NOT_AVAILABLE: _SendStatus.ValueType  # 4
     """Stored, but there is no replica."""
     SERVICE_NOT_AVAILABLE: _SendStatus.ValueType  # 5
-    """Not stored: the store is shut down or takes no messages at present."""
+    """Not stored: the store takes no messages at present, has no room for the next file, or rebuilds the queue."""
     CREATE_MAPPED_FILE_FAILED: _SendStatus.ValueType  # 6
-    """Not stored: no room for the next file."""
+    """RocketMQ's name for a full disk. This store says SERVICE_NOT_AVAILABLE."""
     MESSAGE_ILLEGAL: _SendStatus.ValueType  # 7
     """Not stored: the message breaks a rule."""
     PROPERTIES_SIZE_EXCEEDED: _SendStatus.ValueType  # 8
-    """Not stored: the properties are too long."""
+    """The properties are too long. Never in a receipt: the whole request is refused."""
     OS_PAGE_CACHE_BUSY: _SendStatus.ValueType  # 9
-    """Not stored: the store is too busy."""
+    """RocketMQ's name for a store that is too busy. Never given here."""
     UNKNOWN_ERROR: _SendStatus.ValueType  # 10
-    """Not stored, for another reason."""
+    """Not stored, for a reason without a name here."""
     IN_SYNC_REPLICAS_NOT_ENOUGH: _SendStatus.ValueType  # 11
-    """Not stored: fewer replicas than required."""
+    """Fewer replicas than required. Never in a receipt: the whole request is refused."""
 
 class SendStatus(_SendStatus, metaclass=_SendStatusEnumTypeWrapper):
-    """What became of a message: RocketMQ's PutMessageStatus. With the first four the message is stored."""
+    """What became of a message: RocketMQ's PutMessageStatus. With the first four the message is stored. The others are in a receipt only where
+    other messages of the same request are stored; else the call itself fails.
+    """
 
 SEND_STATUS_UNSPECIFIED: SendStatus.ValueType  # 0
 PUT_OK: SendStatus.ValueType  # 1
@@ -79,19 +93,19 @@ FLUSH_SLAVE_TIMEOUT: SendStatus.ValueType  # 3
 SLAVE_NOT_AVAILABLE: SendStatus.ValueType  # 4
 """Stored, but there is no replica."""
 SERVICE_NOT_AVAILABLE: SendStatus.ValueType  # 5
-"""Not stored: the store is shut down or takes no messages at present."""
+"""Not stored: the store takes no messages at present, has no room for the next file, or rebuilds the queue."""
 CREATE_MAPPED_FILE_FAILED: SendStatus.ValueType  # 6
-"""Not stored: no room for the next file."""
+"""RocketMQ's name for a full disk. This store says SERVICE_NOT_AVAILABLE."""
 MESSAGE_ILLEGAL: SendStatus.ValueType  # 7
 """Not stored: the message breaks a rule."""
 PROPERTIES_SIZE_EXCEEDED: SendStatus.ValueType  # 8
-"""Not stored: the properties are too long."""
+"""The properties are too long. Never in a receipt: the whole request is refused."""
 OS_PAGE_CACHE_BUSY: SendStatus.ValueType  # 9
-"""Not stored: the store is too busy."""
+"""RocketMQ's name for a store that is too busy. Never given here."""
 UNKNOWN_ERROR: SendStatus.ValueType  # 10
-"""Not stored, for another reason."""
+"""Not stored, for a reason without a name here."""
 IN_SYNC_REPLICAS_NOT_ENOUGH: SendStatus.ValueType  # 11
-"""Not stored: fewer replicas than required."""
+"""Fewer replicas than required. Never in a receipt: the whole request is refused."""
 Global___SendStatus: _TypeAlias = SendStatus  # noqa: Y015
 
 class _PullStatus:
@@ -274,7 +288,7 @@ Global___SendBatchRequest: _TypeAlias = SendBatchRequest  # noqa: Y015
 @_typing.final
 class SendBatchResponse(_message.Message):
     """Receipts in the order of the request. If the store stops taking messages in the middle (disk full), what was stored has PUT_OK and the
-    rest the status that says why not; if that is so from the first message on, the call itself fails.
+    rest SERVICE_NOT_AVAILABLE and the reason; if that is so from the first message on, the call itself fails.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -4,16 +4,28 @@ isort:skip_file
 The store's interface for clients: send messages to it, pull them from it, find them in it.
 
 Errors. A call that fails has a gRPC status, a message that says what happened to what and what to do, and the trailing metadata
-`rocketmq-status` with the name that RocketMQ has for it (PutMessageStatus or GetMessageStatus). A refused call has changed nothing.
+`rocketmq-status` with the name that RocketMQ has for it. A refused call has stored nothing. Calls that end before the store has seen
+them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
 
-  INVALID_ARGUMENT     the request can never succeed as it is                       MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
-  OUT_OF_RANGE         the topic has no queue of that number                        MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
-  NOT_FOUND            no such topic, no message at that id                         NO_MATCHED_LOGIC_QUEUE, MESSAGE_WAS_REMOVING
-  PERMISSION_DENIED    the topic's permissions do not allow it, or a system topic   MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
-  UNIMPLEMENTED        delayed and transactional messages, for now                  MESSAGE_ILLEGAL
-  UNAVAILABLE          starting, stopping, read-only, or a queue being rebuilt      SERVICE_NOT_AVAILABLE
-  RESOURCE_EXHAUSTED   the disk is full                                             SERVICE_NOT_AVAILABLE
-  DATA_LOSS            the disk failed; the store is read-only from there on        UNKNOWN_ERROR
+  INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
+  UNIMPLEMENTED       delayed and transactional messages, for now               MESSAGE_ILLEGAL
+  NOT_FOUND           no such topic to send to                                  MESSAGE_ILLEGAL
+  NOT_FOUND           no such topic to read from                                NO_MATCHED_LOGIC_QUEUE
+  NOT_FOUND           no message begins at that id                              MESSAGE_WAS_REMOVING
+  OUT_OF_RANGE        the topic has fewer queues to write to, or to read from   MESSAGE_ILLEGAL, NO_MATCHED_LOGIC_QUEUE
+  PERMISSION_DENIED   the topic does not allow sending, or only the broker may  MESSAGE_ILLEGAL
+  PERMISSION_DENIED   the topic does not allow reading                          NO_MATCHED_LOGIC_QUEUE
+  PERMISSION_DENIED   this user may not make the call: see docs/security.md     UNKNOWN_ERROR
+  UNAUTHENTICATED     no user, or a wrong secret                                UNKNOWN_ERROR
+  UNAVAILABLE         starting, stopping, or the queue is being rebuilt         SERVICE_NOT_AVAILABLE
+  UNAVAILABLE         no messages are taken: not the master, or a failed disk   SERVICE_NOT_AVAILABLE
+  UNAVAILABLE         fewer replicas are in sync than minInSyncReplicas         IN_SYNC_REPLICAS_NOT_ENOUGH
+  RESOURCE_EXHAUSTED  the disk is full                                          SERVICE_NOT_AVAILABLE
+  RESOURCE_EXHAUSTED  callers do not read the answers that they have asked for  SYSTEM_BUSY
+  INTERNAL            a fault of the store; its log has more                    UNKNOWN_ERROR
+
+A disk that fails under messages that are stored is no error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends after
+them are UNAVAILABLE.
 
 Times are milliseconds since 1970-01-01 UTC, sizes and log offsets bytes, queue offsets messages. Negative numbers are refused
 where nothing else is said.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.errors import Kind
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import (
     GroupTransfer,
@@ -123,7 +124,7 @@ def test_too_few_in_sync_replicas_refuse_before_anything_is_stored() -> None:
     transfer = Transfer(min_in_sync=2)
     with pytest.raises(InSyncReplicasNotEnough, match="minInSyncReplicas is 2") as refused:
         transfer.check()
-    assert refused.value.rocketmq_status == "IN_SYNC_REPLICAS_NOT_ENOUGH"
+    assert refused.value.kind is Kind.FEW_REPLICAS
     transfer.progress(True, 0, 1)
     transfer.check()
     Transfer().check()

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry, Counter
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.guard import STATUS_KEY
 from tandemmq.common.health import NOT_SERVING, SERVING
 from tandemmq.common.metrics_endpoint import MetricsPortTaken
@@ -32,8 +32,7 @@ SERVICE = "tandemmq.test.Echo"
 
 
 class DiskFull(TandemError):
-    grpc_code = "RESOURCE_EXHAUSTED"
-    rocketmq_status = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.DISK_FULL
     remedy = "free some space"
 
 

@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
+from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import NotWritable
@@ -39,8 +40,9 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
         disk.dead = True
         bad = await servicer.Send(request, context)
         assert bad.receipt.status == store_pb2.FLUSH_DISK_TIMEOUT
-        with pytest.raises(NotWritable, match="Input/output error"):
+        with pytest.raises(NotWritable, match="Input/output error") as refused:
             await servicer.Send(request, context)
+        assert STATUSES[refused.value.kind] == ("UNAVAILABLE", "SERVICE_NOT_AVAILABLE"), "not DATA_LOSS"
         pulled = await servicer.Pull(store_pb2.PullRequest(topic="orders"), context)
         assert (pulled.count, pulled.max_offset) == (1, 1), "reads go on; what is not on disk is not seen"
         state = (await servicer.ListQueues(store_pb2.ListQueuesRequest(), context)).log

@@ -1,11 +1,11 @@
 """The store's side of the link to its replicator: `tandemmq.store.v1.ReplicaLog`, on the internal port."""
 
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from typing import Any
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import answering
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import StoreStarting
@@ -26,15 +26,14 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class LinkTaken(TandemError):
     """A second replicator wants the link, or a second stream brings replica bytes."""
 
-    grpc_code: ClassVar[str] = "ALREADY_EXISTS"
-    rocketmq_status: ClassVar[str] = "SERVICE_NOT_AVAILABLE"
+    kind = Kind.CONFLICT
     remedy = "Only one replicator may serve a store; stop the other one."
 
 
 class BadGroup(TandemError):
     """What is to be remembered of the group makes no sense."""
 
-    grpc_code: ClassVar[str] = "INVALID_ARGUMENT"
+    kind = Kind.MISCONFIGURED
 
 
 class NodeName:

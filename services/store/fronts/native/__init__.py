@@ -9,6 +9,7 @@ One noun per file::
     send_stream.py    SendStream: pipelined, answers in order
     pull_stream.py    PullStream: sends while there is credit
     room.py           an answer is made when there is room for it
+    statuses.py       which statuses the errors are: one row for each kind
 
-Errors are not translated here: handlers raise `TandemError`s and the guard of `tandemmq.common` makes statuses of them.
+Handlers raise `TandemError`s; the guard of `tandemmq.common` makes statuses of them, with the table of `statuses.py`.
 """

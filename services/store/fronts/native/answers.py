@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import Pulled
@@ -12,6 +12,7 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE
+from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.log.marks.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
@@ -75,7 +76,7 @@ def _fill_batch(receipt: store_pb2.BatchReceipt, one: SentBatch, status: PutStat
 
 
 def _failed_status(failure: TandemError | None) -> store_pb2.SendStatus.ValueType:
-    name = failure.rocketmq_status if failure is not None else "UNKNOWN_ERROR"
+    name = STATUSES[failure.kind if failure is not None else Kind.INTERNAL].rocketmq
     return store_pb2.SendStatus.Value(name) if name in _STATUS_NAMES else store_pb2.UNKNOWN_ERROR
 
 
@@ -85,7 +86,8 @@ def _reason(failure: TandemError | None) -> str:
 
 def refusal(error: TandemError) -> store_pb2.Refusal:
     """An error inside a stream that goes on."""
-    return store_pb2.Refusal(code=error.grpc_code, rocketmq_status=error.rocketmq_status, message=error.explain())
+    status = STATUSES[error.kind]
+    return store_pb2.Refusal(code=status.code, rocketmq_status=status.rocketmq, message=error.explain())
 
 
 def pull_response(pulled: Pulled, form: message_pb2.RecordForm.ValueType, ask_next: int = 0) -> store_pb2.PullResponse:

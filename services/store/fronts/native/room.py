@@ -4,15 +4,14 @@ from typing import Any
 
 import grpc
 
-from tandemmq.common.errors import TandemError
+from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import room_for
 
 
 class AnswersNotRead(TandemError):
     """The server holds so much that callers have not read that it reads no more for this one."""
 
-    grpc_code = "RESOURCE_EXHAUSTED"
-    rocketmq_status = "SYSTEM_BUSY"
+    kind = Kind.EXHAUSTED
     remedy = "Read the answers that are there, ask for fewer at a time, or try again."
 
 

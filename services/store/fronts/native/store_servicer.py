@@ -20,6 +20,7 @@ from tandemmq.store.fronts.native.pull_stream import PullStream
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.native.send_stream import SendStream
+from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
@@ -41,7 +42,7 @@ def timed(handler: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[
         try:
             return await handler(self, request, context)
         except TandemError as error:
-            outcome = error.rocketmq_status
+            outcome = STATUSES[error.kind].rocketmq
             raise
         finally:
             self.metrics.called(method, outcome, time.perf_counter() - begun)
@@ -91,7 +92,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
             new = requests.new_message(request.message, peer_host(context.peer()))
             return answers.send_response(await broker.send(new, wait=not request.no_wait))
         except TandemError as error:
-            outcome = error.rocketmq_status
+            outcome = STATUSES[error.kind].rocketmq
             raise
         finally:
             self.metrics.called("Send", outcome, time.perf_counter() - begun)
@@ -103,7 +104,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         try:
             return await self.receipts(await self.append(request, peer_host(context.peer())))
         except TandemError as error:
-            outcome = error.rocketmq_status
+            outcome = STATUSES[error.kind].rocketmq
             raise
         finally:
             self.metrics.called("SendBatch", outcome, time.perf_counter() - begun)
@@ -145,7 +146,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
             pulled = await self.broker.pull(wanted, request.wait_ms / 1000, room)
             outcome = pulled.status.name
         except TandemError as error:
-            outcome = error.rocketmq_status
+            outcome = STATUSES[error.kind].rocketmq
             raise
         finally:
             self.metrics.called("Pull", outcome, time.perf_counter() - begun, long_polling=request.wait_ms > 0)

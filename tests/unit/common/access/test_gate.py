@@ -278,7 +278,7 @@ async def test_refused_calls_are_told(access: Path, transport: GrpcTransport) ->
     async with hosted(access_file=access, grpc_transport=transport) as (topics, channel):
         told: list[tuple[str, str, str]] = []
         topics.host.guard.on_refused = lambda method, user, context, error: told.append(
-            (method.rpartition("/")[2], user, f"{error.grpc_code} {context.peer()[:5]}")
+            (method.rpartition("/")[2], user, f"{error.kind.name} {context.peer()[:5]}")
         )
         for metadata in (None, (authorization("eve", "x"),), ALICE):
             await code_of(unary(channel, "Say")(b"b1", metadata=metadata))
@@ -287,8 +287,8 @@ async def test_refused_calls_are_told(access: Path, transport: GrpcTransport) ->
         assert told == [
             ("Say", "", "UNAUTHENTICATED ipv4:"),
             ("Say", "eve", "UNAUTHENTICATED ipv4:"),
-            ("Say", "alice", "PERMISSION_DENIED ipv4:"),
-            ("Repeat", "alice", "PERMISSION_DENIED ipv4:"),
+            ("Say", "alice", "NOT_PERMITTED ipv4:"),
+            ("Repeat", "alice", "NOT_PERMITTED ipv4:"),
         ]
         guard = topics.host.guard
         assert guard.refused == {"unauthenticated": 2, "too_many_attempts": 0, "denied": 2}

@@ -1,0 +1,37 @@
+"""What the store's gRPC clients are told of an error: the table at the head of store.proto, by kinds.
+
+The gRPC codes are those of all our services. With them go RocketMQ's names of what happened to a message.
+"""
+
+from types import MappingProxyType
+
+from tandemmq.common import grpc_status
+from tandemmq.common.errors import Kind
+from tandemmq.common.grpc_status import UNAVAILABLE, StatusTable
+
+_ILLEGAL = "MESSAGE_ILLEGAL"
+_NO_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+
+_NAMES = {
+    Kind.INVALID: _ILLEGAL,
+    Kind.UNSUPPORTED: _ILLEGAL,
+    Kind.TOO_LARGE: _ILLEGAL,
+    Kind.PROPERTIES_TOO_LONG: "PROPERTIES_SIZE_EXCEEDED",
+    Kind.UNKNOWN_TOPIC: _ILLEGAL,
+    Kind.UNKNOWN_QUEUE: _ILLEGAL,
+    Kind.FORBIDDEN_TOPIC: _ILLEGAL,
+    Kind.NO_SUCH_QUEUE: _NO_QUEUE,
+    Kind.QUEUE_OUT_OF_RANGE: _NO_QUEUE,
+    Kind.NOT_READABLE: _NO_QUEUE,
+    Kind.NO_MESSAGE: "MESSAGE_WAS_REMOVING",
+    Kind.NOT_FOUND: UNAVAILABLE,
+    Kind.CONFLICT: UNAVAILABLE,
+    Kind.FEW_REPLICAS: "IN_SYNC_REPLICAS_NOT_ENOUGH",
+    Kind.EXHAUSTED: "SYSTEM_BUSY",
+    Kind.DAMAGED: _ILLEGAL,
+}
+"""RocketMQ's names, where the store says more than other services."""
+
+STATUSES: StatusTable = MappingProxyType(
+    {kind: one._replace(rocketmq=_NAMES.get(kind, one.rocketmq)) for kind, one in grpc_status.STATUSES.items()}
+)
