@@ -25,7 +25,7 @@ def _root_logger_restored() -> Iterator[None]:
 def test_text_lines_show_event_and_values() -> None:
     stream = io.StringIO()
     configure_logging(form=LogFormat.TEXT, stream=stream)
-    get_log("tandemmq.store.log.recovery.recovery").info("recovery finished", bytes=7, seconds=0.12345, path="a b")
+    get_log("tandemmq.store.log.recovery").info("recovery finished", bytes=7, seconds=0.12345, path="a b")
     line = stream.getvalue()
     assert 'INFO    store.log.recovery     recovery finished  bytes=7 seconds=0.123 path="a b"\n' in line
 
