@@ -5,10 +5,10 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: docs dashboards help venv demo test check lint format protos constraints bench soak clean
+.PHONY: docs dashboards help venv demo test test-all campaigns check lint format protos constraints bench soak clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
 
@@ -18,9 +18,15 @@ venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
 demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
-test: lint check ## lint, then all tests
+test: lint ## lint, then the tests of every part but the longer campaigns; ends with their coverage
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
 
-check: venv ## all tests: side by side, then those that must be alone; a few failed ones once more
+campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m slow $(ARGS)
+
+test-all: test campaigns ## everything, each test once
+
+check: venv ## the tests that ARGS names, long ones included, without lint: make check ARGS="tests/unit"
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)
 
 lint: venv ## style, strict types, import rules, freshness of generated code
@@ -61,5 +67,5 @@ soak: venv ## long fault campaigns: make soak ARGS="--minutes 60", "--pair" for 
 
 clean: ## remove what was built, cached and stored, .venv and ./data included
 	rm -rf .venv data build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	rm -f .import-rules.log
+	rm -f .import-rules.log .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
-"""All tests: those that may run side by side, those that must be alone, and a second look at what failed.
+"""Tests: those that may run side by side, those that must be alone, and a second look at what failed.
 
-    python tools/run_tests.py [--workers 2] [what pytest takes ...]
+    python tools/run_tests.py [--workers 2] [-m "not slow"] [--coverage] [what pytest takes ...]
 
 Hundreds of these tests start processes, kill them and wait for what the others do about it. On two loaded cores one of
 thousands may lose a race with its neighbours that says nothing of the code. So at most `AGAIN_AT_MOST` failed tests run
@@ -9,6 +9,9 @@ once more, alone. One that fails again has failed. One that passes then is named
 All of a run draws from one seed, a second try too: ``TANDEM_SEED`` if it is set, else a new one. It is told at the
 beginning and at the end, and kept in `.pytest_cache/TANDEM_SEED`. Tests that draw from it (marked ``seeded``) have no
 second try: what one of them has found is a failure, whatever a second run would say.
+
+With ``--coverage`` a table at the end says, package by package, how many lines of it the tests have run in their own
+processes; what a service does that a test starts as a process of its own is not in it.
 
 Exit status is pytest's: 0 when every test has passed, 1 when one has failed, 5 when none was found.
 """
@@ -44,6 +47,11 @@ def begin() -> str:
     return f"TANDEM_SEED={seed}"
 
 
+def both(*conditions: str) -> str:
+    """Markers' conditions that must all hold, as one."""
+    return " and ".join(f"({condition})" for condition in conditions if condition)
+
+
 def failed_tests() -> list[str]:
     """The tests that pytest's cache remembers as failed."""
     try:
@@ -62,14 +70,21 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--workers", default="2", help="how many tests run side by side")
+    parser.add_argument("-m", default="", dest="marked", help="which tests, by a condition on their markers")
+    parser.add_argument("--coverage", action="store_true", help="end with a table of the lines that were run")
     options, arguments = parser.parse_known_args()
     _LAST_FAILED.unlink(missing_ok=True)
 
     seed = begin()
-    beside = run("-n", options.workers, "--dist", "loadgroup", "-m", "not serial", *arguments)
-    status = all_of([beside, run("-m", "serial", *arguments)])
+    measured = ("--cov", "--cov-report=") if options.coverage else ()
+    beside = run(
+        "-n", options.workers, "--dist", "loadgroup", "-m", both("not serial", options.marked), *measured, *arguments
+    )
+    status = all_of([beside, run("-m", both("serial", options.marked), *arguments)])
     if status == FAILED and 0 < len(failed_tests()) <= AGAIN_AT_MOST:
         status = second_try(arguments)
+    if options.coverage:
+        subprocess.run([sys.executable, str(REPOSITORY / "tools/coverage_table.py")], check=False)
     print(f"\nall of this run drew from {seed}", flush=True)
     return status
 

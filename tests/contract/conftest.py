@@ -1,6 +1,7 @@
 """Stores for the contract tests: one that a module shares, and one for each test that wants to stop it.
 
-Every contract test runs twice, on our own gRPC transport and on grpcio's: the same answers must come of both.
+Every contract test runs twice, on our own gRPC transport and, in `make campaigns`, on grpcio's: the same answers must
+come of both.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from tandemmq.client import StoreClient
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
+from tests.campaigns import SERVED_BY
 from tests.contract.store_process import SMALL, StoreProcess
 
 
@@ -22,7 +24,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="module", params=["fast", "grpcio"], autouse=True)
+@pytest.fixture(scope="module", params=SERVED_BY, autouse=True)
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """What serves the stores of these tests."""
     with pytest.MonkeyPatch.context() as patch:

@@ -22,5 +22,5 @@ def quick_path() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _say_the_seed() -> None:
-    """A failure shows the seed: ``TANDEM_SEED=<n> make test`` replays it."""
+    """A failure shows the seed: ``TANDEM_SEED=<n> make test-all`` replays it."""
     sys.stdout.write(f"TANDEM_SEED={SEED}\n")

@@ -13,6 +13,7 @@ from tests.faults.damage_scenes import all_scenes, kinds_of
 from tests.faults.harness import SEED
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_damage_to_any_byte_of_any_file() -> None:
     """Served, reported or refused; never silent, never invented, never without a type."""

@@ -14,6 +14,7 @@ from tests.faults.campaign import run_campaign
 from tests.faults.harness import SEED
 
 LIVES = int(os.environ.get("TANDEM_TEST_LIVES", "500"))
+FEW = 20
 
 
 def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
@@ -21,6 +22,14 @@ def run(module: str, lives: int, keep: Path) -> dict[str, Any]:
     if "skipped" in report:
         pytest.skip(report["skipped"])
     return report
+
+
+def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
+    report = run("kills", FEW, tmp_path / "store")
+    assert not report["problems"]
+    assert not report["broken"]
+    assert report["kills"]
+    assert report["acked"] > 50 * FEW, "too little load to mean anything"
 
 
 @pytest.mark.slow

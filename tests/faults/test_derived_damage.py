@@ -7,6 +7,8 @@ import pytest
 from tests.faults.derived_damage import campaign
 from tests.seed import SEED
 
+pytestmark = pytest.mark.slow
+
 CASES = 60
 
 

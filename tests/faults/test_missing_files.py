@@ -23,6 +23,7 @@ from tests.faults.harness import QUEUE_FILE, settle
 from tests.seed import SEED
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_whatever_is_missing_is_told(tmp_path: Path) -> None:
     """All combinations of one and two, and a twentieth of the others; `make soak ARGS="--missing"` tries all."""

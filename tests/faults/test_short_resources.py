@@ -17,7 +17,7 @@ from tandemmq.client.errors import ClientError
 from tandemmq.store.v1 import store_pb2
 from tests.contract.store_process import START_SECONDS, StoreProcess
 
-pytestmark = [pytest.mark.serial, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.timeout(300)]
 
 LESS_THAN_A_STACK = 6 << 20
 """Room for what Python needs meanwhile; a new thread asks for 8 MiB."""

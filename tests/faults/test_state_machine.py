@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.campaigns import in_campaigns
 from tests.faults.machine import run_examples
 from tests.seed import SEED
 
-EXAMPLES = 120
+FEW, MANY = 10, 120
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_store_keeps_its_word() -> None:
-    run_examples(EXAMPLES, SEED)
+@pytest.mark.parametrize("examples", [FEW, *in_campaigns(MANY)])
+def test_a_store_keeps_its_word(examples: int) -> None:
+    run_examples(examples, SEED)

@@ -105,6 +105,7 @@ async def test_whatever_ends_a_connection(ending: str) -> None:
         await until_nothing_is_left(before)
 
 
+@pytest.mark.slow
 async def test_damaged_connections() -> None:
     before = alive()
     async with served() as here:

@@ -8,6 +8,8 @@ import pytest
 from tests.faults.harness import SEED
 from tests.faults.transport_oracle import many
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 200
 
 

@@ -21,7 +21,7 @@ from tests.faults.transport_under_fire import check_complaints
 from tests.unit.grpc_transport import wire
 from tests.unit.grpc_transport.reading import Reading, split
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 INPUTS = 300
 

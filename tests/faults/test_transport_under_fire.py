@@ -18,7 +18,7 @@ from tests.faults.transport_under_fire import check_complaints, healthy, under_f
 from tests.unit.grpc_transport import wire
 from tests.unit.grpc_transport.wire import Setting, data, headers, literals, message, request_fields
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 INPUTS = 3000
 OFFER_SECONDS = 4.0
@@ -42,7 +42,6 @@ def fast(complaints: IO[str]) -> Iterator[Served]:
     check_complaints(complaints)
 
 
-@pytest.mark.slow
 def test_damaged_traffic_hurts_nobody_else(fast: Served) -> None:
     recorded = record()
     asyncio.run(under_fire(fast, Mutator(SEED, recorded), INPUTS))
@@ -138,7 +137,6 @@ def offer(
     return sent
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "size", "lacking"),
     [
@@ -166,7 +164,6 @@ async def test_what_one_connection_can_make_the_server_hold(fast: Served, method
     await until_quiet(fast, files + 2)
 
 
-@pytest.mark.slow
 async def test_requests_whose_answers_cannot_leave(fast: Served) -> None:
     """The client opens no window: nothing is computed for it, and no request is kept without bound."""
     files, before = fast.open_files, fast.memory
@@ -190,7 +187,6 @@ def is_over(client: RawClient, stream: int) -> bool:
     return answer is not None and (answer.ended or answer.reset is not None)
 
 
-@pytest.mark.slow
 async def test_requests_that_are_cancelled_before_their_turn(fast: Served) -> None:
     """As above, and each is reset: nothing of it may stay."""
     files, before = fast.open_files, fast.memory
@@ -212,7 +208,6 @@ async def test_requests_that_are_cancelled_before_their_turn(fast: Served) -> No
     await until_quiet(fast, files + 2)
 
 
-@pytest.mark.slow
 async def test_bombs_that_nobody_reads(fast: Served) -> None:
     """Half a mebibyte of messages that would be half a gibibyte when decompressed."""
     files, before = fast.open_files, fast.memory
@@ -229,7 +224,6 @@ async def test_bombs_that_nobody_reads(fast: Served) -> None:
     await until_quiet(fast, files + 2)
 
 
-@pytest.mark.slow
 async def test_endless_answers_that_nobody_reads(fast: Served) -> None:
     """A thousand Drips and a client that opens no window, then one that does not read its socket."""
     files, before = fast.open_files, fast.memory

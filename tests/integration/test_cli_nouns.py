@@ -198,6 +198,7 @@ def test_a_topic_is_followed(cluster: Beside) -> None:
                 tail.kill()
 
 
+@pytest.mark.slow
 def test_an_audit_runs_to_its_end(tandem: Tandem) -> None:
     done = tandem("job", "start", "audit", "one", "--json")
     last = json.loads(done.out.splitlines()[-1])

@@ -123,6 +123,7 @@ def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
     from tandemmq.cli.demo.child import StoreProcess
 
@@ -138,6 +139,7 @@ def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.serial
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_outlives_the_demo(number: int, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def bodies(client: StoreClient) -> Counter[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("whole", [True, False], ids=["with queues and index", "log and config alone"])
 def test_what_was_backed_up_is_there_after_a_restore(tmp_path: Path, whole: bool) -> None:
@@ -83,6 +84,7 @@ def test_what_was_backed_up_is_there_after_a_restore(tmp_path: Path, whole: bool
         assert bodies(client) == Counter(range(3100))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_audit_of_a_damaged_copy_fails(tmp_path: Path) -> None:
     backup_block, _ = blocks()

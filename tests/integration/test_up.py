@@ -164,6 +164,7 @@ def test_services_die_and_come_back_with_the_messages_and_stop_in_order(tmp_path
         assert up.events[-1] == {"event": "stopped"}
 
 
+@pytest.mark.slow
 def test_the_log_is_one_and_says_who_said_it(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         up.end()
@@ -173,6 +174,7 @@ def test_the_log_is_one_and_says_who_said_it(tmp_path: Path) -> None:
     assert not [one for one in told if one.get("level") not in ("info", None)], "nothing to worry about"
 
 
+@pytest.mark.slow
 def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
     with running(tmp_path, "--slave", "--admin") as up:
         up.replace_killed("admin")
@@ -194,6 +196,7 @@ def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
         assert not any(map(is_alive, up.pids()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_no_service_outlives_the_supervisor(number: int, tmp_path: Path) -> None:
     with running(tmp_path, "--slave") as up:
@@ -203,6 +206,7 @@ def test_no_service_outlives_the_supervisor(number: int, tmp_path: Path) -> None
         until(lambda: not any(map(is_alive, pids)), "all services are gone")
 
 
+@pytest.mark.slow
 def test_services_of_a_killed_supervisor_close_their_files(tmp_path: Path) -> None:
     """SIGTERM is what the kernel sends them, not SIGKILL: the next start finds a store that was closed."""
     with running(tmp_path) as up:
@@ -239,6 +243,7 @@ def take_terminal() -> None:
     os.close(os.open(os.ttyname(0), os.O_RDWR))
 
 
+@pytest.mark.slow
 def test_when_nobody_reads_the_events_any_more_it_stops_cleanly(tmp_path: Path) -> None:
     settings = [part for setting in SMALL for part in ("--set", setting)]
     command = [sys.executable, "-m", "tandemmq.cli.main", "up", "--json", "--port", "0", "--data", str(tmp_path)]
@@ -254,6 +259,7 @@ def test_when_nobody_reads_the_events_any_more_it_stops_cleanly(tmp_path: Path) 
     assert not list((tmp_path / "master").glob("abort")), "the store, if it had begun, was closed"
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> None:
     """The terminal sends SIGINT to every process of its session: the services have sessions of their own."""
     ours, theirs = pty.openpty()
@@ -326,6 +332,7 @@ def test_the_directory_of_a_single_store_is_refused(tmp_path: Path) -> None:
     assert "tandem store --data" in refused.err
 
 
+@pytest.mark.slow
 def test_a_broker_conf_serves_all_services(tmp_path: Path) -> None:
     (tmp_path / "broker.conf").write_text(
         "brokerName=node-a\nflushDiskType=SYNC_FLUSH\nhaTransferBatchSize=65536\nmetasyncInterval=5000\n"

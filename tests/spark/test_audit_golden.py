@@ -125,6 +125,7 @@ def test_what_rocketmq_makes_of_a_damaged_record() -> None:
     assert found["unit-behind-end"] > 0
 
 
+@pytest.mark.slow
 def test_spark_finds_the_same(session: "SparkSession") -> None:
     root = golden_store("torn") / "cq-topic-deleted" / "store-after-java-recovery"
     request = AuditRequest(root, delay_levels=LEVELS, partitions=7)

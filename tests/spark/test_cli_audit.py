@@ -43,6 +43,7 @@ def test_a_sound_store_in_words() -> None:
     assert "No faults" in told.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 def test_progress_for_programs() -> None:
     told = tandem(golden_store("clean") / "store", "--json", "--progress")
@@ -107,6 +108,7 @@ def test_mistakes_are_told_in_a_line(
     assert words in " ".join(told.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_messages(tmp_path: Path) -> None:
     """Compared up to where its dispatch is: nothing is missing, whatever comes meanwhile."""
     with StoreProcess(tmp_path / "store") as store:
@@ -138,6 +140,7 @@ def test_a_store_that_takes_messages(tmp_path: Path) -> None:
         assert "has its files in" in other.stderr
 
 
+@pytest.mark.slow
 def test_a_store_that_was_killed(tmp_path: Path) -> None:
     """What its next start adds is told as missing, and that it was not closed."""
     with StoreProcess(tmp_path / "store") as store:
@@ -191,6 +194,7 @@ def test_the_store_shows_what_the_last_audit_found(tmp_path: Path) -> None:
         assert shown() == {}
 
 
+@pytest.mark.slow
 def test_a_rocketmq_store_stays_as_it_is(tmp_path: Path) -> None:
     store = shutil.copytree(golden_store("clean") / "store", tmp_path / "store")
     before = sorted(store.rglob("*"))

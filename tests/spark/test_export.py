@@ -62,6 +62,7 @@ def test_by_topic_and_day(session: SparkSession, store: Path, tmp_path: Path) ->
     assert "is_valid" not in written(out)[0]
 
 
+@pytest.mark.slow
 def test_some_topics_times_and_columns(session: SparkSession, store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ExportRequest(
@@ -72,6 +73,7 @@ def test_some_topics_times_and_columns(session: SparkSession, store: Path, tmp_p
     assert sorted(row) == ["day", "keys", "physical_offset", "topic"]
 
 
+@pytest.mark.slow
 def test_what_is_there_is_kept_added_to_or_replaced(session: SparkSession, store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     export(session, ExportRequest(store, str(out)))
@@ -86,6 +88,7 @@ def test_what_is_there_is_kept_added_to_or_replaced(session: SparkSession, store
     assert bodies == [b"body 0", b"body 1", b"body 3", b"body 5"]  # the other topic and day stay
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 def test_a_golden_store(session: SparkSession, tmp_path: Path) -> None:
     root = golden_store("clean") / "store"

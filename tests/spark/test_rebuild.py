@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize(("name", "kept"), [("clean", "store"), ("aged", "store"), ("torn", "body-flip/store")])
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("aged", "store"),
+        pytest.param("clean", "store", marks=pytest.mark.slow),
+        pytest.param("torn", "body-flip/store", marks=pytest.mark.slow),
+    ],
+)
 def test_golden_stores_on_spark(session: "SparkSession", name: str, kept: str, tmp_path: Path) -> None:
     place = golden_store(name) / kept
     by_store(place, tmp_path / "sequential", GOLDEN_SIZES)
@@ -30,6 +37,7 @@ def test_golden_stores_on_spark(session: "SparkSession", name: str, kept: str, t
         assert want.differences(files_of(place)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 def test_a_task_that_fails_says_why_and_its_work_can_be_gone_on_with(session: "SparkSession", tmp_path: Path) -> None:
     """The queue directory of one topic cannot be made: a file has its name. Everything else is kept."""

@@ -62,6 +62,7 @@ def progress(staging: Path) -> int:
     return place.count("scan") + place.count("built") + (staging / "queues.json").exists()
 
 
+@pytest.mark.slow
 def test_a_job_killed_again_and_again(store: Path, want: Files, staging: Path, tmp_path: Path) -> None:
     """At random amounts of work done; each goes on where the last was, and the bytes are the same.
 
@@ -139,6 +140,7 @@ class _Waits:
         return self._task(number)
 
 
+@pytest.mark.slow
 def test_python_workers_killed(
     session: "SparkSession", store: Path, want: Files, staging: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ class _Fatal:
         return self._task(number)
 
 
+@pytest.mark.slow
 def test_a_process_of_the_pool_killed(store: Path, want: Files, staging: Path) -> None:
     """Without Spark nothing is tried again by itself: it is told, and the next run goes on."""
     with _FatalPool(2) as runner, pytest.raises(TaskFailed, match="a process of the pool has died"):
@@ -207,6 +210,7 @@ def is_worker(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_two_jobs_in_one_staging_directory(store: Path, want: Files, staging: Path) -> None:
     """The second is refused, and harms nothing."""
     place = Staging(staging)
@@ -238,6 +242,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         libc.umount2(str(path).encode(), 2)  # MNT_DETACH
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.parametrize("ballast", [0, 1, 2, 3])
 def test_a_full_disk_is_an_error_and_with_room_it_goes_on(
@@ -258,6 +263,7 @@ def test_a_full_disk_is_an_error_and_with_room_it_goes_on(
     assert report.resumed_ranges > 0 or ballast > 2
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_a_full_disk_through_spark(session: "SparkSession", store: Path, small_disk: Path) -> None:
     """The reason is told in one line."""
@@ -267,6 +273,7 @@ def test_a_full_disk_through_spark(session: "SparkSession", store: Path, small_d
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_a_staging_directory_that_cannot_be_written_to(store: Path, want: Files, small_disk: Path) -> None:
     """A read-only disk; the path is named, and the store's files stay."""

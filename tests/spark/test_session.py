@@ -46,6 +46,7 @@ def test_tasks_run_with_our_interpreter_and_our_code(session: "SparkSession") ->
     assert found == [f"{number} {sys.executable} {tandemmq.__file__}" for number in range(3)]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_an_attempt_and_no_more(session: "SparkSession", tmp_path: Path) -> None:
     assert SparkRunner(session).run(_DiesOnce(tmp_path), 3, "dying") == ["0", "1", "2"]
 

@@ -111,6 +111,7 @@ def test_a_live_store_is_followed(session: "SparkSession", tmp_path: Path) -> No
         assert Counter(bodies(session, tmp_path)) == Counter(load.sent)
 
 
+@pytest.mark.slow
 def test_a_store_is_followed_over_the_network(session: "SparkSession", tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store:
         load = Load(store.address, "orders", pause=0.02)
@@ -135,6 +136,7 @@ def by_place(frame: "DataFrame") -> "list[Row]":
     return sorted(frame.collect(), key=lambda row: row["physical_offset"])
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_rows_of_the_table(session: "SparkSession", tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store, store.client() as client:
         for first in range(0, 2000, 500):
@@ -149,6 +151,7 @@ def test_a_stream_has_the_rows_of_the_table(session: "SparkSession", tmp_path: P
             assert by_place(arrived) == wanted
 
 
+@pytest.mark.slow
 def test_options_of_the_table_are_those_of_the_stream(session: "SparkSession", tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store, store.client() as client:
         send(client, "orders", 0, 500)
@@ -161,6 +164,7 @@ def test_options_of_the_table_are_those_of_the_stream(session: "SparkSession", t
             assert Counter(arrived.collect()) == {(0, "orders"): 10, (1, "orders"): 10}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_fails_the_query_and_says_why(session: "SparkSession", tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException
 

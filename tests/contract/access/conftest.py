@@ -11,6 +11,7 @@ from tandemmq.replication.v1 import replication_pb2
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tests.access_users import access_text, credentials
 from tests.admin_process import AdminProcess, lone_node, running
+from tests.campaigns import SERVED_BY
 from tests.faults.pair import Node
 from tests.faults.pair_process import until
 
@@ -27,7 +28,7 @@ class Guarded(NamedTuple):
         return self.admin.address if port == "admin" else self.node.address(port)
 
 
-@pytest.fixture(scope="package", params=["fast", "grpcio"], autouse=True)
+@pytest.fixture(scope="package", params=SERVED_BY, autouse=True)
 def transport(request: pytest.FixtureRequest) -> str:
     """What serves the ports for callers; takes the place of the fixture for stores alone."""
     return str(request.param)

@@ -108,6 +108,7 @@ def test_an_audit_tells_its_progress_and_reports(admin: AdminProcess, filled: No
     assert json.loads(kept["report_json"]) == report
 
 
+@pytest.mark.slow
 def test_a_rebuild_is_taken_over_by_the_running_store(admin: AdminProcess, filled: Node) -> None:
     job = start(admin, pb.REBUILD, topics=["j-topic"])
     assert f"--internal {filled.address('internal')} --topic=j-topic --master=processes" in job.command
@@ -122,6 +123,7 @@ def test_a_rebuild_is_taken_over_by_the_running_store(admin: AdminProcess, fille
         assert sum(one.max_offset for one in client.offsets("j-meanwhile")) == 500
 
 
+@pytest.mark.slow
 def test_an_audit_that_finds_faults_has_failed_and_says_how_many(tmp_path: Path) -> None:
     node = lone_node(tmp_path / "alpha")
     with running(node), AdminProcess(tmp_path / "own", {"one": node}, files=True) as admin:
@@ -142,6 +144,7 @@ def test_an_audit_that_finds_faults_has_failed_and_says_how_many(tmp_path: Path)
         assert f"tandem rebuild {node.root}" in words
 
 
+@pytest.mark.slow
 def test_the_same_directory_under_another_path(filled: Node, tmp_path: Path) -> None:
     """As where admin runs in another container: the store's own path leads nowhere there."""
     other = tmp_path / "mounted"
@@ -160,6 +163,7 @@ def test_the_same_directory_under_another_path(filled: Node, tmp_path: Path) -> 
 # -- how they end otherwise --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_and_what_it_has_started_are_gone(admin: AdminProcess, filled: Node) -> None:
     job = start(admin, pb.REBUILD)
     process = process_of(admin)
@@ -173,6 +177,7 @@ def test_a_cancelled_job_and_what_it_has_started_are_gone(admin: AdminProcess, f
         assert [one.max_offset for one in client.offsets("j-topic")] == [500] * 4
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_has_failed(admin: AdminProcess, filled: Node) -> None:
     job = start(admin)
     process_of(admin).kill()
@@ -180,6 +185,7 @@ def test_a_job_that_is_killed_has_failed(admin: AdminProcess, filled: Node) -> N
     assert (last.state, last.problem) == (pb.FAILED, "it was killed: SIGKILL")
 
 
+@pytest.mark.slow
 def test_one_job_a_node_and_two_in_all(filled: Node, tmp_path: Path) -> None:
     names = {"one": filled, "two": filled, "three": filled}  # for this it does not matter that they are the same
     with AdminProcess(tmp_path / "own", names, files=True) as admin:
@@ -200,6 +206,7 @@ def test_one_job_a_node_and_two_in_all(filled: Node, tmp_path: Path) -> None:
         assert cancel(admin, start(admin, node="three")).state == pb.CANCELLED
 
 
+@pytest.mark.slow
 def test_a_job_dies_with_admin_and_the_next_admin_knows(filled: Node, tmp_path: Path) -> None:
     admin = AdminProcess(tmp_path / "own", {"one": filled}, files=True)
     with admin:
@@ -227,6 +234,7 @@ def test_a_job_dies_with_admin_and_the_next_admin_knows(filled: Node, tmp_path: 
         }
 
 
+@pytest.mark.slow
 def test_so_many_are_kept(filled: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": filled}, files=True, jobs_kept=2) as admin:
         ids = [cancel(admin, start(admin)).id for _ in range(3)]

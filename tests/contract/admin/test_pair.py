@@ -15,6 +15,8 @@ from tests.admin_process import AdminProcess
 from tests.faults.pair import Pair
 from tests.faults.pair_process import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[tuple[Pair, AdminProcess]]:

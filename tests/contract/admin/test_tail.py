@@ -167,6 +167,7 @@ def test_a_killed_store_goes_on_where_it_was(admin: AdminProcess, node: Node) ->
         assert tail.error is None
 
 
+@pytest.mark.slow
 def test_a_slow_reader_makes_admin_neither_large_nor_deaf(admin: AdminProcess, node: Node) -> None:
     with node.client() as client:
         for _ in range(20):
@@ -211,6 +212,7 @@ def test_it_ends_at_once_when_admin_is_stopped(node: Node, tmp_path: Path) -> No
     assert tail.error.code() == grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.slow
 @pytest.mark.serial
 def test_a_slave_that_takes_over_goes_on(tmp_path: Path) -> None:
     with (

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.grpc_transport.hosting import PATIENCE
 from tests.integration.grpc_transport.wire import Wire, wired
 
-pytestmark = [pytest.mark.serial, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.timeout(600)]
 
 CONNECTIONS = 1000
 STREAMS = 10_000

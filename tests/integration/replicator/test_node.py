@@ -191,6 +191,7 @@ async def test_promotion_of_a_pair_in_step_and_the_way_back(tmp_path: Path) -> N
         assert set(await new.send(5)) == {"PUT_OK"}
 
 
+@pytest.mark.slow
 async def test_promotion_waits_for_what_the_old_master_still_has(tmp_path: Path) -> None:
     async with pair(tmp_path, ha_flow_control_enable=True, max_ha_transfer_byte_in_second=400_000) as both:
         await asyncio.gather(*(both.master.send(20, 20_000) for _ in range(2)))
@@ -199,6 +200,7 @@ async def test_promotion_waits_for_what_the_old_master_still_has(tmp_path: Path)
         assert promoted.state.max_offset >= end
 
 
+@pytest.mark.slow
 async def test_promotion_without_the_old_master_needs_a_word(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         old, new = both.master, both.slave
@@ -225,6 +227,7 @@ async def test_promotion_without_the_old_master_needs_a_word(tmp_path: Path) -> 
         assert new.node._metrics.fences == 1
 
 
+@pytest.mark.slow
 async def test_promotion_is_refused_when_bytes_are_missing_here(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         old, new = both.master, both.slave
@@ -251,6 +254,7 @@ async def test_a_master_is_not_promoted_again(tmp_path: Path) -> None:
             await node.it.promote()
 
 
+@pytest.mark.slow
 async def test_a_node_that_follows_a_slave_or_nobody_is_refused(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         with pytest.raises(grpc.aio.AioRpcError, match="host:port"):
@@ -268,6 +272,7 @@ async def test_a_node_that_follows_a_slave_or_nobody_is_refused(tmp_path: Path) 
         assert set(await both.master.send(3)) == {"PUT_OK"}
 
 
+@pytest.mark.slow
 async def test_a_slave_that_does_not_follow_a_living_master_is_not_promoted(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         await both.master.send(5)
@@ -293,6 +298,7 @@ async def test_a_fenced_master_can_be_taken_back(tmp_path: Path) -> None:
         assert len(await node.send(3)) == 3
 
 
+@pytest.mark.slow
 async def test_a_master_that_was_taken_back_has_its_slave_again(tmp_path: Path) -> None:
     """A new epoch on a node that was a master all the time: the group of the old one is not told any more."""
     async with pair(tmp_path) as both:

@@ -103,6 +103,7 @@ class Node:
         self.store.kill()
 
 
+@pytest.mark.slow
 async def test_killed_again_and_again_the_log_is_the_masters(tmp_path: Path) -> None:
     log, rnd = golden_log(), random.Random(7)
     master = ServingMaster(log)

@@ -79,6 +79,7 @@ def test_by_options(stores: Stores, certificates: Certificates) -> None:
     assert tandem(*ca, "offsets", "--address", stores.tls).code == 0, "with TLS alone"
 
 
+@pytest.mark.slow
 def test_by_the_environment(stores: Stores, certificates: Certificates) -> None:
     environment: dict[str, object] = {
         "TANDEM_ADDRESS": stores.mutual,
@@ -135,6 +136,7 @@ def test_arguments_of_the_client_that_make_no_sense(stores: Stores, tmp_path: Pa
 # -- what each mistake says -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tls_on_one_side_only(stores: Stores, certificates: Certificates) -> None:
     message = said("offsets", "--address", stores.tls)
     assert message == (
@@ -147,6 +149,7 @@ def test_tls_on_one_side_only(stores: Stores, certificates: Certificates) -> Non
     )
 
 
+@pytest.mark.slow
 def test_certificates_that_are_not_trusted(stores: Stores, certificates: Certificates) -> None:
     message = said("--tls-ca", certificates.theirs.certificate, "offsets", "--address", stores.tls)
     assert f"the store at {stores.tls} shows a certificate that cannot be trusted: " in message
@@ -166,6 +169,7 @@ def test_a_name_that_the_certificate_does_not_have(stores: Stores, certificates:
     assert "no store answers at 127.0.0.2" in message or "mismatch" in message
 
 
+@pytest.mark.slow
 def test_credentials(stores: Stores, certificates: Certificates, tmp_path: Path) -> None:
     tls = ("--tls-ca", certificates.ours.certificate, *own(certificates.caller))
     to = ("--address", stores.mutual)
@@ -180,6 +184,7 @@ def test_credentials(stores: Stores, certificates: Certificates, tmp_path: Path)
     assert "bills" in message
 
 
+@pytest.mark.slow
 def test_options_that_cannot_be_used(stores: Stores, tmp_path: Path, certificates: Certificates) -> None:
     to = ("offsets", "--address", stores.tls)
     assert said("--user", "alice", *to) == (

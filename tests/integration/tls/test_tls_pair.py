@@ -155,6 +155,7 @@ def test_a_new_secret_without_a_restart(pair: Secured) -> None:
     until(lambda: following(pair), 60, "the slave follows")
 
 
+@pytest.mark.slow
 def test_a_promotion_by_the_command_line(pair: Secured) -> None:
     """The slave asks the old master, fences it and becomes master; the old one follows. All by operators only."""
     by_olga = environment(pair, "olga", "of olga")

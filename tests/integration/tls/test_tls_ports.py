@@ -9,6 +9,7 @@ import pytest
 from tandemmq.client.channels import open_channel
 from tandemmq.metadata.v1.metadata_pb2 import StatusRequest
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
+from tests.campaigns import SERVED_BY
 from tests.certificates import Certificate
 from tests.faults.pair import Node
 from tests.faults.pair_process import until
@@ -26,7 +27,7 @@ def with_tls(tmp_path_factory: pytest.TempPathFactory, certificates: Certificate
         yield node
 
 
-@pytest.fixture(scope="module", params=["fast", "grpcio"])
+@pytest.fixture(scope="module", params=SERVED_BY)
 def with_mutual_tls(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
 ) -> Iterator[Node]:

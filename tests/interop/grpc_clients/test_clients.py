@@ -10,7 +10,8 @@ from tests.integration.grpc_transport.conftest import Certificates
 from tests.interop.grpc_clients.programs import command_of
 from tests.interop.grpc_clients.serving import checks, probe
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]  # the first test of a language builds its client
+# The first test of a language builds its client.
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 LANGUAGES = ["go", "node", "java", "cpp"]
 

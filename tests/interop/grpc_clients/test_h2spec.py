@@ -14,7 +14,7 @@ from tests.integration.grpc_transport.conftest import Certificates
 from tests.interop.grpc_clients.programs import command_of
 from tests.interop.grpc_clients.serving import probe
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]  # the first test builds it
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]  # the first test builds it
 
 CONTINUATION = 9
 

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.grpc_transport.conftest import Certificates
 from tests.interop.grpc_clients.serving import Served, probe, run
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
 
 MESSAGE = b"\0\0\0\0\x05hello"
 ECHO = "/tandemmq.test.Probe/Echo"
