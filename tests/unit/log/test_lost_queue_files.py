@@ -101,3 +101,30 @@ async def test_queues_that_were_made_again_begin_there_too(tmp_path: Path) -> No
     assert queue is not None
     assert (queue.min_offset, queue.max_offset) == (first, end + 1)
     await again.close()
+
+
+async def test_a_rebuild_that_was_killed_before_its_first_step_is_begun_again(tmp_path: Path) -> None:
+    """The newest unit is there by then, with blanks before it; the manifest does not say yet that units are missing."""
+    store = opened(tmp_path / "a")
+    first = store.append(message(6))
+    store.catch_up()
+    await store._checkpointer.take()
+    second = store.append(message(12))
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    await store.close()
+    shutil.rmtree(tmp_path / "b" / "consumequeue")
+    recovered = MessageStore.open(config(tmp_path / "b"))
+    shutil.copytree(tmp_path / "b", tmp_path / "c")
+    recovered.start()
+    await recovered.close()
+    again = opened(tmp_path / "c")
+    await again.rebuilt()
+    queue = again.queue("Topic0", 0)
+    assert queue is not None
+    assert (queue.min_offset, queue.max_offset) == (0, 2)
+    units = [queue.unit(0), queue.unit(1)]
+    assert [unit.physical_offset for unit in units if unit is not None] == [
+        first.physical_offset,
+        second.physical_offset,
+    ]
+    await again.close()

@@ -71,7 +71,7 @@ class QueueRecovery:
             return False
         if end <= queue.first_offset_on_disk:
             return end == 0 or end == queue.first_offset_on_disk
-        unit = queue.unit(end - 1)
+        unit = queue.unit(end - 1)  # a blank stands for one that was to be restored when the process was killed
         return unit is not None and unit.size > 0 and not is_blank(unit) and unit.physical_offset < self._begin
 
     def _drop_stale_units(self, queue: ConsumeQueue) -> None:
