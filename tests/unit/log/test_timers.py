@@ -94,3 +94,12 @@ async def test_a_full_disk_is_looked_at_every_second(tmp_path: Path) -> None:
     await timers.advance(1)
     assert store.append(message(1)).queue_offset == 0
     await store.close()
+
+
+async def test_a_store_is_opened_in_a_thread_which_has_no_timers(tmp_path: Path) -> None:
+    """As the service does it, so that its loop answers while the log is recovered."""
+    for already in (0, 1):
+        store = await asyncio.to_thread(MessageStore.open, config(tmp_path))
+        store.start()
+        assert store.append(message(1)).queue_offset == already
+        await store.close()

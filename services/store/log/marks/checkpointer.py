@@ -42,13 +42,14 @@ class Checkpointer:
         self._last_position = dispatcher.position
         self.recorded = recorded
         """Of what lies below this offset of the log, a manifest on disk knows the queues' bounds."""
-        self._last_thorough = self._parts.timers.time()
+        self._last_thorough = 0.0  # no timers yet: a store is opened in a thread
         self._task: asyncio.Task[None] | None = None
         self._busy = asyncio.Lock()
         self.complete = True  # False while a rebuild is under way: what is missing must not be written down as complete
 
     def start(self) -> None:
         """Begin the timed work."""
+        self._last_thorough = self._parts.timers.time()
         self._task = asyncio.create_task(self._run(), name="checkpoints")
 
     async def stop(self) -> None:
