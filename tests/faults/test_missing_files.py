@@ -54,6 +54,21 @@ def test_a_volume_that_is_not_mounted(tmp_path: Path) -> None:
         assert client.send("orders", b"next", queue_id=0).queue_offset == 40
 
 
+async def test_damage_is_told_in_log_order(tmp_path: Path) -> None:
+    """Missing files are found before the rest is read; rot in front of them comes first all the same."""
+    original = await missing.build(tmp_path / "data", 2, clean=True)
+    missing.remove(original.root, ["middle"], original.acked[-1].physical + 1)
+    first = min((original.root / "commitlog").iterdir())
+    content = bytearray(first.read_bytes())
+    content[original.acked[1].physical - int(first.name) + 88] ^= 1  # in the body
+    first.write_bytes(content)
+    store = MessageStore.open(replace(missing.config_of(original.root), verify_whole_log_on_start=True))
+    try:
+        assert [found.kind for found in store.recovery.damage] == ["rot", "missing"]
+    finally:
+        await store.close()
+
+
 async def test_files_that_come_back_are_served_again(tmp_path: Path) -> None:
     original = await missing.build(tmp_path / "original", 1, clean=True)
     root, files = tmp_path / "data", missing.names(original.root)

@@ -37,6 +37,7 @@ class RecoveryReport:
     last_store_timestamp: int = 0
     cut_bytes: int = 0
     damage: list[DamagedRange] = field(default_factory=list)
+    """What this start has found, in log order."""
     queues_to_rebuild: int = 0
     index_complete: bool = True
     notes: list[str] = field(default_factory=list)

@@ -77,6 +77,7 @@ class Recovery:
         queues.finish(self._log_min(), whole_log=begin <= self._log_min())
         report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues.opened)
         self._over = True
+        report.damage.sort(key=lambda found: found.begin)  # missing files were found before the rest was read
         if report.damage or parts.damage.changed:
             parts.damage.save()
         for damage in report.damage:
