@@ -1,12 +1,12 @@
 """The console over TLS."""
 
 import json
-import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tandemmq.common.tls import trusting_context
 from tests.admin_process import AdminProcess
 from tests.certificates import Authority
 from tests.console.http_kit import ask, call
@@ -32,7 +32,7 @@ def test_with_users_browsers_need_no_certificate(pair: Pair, own_directory: Path
     with AdminProcess(own_directory, {"alpha": pair.master}, access_file=access, **settings) as admin:
         url = str(admin.event("console")["url"])
         assert url.startswith("https://")
-        tls = ssl.create_default_context(cafile=authority.certificate)
+        tls = trusting_context(authority.certificate)
         body = json.dumps({"user": "alice", "secret": "wonder"})
         answer = ask(url, "/session", body, tls=tls, content_type=JSON, origin=url.rstrip("/"))
         assert answer.status == 200
@@ -50,7 +50,7 @@ def test_without_users_a_certificate_stays_what_lets_in(pair: Pair, own_director
     authority = Authority(tmp_path / "ca", "ours")
     with AdminProcess(own_directory, {"alpha": pair.master}, **_settings(authority, trust=True)) as admin:
         url = str(admin.event("console")["url"])
-        tls = ssl.create_default_context(cafile=authority.certificate)
+        tls = trusting_context(authority.certificate)
         with pytest.raises(OSError, match=r"(?i)certificate|reset|closed|eof"):
             ask(url, "/healthz", tls=tls)
         own = authority.issue("somebody")

@@ -80,7 +80,7 @@ async def build(root: Path, seed: int, *, clean: bool) -> Original:
     begin = store.commit_log.min_offset
     if not clean:
         await settle(store)
-        shutil.copytree(live, root)
+        shutil.copytree(live, root, ignore=shutil.ignore_patterns("*.tmp"))  # they come and go meanwhile
     await store.close()
     if clean:
         live.rename(root)

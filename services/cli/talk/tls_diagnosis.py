@@ -7,6 +7,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from tandemmq.common.tls import trusting_context
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -75,7 +77,7 @@ def _unchecked(identity: "Identity") -> ssl.SSLContext:
 
 def _context(identity: "Identity", trusted: "Path | None") -> ssl.SSLContext:
     """Raises SSLError."""
-    context = ssl.create_default_context(cafile=trusted)
+    context = trusting_context(trusted)
     context.set_alpn_protocols(["h2"])
     if identity.tls_certificate is not None:
         context.load_cert_chain(identity.tls_certificate, identity.tls_key)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tandemmq.common.tls import UnreadableCertificate
+from tandemmq.common.tls import UnreadableCertificate, trusting_context
 from tandemmq.replication.v1.replication_pb2 import PromoteRequest
 from tandemmq.replicator.master import NoCertificate
 from tandemmq.replicator.promotion import Promotion
@@ -64,7 +64,7 @@ def shown_by(certificate: Certificate) -> dict[str, object]:
 
 
 async def tls_slave(where: Running, trusted: Certificate, own: Certificate | None = None) -> Slave:
-    context = ssl.create_default_context(cafile=trusted.certificate)
+    context = trusting_context(trusted.certificate)
     if own is not None:
         context.load_cert_chain(own.certificate, own.key)
     return Slave(*await asyncio.open_connection("127.0.0.1", where.master.port, ssl=context, limit=1 << 16))
