@@ -23,9 +23,12 @@ class Witness:
         self.called_back: list[Any] = []
         self.contexts: list[Any] = []
 
-    def _begin(self, context: Any) -> None:
+    def _meet(self, context: Any) -> None:
         context.add_done_callback(self.called_back.append)
         self.contexts.append(context)
+
+    def _begin(self, context: Any) -> None:
+        self._meet(context)
         self.begun.set()
 
     async def _wait(self) -> None:
@@ -65,10 +68,14 @@ class Witness:
             raise
 
     async def both(self, _requests: Any, context: Any) -> None:
-        """Waits in a read, behind an answer."""
-        self._begin(context)
-        await context.write(b"hello")
+        """Waits in a read, behind an answer.
+
+        Only then has it begun: grpcio's write of an answer fails, and says nothing, where the caller goes in between.
+        """
+        self._meet(context)
         try:
+            await context.write(b"hello")
+            self.begun.set()
             await context.read()
             self.ended.append("end of requests")
         except asyncio.CancelledError:
