@@ -44,10 +44,11 @@ class ManualTimers:
         await turns()  # what was just started comes to where it waits
         end = self.now + seconds
         while self._due and self._due[0][0] <= end:
-            self.now, _, callback = heapq.heappop(self._due)
+            when, _, callback = heapq.heappop(self._due)
+            self.now = max(self.now, when)
             callback()
             await turns()
-        self.now = end
+        self.now = max(self.now, end)
         await turns()
 
 

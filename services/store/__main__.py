@@ -25,6 +25,7 @@ from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.loop_lag import LoopLag
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 from tandemmq.store.v1.derived_files_pb2_grpc import add_DerivedFilesServicer_to_server
@@ -85,6 +86,9 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         await host.stop()
         raise
     store.start()
+    loop_lag = LoopLag(store.timers, metrics.loop_was_late)
+    loop_lag.start()
+    host.on_drain(loop_lag.stop)
     audit = AuditFile(settings.store_path_root_dir)
     metrics.watch(lambda: read_gauges(broker, audit))
     servicer.attach(broker)

@@ -42,6 +42,8 @@ _FLUSH_SECONDS = (
 )
 _DISPATCH_SECONDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0)
 
+_LAG_SECONDS = (1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 5e-1, 1.0)
+
 _MOST_SERIES = 50_000
 """Series of one metric, as RocketMQ limits them; topics and consumer groups beyond that count as one."""
 _OTHERS = "(others)"
@@ -120,6 +122,7 @@ class StoreMetrics(ServiceMetrics):
         self._append = Distribution(_APPEND_SECONDS)
         self._flush = Distribution(_FLUSH_SECONDS)
         self._dispatch = Distribution(_DISPATCH_SECONDS)
+        self._loop_lag = Distribution(_LAG_SECONDS)
         self._flushed_bytes = self._dispatched_messages = 0
         self._progress: dict[str, Progress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
@@ -184,6 +187,10 @@ class StoreMetrics(ServiceMetrics):
         """Records got their consume queue units and index entries."""
         self._dispatch.add(seconds)
         self._dispatched_messages += messages
+
+    def loop_was_late(self, seconds: float) -> None:
+        """A timer of the event loop called so much later than it should."""
+        self._loop_lag.add(seconds)
 
     def recovering(self, phase: str, done: int, total: int) -> None:
         """Recovery or a rebuild has come so far."""
@@ -266,6 +273,11 @@ class StoreMetrics(ServiceMetrics):
             histogram = self._histogram(f"tandem_{name}_duration_seconds", text)
             histogram.add_metric(self._values(), times.cumulated(), times.sum)
             yield histogram
+        lag = self._histogram(
+            "tandem_loop_lag_seconds", "How late the event loop calls: what each send waits for first."
+        )
+        lag.add_metric(self._values(), self._loop_lag.cumulated(), self._loop_lag.sum)
+        yield lag
         yield self._one_counter("tandem_flushed_bytes_total", "Log bytes made durable.", self._flushed_bytes)
         yield self._one_counter("tandem_dispatched_messages_total", "Messages dispatched.", self._dispatched_messages)
         text = "Damaged bytes of the log that were put right with a peer's."
