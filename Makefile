@@ -5,7 +5,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: docs dashboards help venv demo test test-all campaigns check lint format protos constraints bench soak clean
+.PHONY: docs dashboards help venv demo test coverage campaigns test-all check lint format protos constraints bench soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,13 +18,16 @@ venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
 demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
-test: lint ## lint, then the tests of every part but the longer campaigns; ends with their coverage
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
+test: lint ## lint, then tests of every part; the longer campaigns are left out, and coverage, which takes longer
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" $(ARGS)
 
 campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m slow $(ARGS)
 
-test-all: test campaigns ## everything, each test once
+coverage: venv ## the tests of `make test`, and a table of the lines that they run (counting takes time)
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
+
+test-all: lint coverage campaigns ## everything, each test once, with coverage
 
 check: venv ## the tests that ARGS names, long ones included, without lint: make check ARGS="tests/unit"
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)
