@@ -307,11 +307,11 @@ class MessageStore:
         """Tell True when the log is durable up to an offset, now or later; False if that fails or takes too long."""
         self._flush.when_flushed(end_offset, told)
 
-    def wait_flushed(self, end_offset: int) -> "asyncio.Future[bool]":
-        """As `when_flushed`, as a future."""
+    async def wait_flushed(self, end_offset: int) -> bool:
+        """As `when_flushed`, awaited."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flush.when_flushed(end_offset, settling(future))
-        return future
+        return await future
 
     def flush_soon(self, end_offset: int) -> None:
         """Have the log made durable up to ``end_offset``, for a message nobody waits for (WAIT=false)."""
