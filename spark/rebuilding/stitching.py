@@ -114,11 +114,31 @@ class QueuePlan:
         """Messages in the queue."""
         return sum(interval.end - interval.first for interval in self.accepted)
 
+    def last_is_misnumbered(self, first: int) -> bool:
+        """Whether the last record stands alone after a gap, and the next one goes on in that, at ``first``.
+
+        Numbers only rise, and no checksum covers them: see `ConsumeQueue.take_back`.
+        """
+        last, gap = self.accepted[-1], self.blanks[-1] if self.blanks else (0, 0)
+        if last.end != last.first + 1 or (len(self.accepted) > 1 and gap[1] != last.first):
+            return False
+        return first <= last.first and (len(self.accepted) == 1 or gap[0] <= first)
+
+    def take_back(self) -> None:
+        """Leave out the last record."""
+        last = self.accepted.pop()
+        if self.blanks and self.blanks[-1][1] == last.first:
+            self.blanks.pop()
+        self.end = self.accepted[-1].end if self.accepted else 0
+        self.irregular = True
+
 
 def accept(intervals: Iterable[Interval], units_per_file: int) -> QueuePlan:
     """What a consume queue takes of these, one after the other in the order of the log."""
     plan = QueuePlan()
     for come in intervals:
+        if come.first < plan.end and plan.last_is_misnumbered(come.first):
+            plan.take_back()
         if come.end <= plan.end:
             plan.irregular = True
             continue

@@ -128,7 +128,8 @@ class MessageStore:
         problems: list[FileProblem] = []
         confirmed = Confirmed(holds_back=not config.read_un_committed)
         checkpoint = CheckpointFile(root, disk, confirmed)
-        manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else read_manifest(root, problems)
+        known = read_manifest(root, problems)
+        manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else known
         mastership = Mastership(root, disk, Role(config.broker_role))
         group = GroupFile(root, disk)
         doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave)
@@ -139,7 +140,7 @@ class MessageStore:
             zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
-            queues, index = ConsumeQueueStore(config, disk, confirmed), None
+            queues, index = ConsumeQueueStore(config, disk, confirmed, observer), None
             if config.message_index_enable:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
@@ -149,7 +150,8 @@ class MessageStore:
                 QueueOffsets(), walkers, mastership, group, confirmed,
                 problems,
             )  # fmt: skip
-            report = Recovery(parts, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()
+            given = known.queues if known is not None else {}
+            report = Recovery(parts, given, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             parts.checkpoint.resume_confirmed(mastership.role, report.ended_at)
             commit_log.resume_at(report.ended_at, report.last_store_timestamp)

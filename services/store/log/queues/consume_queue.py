@@ -7,6 +7,7 @@ and a thousand idle queues cost little.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from itertools import islice
@@ -15,14 +16,18 @@ from pathlib import Path
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
 from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
+from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.segments.mapped_file import file_name
 from tandemmq.store.log.segments.mapped_file_queue import list_files, remove_leftovers
+
+log = logging.getLogger(__name__)
 
 _STEP = 64 * 1024  # blocks are reserved in steps of so many bytes
 _PAGE = 4096
 _LOOK_BACK = 8  # so many units are asked where a single one might be wrong
 _IN_FLIGHT = 64  # so many units at the end of a queue are looked at first for what is not confirmed yet
+_PIECE = 4_096  # so many units are looked at at once for where a gap begins
 _BLANKS_MAX = 1_000  # no further is a message looked for behind blanks, to tell whether what is before may be seen
 
 
@@ -30,12 +35,19 @@ class ConsumeQueue:
     """Offsets, reads, writes and waiters of one queue. Offsets are queue offsets (units), not bytes."""
 
     def __init__(
-        self, directory: Path, file_size: int, disk: Disk, cache: FileCache, confirmed: Confirmed | None = None
+        self,
+        directory: Path,
+        file_size: int,
+        disk: Disk,
+        cache: FileCache,
+        confirmed: Confirmed | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real.
 
-        ``confirmed`` limits `readable_end`.
+        ``confirmed`` limits `readable_end`; ``observer`` is told of messages with a wrong number.
         """
+        self._observer = observer or NullObserver()
         self._confirmed = confirmed or Confirmed()
         self.directory = directory
         self._prefix = f"{directory}/"
@@ -140,15 +152,23 @@ class ConsumeQueue:
         """Append units with consecutive offsets from ``first``; what the queue has already is left alone.
 
         A gap before ``first`` (the queue begins there, or its records were lost) is filled with blank units, which
-        readers skip; units never move from their place (trap T19). A number that cannot be true is left out.
-        Gives the number of units added.
+        readers skip; units never move from their place (trap T19). A number that cannot be true is left out, and so is
+        one that is `misnumbered`, as soon as that is known. Gives the number of units added.
         """
         count = len(units) // UNIT_SIZE
         end = first + count
-        if end <= self.max_offset or (impossible := impossible_units(first, units)) == count:
+        if (impossible := impossible_units(first, units)) == count:
             return 0
         if impossible:
             units, first = units[impossible * UNIT_SIZE :], first + impossible
+        physical = int.from_bytes(units[:8], "big")
+        if first < self.max_offset:
+            self.take_back(first, physical)
+        elif len(units) == UNIT_SIZE and self.misnumbered(self.max_offset, first, physical):
+            self.end_at(self.max_offset + 1)
+            return 0
+        if end <= self.max_offset:
+            return 0
         if first < self.max_offset:
             units = units[(self.max_offset - first) * UNIT_SIZE :]
             first = self.max_offset
@@ -160,6 +180,69 @@ class ConsumeQueue:
         if self._waiters:
             self.wake()
         return end - first
+
+    def misnumbered(self, expected: int, number: int, physical: int) -> bool:
+        """Whether the record at log offset ``physical`` says a ``number`` that is too high; that is told then.
+
+        No checksum covers QUEUEOFFSET. It is where the queue's unit of the ``expected`` number knows the record.
+        """
+        unit = self._message_at(expected) if number > expected else None
+        if unit is None or unit.physical_offset != physical:
+            return False
+        self.tell_misnumbered(number, physical, f"it is {expected}")
+        return True
+
+    def take_back(self, first: int, physical: int) -> bool:
+        """End before the last unit if its number was too high, as the record at log offset ``physical`` shows.
+
+        That comes after it in the log, and is number ``first``, in the gap that the last one has made: numbers only
+        rise. Without that, all that come after it would be hidden until the queue has come so far. True if it was so.
+        """
+        number = self.max_offset - 1
+        if first > number or not 0 < self.last_end <= physical:
+            return False
+        gap = self._gap_before(number, min(first, number - 1))
+        known = self._message_at(first) if first < gap else None
+        if gap == number or (first < gap and (known is None or known.physical_offset != physical)):
+            return False
+        odd = self.read_bytes(number, 1)
+        self.tell_misnumbered(number, int.from_bytes(odd[:8], "big"), f"the next one is {first}")
+        self.go_back(max(gap, first))
+        self.put_before(first, odd)
+        return True
+
+    def put_before(self, first: int, unit: bytes) -> None:
+        """Let ``unit`` stand before number ``first`` if none does: whoever reads its record finds the damage."""
+        if first and self._message_at(first - 1) is None:
+            self.put(first - 1, unit)
+
+    def _gap_before(self, number: int, least: int) -> int:
+        """Where the blanks and places without a file begin that lie right before ``number``, not below ``least``."""
+        while number > least:
+            begin = max(least, (number - 1) // self.units_per_file * self.units_per_file, number - _PIECE)
+            units = self.read_bytes(begin, number - begin)
+            if units and units != BLANK_UNIT * (number - begin):
+                while units.endswith(BLANK_UNIT):
+                    units, number = units[:-UNIT_SIZE], number - 1
+                break
+            number = begin
+        return number
+
+    def go_back(self, end: int) -> None:
+        """End at ``end``; what lies behind that is cleared."""
+        self.end_at(end)
+        self.min_offset = min(self.min_offset, end)
+        self.clear_beyond_end()
+        if self.first_offset_on_disk > end:
+            self._drop_first_file()
+
+    def tell_misnumbered(self, number: int, physical: int, why: str) -> None:
+        """Say that a message has a number that is not its own, so that it is not served."""
+        log.error(
+            "The message at log offset %d says that it is number %d of queue %d of topic %s, but %s: it is damaged",
+            physical, number, self.queue_id, self.topic, why,
+        )  # fmt: skip
+        self._observer.found("message", 1)
 
     def _fill_gap(self, first: int) -> None:
         start = self.max_offset
@@ -245,6 +328,13 @@ class ConsumeQueue:
         unit = self.unit(offset - 1) if offset > 0 else None
         self.last_end = unit.physical_offset + unit.size if unit is not None and not is_blank(unit) else 0
 
+    def end_not_before(self, offset: int) -> None:
+        """Let the queue go on at ``offset`` at least; what it lacks before that is not there to be read."""
+        if self.max_offset < offset:
+            if self.min_offset == self.max_offset:
+                self.min_offset = offset
+            self.max_offset, self.last_end = offset, 0
+
     def clear_beyond_end(self) -> bool:
         """Zero whatever lies behind the end of the queue, so that it can never come back (trap T1).
 
@@ -280,6 +370,9 @@ class ConsumeQueue:
         it. One that points below ``log_min`` counts for nothing where one before it does not.
         """
         self.corrected_for = log_min
+        if not self._starts:
+            self.min_offset = self.max_offset
+            return
         low, high = max(self.min_offset, self.first_offset_on_disk), self.max_offset
         if low < high and (first := self._message_at(low)) is not None and first.physical_offset >= log_min:
             self.min_offset = low  # the usual case
@@ -350,13 +443,15 @@ class ConsumeQueue:
             messages = filter(None, map(self._message_at, offsets))
             if any(unit.physical_offset >= log_min for unit in islice(messages, _LOOK_BACK)):
                 break  # the last one would say so, but it may be wrong
-            path = self._path(start)
-            self._disk.unlink(path)
-            self._cache.forget(self._name(start))
-            self._starts.pop(0)
-            self._dirty_files.discard(start)
-            removed.append(path)
+            removed.append(self._drop_first_file())
         return removed
+
+    def _drop_first_file(self) -> Path:
+        path = self._path(self._starts[0])
+        self._disk.unlink(path)
+        self._cache.forget(str(path))
+        self._dirty_files.discard(self._starts.pop(0))
+        return path
 
     def take_over(self, fresh: "ConsumeQueue", log_min: int) -> None:
         """Go on with the files of another queue, whose directory has been put in the place of this one's.

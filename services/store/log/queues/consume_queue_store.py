@@ -16,6 +16,7 @@ from tandemmq.store.log.edges.disk import Disk, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.errors import ForeignFile
 from tandemmq.store.log.event import Event
+from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.replica.confirmed import Confirmed
@@ -32,8 +33,15 @@ Bounds = tuple[int, int]
 class ConsumeQueueStore:
     """The consume queues of one store directory."""
 
-    def __init__(self, config: StoreConfig, disk: Disk, confirmed: Confirmed | None = None) -> None:
+    def __init__(
+        self,
+        config: StoreConfig,
+        disk: Disk,
+        confirmed: Confirmed | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         """Stand before an unread directory; `load` reads it. ``confirmed``: what readers of the queues may see."""
+        self._observer = observer
         self._directory = config.consume_queue_dir
         self._broken = config.broken_dir / self._directory.name
         self._file_size = config.mapped_file_size_consume_queue
@@ -118,7 +126,7 @@ class ConsumeQueueStore:
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = self._directory / topic / str(queue_id)
-        return ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed)
+        return ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed, self._observer)
 
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._queues[topic, queue_id] = self._new(topic, queue_id)

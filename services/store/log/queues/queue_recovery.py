@@ -1,6 +1,6 @@
 """Consume queues at start-up: where each ends, which ones lost something, and what the next offsets are."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
@@ -101,11 +101,12 @@ class QueueRecovery:
             first = run.first_queue_offset + impossible
             queue = self._queues.ensure(run.topic, run.queue_id)
             key = (run.topic, run.queue_id)
+            units = run.units[impossible * UNIT_SIZE :]
+            queue.take_back(first, int.from_bytes(units[:8], "big"))
             _count_on(queue, damage, first)
             if first > queue.max_offset and key not in self._touched:
                 queue.rebuilding = True
             self._touched.add(key)
-            units = run.units[impossible * UNIT_SIZE :]
             begins = self._begins.get(key, queue.first_offset_on_disk)
             lost = min(begins - first, len(units) // UNIT_SIZE)
             if lost > 0:  # files go after their records: the first ones are lost, with what they had before these
@@ -123,20 +124,25 @@ class QueueRecovery:
         for queue in self._queues:
             _count_on(queue, damage)
 
-    def finish(self, log_min: int, *, whole_log: bool) -> None:
+    def finish(self, log_min: int, given: Mapping[QueueKey, Bounds], *, whole_log: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.
 
-        ``whole_log``: the walk has seen every record there is, so nothing can be missing.
+        ``whole_log``: the walk has seen every record there is, so nothing can be missing. No queue ends before where it
+        had come once, as ``given`` says, though another broker may have had the directory since: at worst a gap is left
+        where that has cut the log. Without that, one that was lost after its messages had expired would begin anew.
         """
         certain = whole_log or self._manifest is not None
         self._offsets.update((key, end) for key, (_, end) in self._queues.bounds().items())
+        for key in given.keys() - self._queues.names():
+            self._queues.ensure(*key)
         for queue in self._queues.opened:
             key = (queue.topic, queue.queue_id)
+            queue.correct_min_offset(log_min)
+            queue.end_not_before(given.get(key, (0, 0))[1])
             if certain or key in self._touched:
                 self._offsets.raise_to(key, queue.max_offset)
             else:
                 self._offsets.doubt(key)
-            queue.correct_min_offset(log_min)
         self._offsets.all_known = certain
         self._touched.clear()
         self._begins.clear()

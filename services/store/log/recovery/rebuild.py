@@ -10,7 +10,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
@@ -25,6 +25,17 @@ from tandemmq.store.log.segments.scan import LogScan, Step
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Taken:
+    """What was taken of a queue: all below ``end``, but for a record that stands alone after a gap.
+
+    That is ``waiting`` for what comes after it: its number may be too high.
+    """
+
+    end: int = 0
+    waiting: UnitRun | None = None
+
+
 class Rebuild:
     """Repairs what recovery found missing below log offset ``begin_of_tail``.
 
@@ -36,7 +47,7 @@ class Rebuild:
         self._parts = parts
         self._tail = begin_of_tail
         self.units_restored = 0
-        self._ends: dict[QueueKey, int] = {}
+        self._taken: dict[QueueKey, _Taken] = {}
 
     async def repair_queues(self) -> None:
         """Compare every unit below the tail with the log; restore what is missing.
@@ -49,6 +60,7 @@ class Rebuild:
         async for step, runs in self._walk(begin, self._tail):
             self._put(runs)
             parts.observer.recovering("queues", step.position - begin, self._tail - begin)
+        self._put_waiting()
         for queue in parts.queues:
             queue.rebuilding = False
             queue.mark_dirty()  # what an earlier, killed process has restored may not be on disk
@@ -70,7 +82,7 @@ class Rebuild:
         async for _, runs in self._walk(begin, self._tail):
             for run in parts.queues.nameable(runs):
                 queue = parts.queues.ensure(run.topic, run.queue_id)
-                self._put(one for one in _one_by_one(run) if not self._given_again(queue, one))
+                self._put((one for one in _one_by_one(run) if not self._given_again(queue, one)), waits=False)
                 queue.min_offset = queue.first_offset_on_disk
                 queue.correct_min_offset(log_min)
                 parts.offsets.raise_to((run.topic, run.queue_id), queue.max_offset)
@@ -116,28 +128,68 @@ class Rebuild:
             if step.finished:
                 break
 
-    def _put(self, runs: Iterable[UnitRun]) -> None:
-        for run in self._parts.queues.nameable(runs):
-            accepted = self._accepted(run)
-            if accepted is not None:
-                queue = self._parts.queues.ensure(run.topic, run.queue_id)
-                self.units_restored += _restore(queue, accepted)
+    def _put(self, runs: Iterable[UnitRun], *, waits: bool = True) -> None:
+        """Restore what dispatch would take of runs: no number that cannot be, and of one that is given twice the first.
 
-    def _accepted(self, run: UnitRun) -> UnitRun | None:
-        """What dispatch would take of a run: no number that cannot be, and of one that is given twice the first."""
-        key = run.topic, run.queue_id
-        end = run.first_queue_offset + run.count
-        first = run.first_queue_offset + impossible_units(run.first_queue_offset, run.units)
-        first = max(first, self._ends.get(key, 0))
-        if first >= end:
-            return None
-        self._ends[key] = end
-        return replace(
+        Nor a number that is too high: the queue's unit knows the record, or those that come after it in the log.
+        """
+        for one in self._parts.queues.nameable(runs):
+            run = _without(one, impossible_units(one.first_queue_offset, one.units))
+            if run is None:
+                continue
+            queue, first = self._parts.queues.ensure(run.topic, run.queue_id), run.first_queue_offset
+            taken = self._taken.setdefault((run.topic, run.queue_id), _Taken())
+            if run.count == 1 and queue.misnumbered(taken.end, first, run.first_physical):
+                taken.end += 1
+                continue
+            waiting, taken.waiting = taken.waiting, None
+            if waiting is not None and taken.end <= first <= waiting.first_queue_offset:
+                queue.tell_misnumbered(waiting.first_queue_offset, waiting.first_physical, f"the next one is {first}")
+                queue.put_before(first, waiting.units)
+            elif waiting is not None:
+                self._restore(queue, waiting, taken)
+            if waits and run.count == 1 and first > taken.end:
+                taken.waiting = run
+            else:
+                self._restore(queue, run, taken)
+
+    def _put_waiting(self) -> None:
+        """Restore those after which nothing has come, unless the queue has later records with lower numbers."""
+        for key, taken in self._taken.items():
+            run, taken.waiting = taken.waiting, None
+            if run is None:
+                continue
+            queue, number = self._parts.queues.ensure(*key), run.first_queue_offset
+            unit = queue.unit(min(number, queue.max_offset - 1)) if queue.max_offset > taken.end else None
+            if unit is not None and not is_blank(unit) and unit.physical_offset > run.first_physical:
+                queue.tell_misnumbered(number, run.first_physical, "later ones have lower numbers")
+            else:
+                self._restore(queue, run, taken)
+
+    def _restore(self, queue: ConsumeQueue, run: UnitRun, taken: _Taken) -> None:
+        rest = _without(run, taken.end - run.first_queue_offset)
+        if rest is not None:
+            taken.end = rest.first_queue_offset + rest.count
+            self.units_restored += restore_units(queue, rest.first_queue_offset, rest.units)
+            self.units_restored += queue.append_run(rest.first_queue_offset, rest.units, rest.last_end_physical)
+
+
+def _without(run: UnitRun, count: int) -> UnitRun | None:
+    """A run without its first ``count`` units; None where nothing is left."""
+    if count <= 0:
+        return run
+    units = run.units[count * UNIT_SIZE :]
+    return (
+        None
+        if not units
+        else replace(
             run,
-            first_queue_offset=first,
-            count=end - first,
-            units=run.units[(first - run.first_queue_offset) * UNIT_SIZE :],
+            first_queue_offset=run.first_queue_offset + count,
+            count=run.count - count,
+            units=units,
+            first_physical=int.from_bytes(units[:8], "big"),
         )
+    )
 
 
 def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
@@ -153,12 +205,6 @@ def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
             first_physical=begin,
             last_end_physical=begin + int.from_bytes(unit[8:12], "big"),
         )
-
-
-def _restore(queue: ConsumeQueue, run: UnitRun) -> int:
-    """Put the units of ``run`` where they differ from what the queue has; gives how many were wrong or missing."""
-    restored = restore_units(queue, run.first_queue_offset, run.units)
-    return restored + queue.append_run(run.first_queue_offset, run.units, run.last_end_physical)
 
 
 async def rebuild_index(parts: Parts) -> None:

@@ -11,7 +11,7 @@ Before the store serves, only what lies behind the checkpoint is read (`docs/ARC
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
@@ -20,6 +20,8 @@ from tandemmq.store.log.errors import FlushFailed, UnusableDirectory
 from tandemmq.store.log.index.index_recovery import recover_index
 from tandemmq.store.log.parts import Parts, RecoveryReport
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.consume_queue_store import Bounds
+from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.queues.queue_recovery import QueueRecovery, has_units_behind
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.recovery.file_problems import FileProblem
@@ -38,9 +40,13 @@ _SAMPLE, _SAMPLE_EVERY = 4_096, 1 << 20
 class Recovery:
     """One run of recovery over the parts of a store that is not serving yet."""
 
-    def __init__(self, parts: Parts, *, clean_exit: bool, doubt: str = "") -> None:
-        """Prepare; `run` does it. ``doubt``: what is not certain of the log's end; it is noted."""
+    def __init__(self, parts: Parts, given: Mapping[QueueKey, Bounds], *, clean_exit: bool, doubt: str = "") -> None:
+        """Prepare; `run` does it. ``doubt``: what is not certain of the log's end; it is noted.
+
+        ``given``: what a manifest knows of the queues, whether it is current or not: numbers never go back below that.
+        """
         self._parts = parts
+        self._given = given
         self._report = RecoveryReport(clean_exit=clean_exit, notes=[doubt] if doubt else [])
         self._last_progress = time.monotonic()
         self._over = False
@@ -74,7 +80,7 @@ class Recovery:
         if not (report.clean_exit and report.manifest_current and report.records == 0):
             for queue in parts.queues.opened:
                 queue.clear_beyond_end()
-        queues.finish(self._log_min(), whole_log=begin <= self._log_min())
+        queues.finish(self._log_min(), self._given, whole_log=begin <= self._log_min())
         report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues.opened)
         self._over = True
         report.damage.sort(key=lambda found: found.begin)  # missing files were found before the rest was read

@@ -18,6 +18,7 @@ from tandemmq.store.log.index.index_comparison import EntryComparison, IndexMism
 from tandemmq.store.log.index.index_repairs import IndexRepairs
 from tandemmq.store.log.parts import Parts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.queues.queue_stretch import own_record_end
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.recovery.restoring import Restoring
@@ -50,6 +51,8 @@ class Scrub:
         self._dispatched = dispatched
         self._rate = parts.config.scrub_bytes_per_second
         self._task: asyncio.Task[None] | None = None
+        self._ends: dict[QueueKey, int] = {}
+        """Behind which number the last records of each queue were that were compared."""
 
     def start(self) -> None:
         """Begin the passes, unless the settings say that there are none."""
@@ -83,6 +86,7 @@ class Scrub:
         await self._restoring.wait()
         position = begin = parts.files.files[0].start if parts.files.files else 0
         end, width = self._dispatched(), _SLICE_BYTES
+        self._ends.clear()
         entries = None
         if parts.index is not None:
             entries = EntryComparison(parts.index, parts.damage)
@@ -137,6 +141,12 @@ class Scrub:
         skip = impossible_units(run.first_queue_offset, run.units)
         first = run.first_queue_offset + skip
         count = 0 if queue is None else min(run.count - skip, queue.max_offset - first)
+        key = run.topic, run.queue_id
+        expected = self._ends.get(key, 0)
+        if queue is not None and run.count == 1 and queue.misnumbered(expected, first, run.first_physical):
+            self._ends[key] = expected + 1
+            return
+        self._ends[key] = run.first_queue_offset + run.count
         if queue is None or count <= 0 or queue.rebuilding:
             return
         units = run.units[skip * UNIT_SIZE : (skip + count) * UNIT_SIZE]
