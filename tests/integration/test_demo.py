@@ -109,6 +109,7 @@ def test_one_store_loses_nothing_and_an_earlier_store_goes_on(tmp_path: Path) ->
     assert "tandem store --data" in again.stdout
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
     from tandemmq.cli.demo.child import StoreProcess
 

@@ -154,6 +154,7 @@ def test_a_store_that_was_killed(tmp_path: Path) -> None:
         assert document(store.directory, "--running", store.address)["faults"] == 0
 
 
+@pytest.mark.slow
 def test_the_store_shows_what_the_last_audit_found(tmp_path: Path) -> None:
     """Also after a restart; an audit of a part ends no alert, and one of a directory that cannot be written goes on."""
 

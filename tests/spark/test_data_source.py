@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from tandemmq.spark.data_source import CommitLogDataSource
 from tandemmq.store.format.record import encode_record
+from tests.campaigns import in_campaigns
 from tests.contract.store_process import StoreProcess
 from tests.golden import copy_of, golden_store
 from tests.spark.rows import COLUMNS, Row, rows_of_log
@@ -74,7 +75,7 @@ def numbers(frame: DataFrame) -> list[int]:
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("name", ["clean", "torn/body-flip-old"])
+@pytest.mark.parametrize("name", ["torn/body-flip-old", *in_campaigns("clean")])
 def test_a_golden_store_row_for_row(load: Load, name: str) -> None:
     group, _, variant = name.partition("/")
     root = golden_store(group) / variant / "store"

@@ -109,6 +109,7 @@ def damaged_stores() -> list[str]:
 
 
 @pytest.mark.golden
+@pytest.mark.slow
 def test_damaged_golden_stores_row_for_row() -> None:
     bad = 0
     for name in damaged_stores():

@@ -13,7 +13,7 @@ import pytest
 from tandemmq.store.format.compiled import prebuilt, walk
 
 # One worker compiles them, and whichever of its tests comes first waits for that.
-pytestmark = [pytest.mark.xdist_group("prebuilt kernels"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prebuilt kernels"), pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).parents[3]
 _TESTS = ("test_walkers", "test_compiled_keys", "test_record_columns", "test_index_layout", "test_plain_batches")
@@ -34,7 +34,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.slow
 def test_they_do_what_the_readable_twins_do(made: Path, tmp_path: Path) -> None:
     package = tmp_path / "tandemmq"
     shutil.copytree(REPOSITORY / "services", package, ignore=shutil.ignore_patterns("__pycache__"))
