@@ -385,6 +385,20 @@ class ConsumeQueue:
                 break
             low += 1
         self.min_offset = min(low, self.max_offset)
+        if compared:
+            self._blank_head()
+
+    def _blank_head(self) -> None:
+        """Put blanks where nothing was ever written before the first readable unit: a power cut may have taken them.
+
+        They would count as readable again at a start that compares nothing.
+        """
+        begin = self.first_offset_on_disk
+        units = self.read_bytes(begin, self.min_offset - begin) if begin < self.min_offset else b""
+        never_written = bytes(UNIT_SIZE)
+        for at in range(0, len(units), UNIT_SIZE) if never_written in units else ():
+            if units[at : at + UNIT_SIZE] == never_written:
+                self.put(begin + at // UNIT_SIZE, BLANK_UNIT)
 
     def _not_misled(self, offset: int, log_min: int) -> int:
         """Go back from where a search has ended, as far as units shortly before it are readable."""
