@@ -59,7 +59,7 @@ class Store:
             stub = store_pb2_grpc.StoreStub(channel)
             while True:
                 try:
-                    stub.ListQueues(store_pb2.ListQueuesRequest(), timeout=timeout)
+                    stub.GetLog(store_pb2.GetLogRequest(), timeout=timeout)  # costs the same, however many queues
                     return time.perf_counter() - begun
                 except grpc.RpcError as error:
                     if time.perf_counter() - begun > timeout:

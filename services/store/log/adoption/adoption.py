@@ -106,14 +106,9 @@ class Adoption:
             FlushFailed: the disk has failed; the store is read-only from here on.
             StoreClosed: the store is being shut down.
         """
-        await self._restoring.looked()
         if self._flags.holds(Reason.CLOSED):
             raise StoreClosed("The store has been shut down.")
-        if self.running or self._restoring.running or not self._checkpointer.complete:
-            raise AdoptionRefused(
-                "Rebuilt files cannot be taken over while others are, or while the store restores its own.",
-                remedy="Try again when that is over.",
-            )
+        self._check(self.running)
         self._task = task = asyncio.create_task(self._run(name), name="adoption")
         task.add_done_callback(_log_outcome)
         try:
@@ -125,7 +120,17 @@ class Adoption:
         except OSError as error:
             raise disk_error(error, f"The rebuilt files in {name} cannot be taken over") from error
 
+    def _check(self, running: bool = False) -> None:
+        """Raises AdoptionRefused."""
+        if running or self._restoring.running or not self._checkpointer.complete:
+            raise AdoptionRefused(
+                "Rebuilt files cannot be taken over while others are, or while the store restores its own.",
+                remedy="Try again when that is over.",
+            )
+
     async def _run(self, name: str) -> Adopted:
+        await self._restoring.looked()  # a queue that has lost files is restored first
+        self._check()
         begun = time.monotonic()
         staged = await in_thread(StagedFiles.open, self._parts, name, self._dispatcher.position)
         try:

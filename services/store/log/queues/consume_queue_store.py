@@ -102,13 +102,15 @@ class ConsumeQueueStore:
     def _find(self) -> Iterator[QueueKey]:
         """The queues that have directories. Raises ForeignFile."""
         for topic in entries_of(self._directory):
+            name = topic.name
             for entry in entries_of(topic.path) if topic.is_dir() else ():
-                if not (entry.name.isascii() and entry.name.isdigit() and entry.is_dir()):
+                number = entry.name
+                if not (number.isascii() and number.isdigit() and entry.is_dir()):
                     raise ForeignFile(
                         f"{entry.path} is no consume queue: their directories are named by queue id.",
                         remedy="Move it out of the directory.",
                     )
-                yield topic.name, int(entry.name)
+                yield name, int(number)
 
     def _open(self, key: QueueKey) -> ConsumeQueue | None:
         """Open a queue that was not yet, if there is one."""

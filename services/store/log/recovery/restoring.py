@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from tandemmq.store.log.errors import NotWritable
@@ -13,6 +14,7 @@ from tandemmq.store.log.recovery.rebuild import Rebuild, rebuild_index
 
 log = logging.getLogger(__name__)
 _AGAIN_SECONDS = 10
+_LOOK_AFTER_SECONDS = 1.0  # the start has other things to do first
 _SLICE_SECONDS = 0.001
 _PAUSE_SECONDS = 0.004
 
@@ -33,6 +35,7 @@ class Restoring:
         self._dispatched = dispatched
         self._task: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
         self._tail = recovery.began_at
         self._queues_lack = recovery.queues_to_rebuild > 0 or not parts.offsets.all_known
         parts.queues.lost.listen(self._restore_queues)
@@ -58,6 +61,9 @@ class Restoring:
 
     async def _look_at_queues(self) -> None:
         """Open the queues that nobody has used yet, in slices, so that those that lack files are found soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_AFTER_SECONDS):
+                await self._wanted.wait()
         until = time.perf_counter() + _SLICE_SECONDS
         for name in list(self._parts.queues.names()):
             try:
@@ -71,6 +77,7 @@ class Restoring:
 
     async def looked(self) -> None:
         """Wait until all queues were looked at: none is found to lack files after that."""
+        self._wanted.set()
         if self._look is not None and not self._look.done():
             await asyncio.wait([self._look])
 
