@@ -166,13 +166,15 @@ async def audit(store: MessageStore) -> Audit:
 
     Files that expire are removed by a thread: where some went meanwhile, all is read again.
     """
+    await settle(store)
+    found = audited(store)
     for _ in range(_TRIES_OF_AUDIT):
-        await settle(store)
-        found = audited(store)
-        files = [int(path.name) for path in (store.config.commit_log_dir).iterdir() if path.name.isdigit()]
+        files = [int(path.name) for path in store.config.commit_log_dir.iterdir() if path.name.isdigit()]
         if found.log_min == min(files, default=0):
             break
         await asyncio.sleep(0.01)
+        await settle(store)
+        found = audited(store)
     return found
 
 

@@ -226,6 +226,18 @@ _CALLS = Row(
             "tandem_long_polls_waiting{@}",
         ),
         lines(
+            "Event loop", "s",
+            "How late the event loop calls: what each send waits for before anything else. Its 99th percentile stays "
+            "below some milliseconds.",
+            ("histogram_quantile(0.99, sum by (le, node) (rate(tandem_loop_lag_seconds_bucket{@}[$__rate_interval])))",
+             "{{node}} p99"),
+        ),
+        lines(
+            "Messages sent again", "short",
+            "Copies that were recognized and not stored (deduplicationWindow).",
+            "rate(tandem_duplicate_messages_total{@}[$__rate_interval])",
+        ),
+        lines(
             "Size of messages", "bytes",
             "Mean size of a stored record, and the size below which 99 of 100 are.",
             ("sum by (node) (rate(rocketmq_message_size_sum{@}[$__rate_interval])) / "

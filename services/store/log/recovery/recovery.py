@@ -298,9 +298,14 @@ class Recovery:
         return end
 
     def _steps(self, scan: LogScan, begin: int) -> Iterator[Step]:
-        """Steps of ``scan``. Below the manifest's position all was durable once: what is bad there is rot, not torn."""
+        """Steps of ``scan``. Below the manifest's position all was durable once: what is bad there is rot, not torn.
+
+        A slave's log is cut there all the same: its master sends it again.
+        """
         manifest = believed(self._parts.manifest, self._parts.checkpoint)
-        durable, position = manifest.position if manifest is not None else 0, begin
+        durable, position = 0, begin
+        if manifest is not None and not self._parts.mastership.is_slave:
+            durable = manifest.position
         while True:
             step = scan.step(position)
             if 0 <= step.torn_at < durable:

@@ -72,6 +72,8 @@ class Retention:
             if not forced and not self._expired(file):
                 break
             going.append(file)
+        if not forced and not self._checkpointer.complete:
+            return 0  # what a rebuild writes is not durable yet: a power cut may leave holes where messages expired
         going = await self._recorded(going)
         if not going:
             return 0
