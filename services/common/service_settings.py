@@ -17,8 +17,8 @@ _NAMES = {
         metasyncTlsTrustCertPath storePathRootDir storePathCommitLog brokerRole brokerId slaveTimeout
         haSlaveFallbehindMax minInSyncReplicas slaveReadEnable offsetCheckInSlave accessMessageInMemoryMaxRatio
         mappedFileSizeCommitLog mappedFileSizeConsumeQueue maxHashSlotNum maxIndexNum messageIndexEnable prefaultBytes
-        maxMessageSize enabledAppendPropCRC forceVerifyPropCRC checkCRCOnRecover messageDelayLevel
-        autoCreateTopicEnable defaultTopicQueueNums flushDiskType flushIntervalCommitLog flushCommitLogLeastPages
+        maxMessageSize enabledAppendPropCRC forceVerifyPropCRC checkCRCOnRecover messageDelayLevel autoCreateTopicEnable
+        deduplicationWindow defaultTopicQueueNums flushDiskType flushIntervalCommitLog flushCommitLogLeastPages
         flushCommitLogThoroughInterval syncFlushTimeout flushIntervalConsumeQueue flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval checkpointLogBytes deleteWhen fileReservedTime cleanResourceInterval
         deleteFileBatchMax diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio diskSpaceWarningLevelRatio
