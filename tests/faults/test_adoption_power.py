@@ -40,7 +40,11 @@ class ExchangingPowerDisk(PowerDisk):
         for pair in [pair for pair in self._exchanged if path in (pair[0].parent, pair[1].parent)]:
             self._exchanged.remove(pair)
             self._exchange_names(*pair)
+        before, names = self._before_exchange(path), self._names.get(path, {})
         super().sync_dir(path)
+        if before != path:
+            with self._lock:
+                self._names[before], self._names[path] = self._names[path], names
         self._maybe_image(0.02 if not self._exchanged else 0.2)
 
     def rename(self, source: Path, target: Path) -> None:
@@ -51,6 +55,14 @@ class ExchangingPowerDisk(PowerDisk):
         super().exchange(one, other)
         self._exchanged.append((one, other))
         self._maybe_image(0.3)
+
+    def _before_exchange(self, path: Path) -> Path:
+        """Where a directory was before an exchange that is not durable yet: what is durable of it is known by that."""
+        for pair in self._exchanged:
+            for here, there in (pair, reversed(pair)):
+                if path.is_relative_to(here):
+                    return there / path.relative_to(here)
+        return path
 
     def _exchange_names(self, one: Path, other: Path) -> None:
         with self._lock:
