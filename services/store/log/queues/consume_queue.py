@@ -208,13 +208,7 @@ class ConsumeQueue:
         odd = self.read_bytes(number, 1)
         self.tell_misnumbered(number, int.from_bytes(odd[:8], "big"), f"the next one is {first}")
         self.go_back(max(gap, first))
-        self.put_before(first, odd)
         return True
-
-    def put_before(self, first: int, unit: bytes) -> None:
-        """Let ``unit`` stand before number ``first`` if none does: whoever reads its record finds the damage."""
-        if first and self._message_at(first - 1) is None:
-            self.put(first - 1, unit)
 
     def _gap_before(self, number: int, least: int) -> int:
         """Where the blanks and places without a file begin that lie right before ``number``, not below ``least``."""

@@ -145,7 +145,6 @@ class Rebuild:
             waiting, taken.waiting = taken.waiting, None
             if waiting is not None and taken.end <= first <= waiting.first_queue_offset:
                 queue.tell_misnumbered(waiting.first_queue_offset, waiting.first_physical, f"the next one is {first}")
-                queue.put_before(first, waiting.units)
             elif waiting is not None:
                 self._restore(queue, waiting, taken)
             if waits and run.count == 1 and first > taken.end:
