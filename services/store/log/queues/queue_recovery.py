@@ -127,9 +127,10 @@ class QueueRecovery:
     def finish(self, log_min: int, given: Mapping[QueueKey, Bounds], *, whole_log: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.
 
-        ``whole_log``: the walk has seen every record there is, so nothing can be missing. No queue ends before where it
-        had come once, as ``given`` says, though another broker may have had the directory since: at worst a gap is left
-        where that has cut the log. Without that, one that was lost after its messages had expired would begin anew.
+        ``whole_log``: the walk has seen every record there is, so nothing can be missing. A queue of which nothing is
+        left ends where it had come once, as ``given`` says, though another broker may have had the directory since:
+        else one that was lost after its messages had expired would begin anew. Of others their messages tell where no
+        manifest is current: the other broker may have cut the log, and gives those numbers again.
         """
         certain = whole_log or self._manifest is not None
         self._offsets.update((key, end) for key, (_, end) in self._queues.bounds().items())
@@ -138,7 +139,8 @@ class QueueRecovery:
         for queue in self._queues.opened:
             key = (queue.topic, queue.queue_id)
             queue.correct_min_offset(log_min)
-            queue.end_not_before(given.get(key, (0, 0))[1])
+            if self._manifest is not None or not queue.files:
+                queue.end_not_before(given.get(key, (0, 0))[1])
             if certain or key in self._touched:
                 self._offsets.raise_to(key, queue.max_offset)
             else:
