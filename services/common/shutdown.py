@@ -18,7 +18,9 @@ class StopSignal:
         self.reason = ""
 
     def listen(self) -> None:
-        """Catches the signals from now on; needs a running loop in the main thread."""
+        """Catches the signals from now on, unless one has come; needs a running loop in the main thread."""
+        if self._stopped.is_set():
+            return
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._caught, number)

@@ -101,6 +101,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     if metasync is not None:
         metasync.start()
         host.on_close(metasync.close)
+    host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), **recovered(store))
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
