@@ -3,7 +3,7 @@
 One noun per file::
 
     broker.py          the broker port: all of it as calls, for every protocol
-    errors.py          refusals, each with its gRPC code and its RocketMQ status
+    errors.py          refusals, each of a kind
 
     rules.py           what a message must be like
     send.py            from a message to a place in the log
