@@ -18,15 +18,15 @@ class LoopLag:
 
     def start(self) -> None:
         """Begin; on the event loop."""
-        self._due = self._timers.time() + _EVERY_SECONDS
-        self._timers.call_at(self._due, self._look)
+        due = self._timers.time() + _EVERY_SECONDS
+        self._timers.call_at(due, self._look, due)
 
     def stop(self) -> None:
         """Look no more."""
         self._stopped = True
 
-    def _look(self) -> None:
+    def _look(self, due: float) -> None:
         if self._stopped:
             return
-        self._told(max(self._timers.time() - self._due, 0.0))
+        self._told(max(self._timers.time() - due, 0.0))
         self.start()

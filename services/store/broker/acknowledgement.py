@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
+from tandemmq.store.log.edges.offset_waiters import settling
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
 
@@ -58,12 +59,7 @@ class Acknowledgement:
     async def status(self, end_offset: int, wait: bool) -> PutStatus:
         """As `when_safe`; it suspends only where there is something to wait for."""
         future: asyncio.Future[PutStatus] = asyncio.get_running_loop().create_future()
-
-        def told(status: PutStatus) -> None:
-            if not future.done():
-                future.set_result(status)
-
-        self.when_safe(end_offset, told, wait=wait)
+        self.when_safe(end_offset, settling(future), wait=wait)
         return await future
 
 

@@ -354,15 +354,25 @@ class Sender:
 
     def _append_watched(self, ready: Ready) -> tuple[Ready, Appended]:
         """Append, unless it is a copy; then the place is that of the first."""
-        message, duplicates = ready.message, self.duplicates
-        assert duplicates is not None
-        known = duplicates.find(message.topic, ready.unique_key)
+        known = self._find(ready.message.topic, ready.unique_key)
         if known is not None:
-            duplicates.recognized += 1
-            return ready._replace(message=replace(message, queue_id=known.queue_id), copy=True), known.place
-        place = self._store.append(message)
-        duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
+            return self._copy(ready, known)
+        place = self._store.append(ready.message)
+        self._remember(ready, place)
         return ready, place
+
+    def _find(self, topic: str, unique_key: str) -> Stored | None:
+        return self.duplicates.find(topic, unique_key) if self.duplicates is not None else None
+
+    def _copy(self, ready: Ready, known: Stored) -> tuple[Ready, Appended]:
+        if self.duplicates is not None:
+            self.duplicates.recognized += 1
+        return ready._replace(message=replace(ready.message, queue_id=known.queue_id), copy=True), known.place
+
+    def _remember(self, ready: Ready, place: Appended) -> None:
+        if self.duplicates is not None:
+            message = ready.message
+            self.duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
 
     def append(self, ready: list[Ready]) -> list[Sent]:
         """Append checked messages in order, all at once where that can be. Raises StoreError: nothing was stored."""
@@ -373,13 +383,17 @@ class Sender:
         keys: set[tuple[str, str]] = set()
         for one in ready:
             key = (one.message.topic, one.unique_key)
-            if one.watched and (key in keys or self.duplicates.find(*key) is not None):
-                sent += self._append_run(run, sent)  # what it is a copy of may be among them
+            if one.watched and key in keys:  # what it is a copy of has no place yet
+                sent += self._append_run(run, sent)
                 run, keys = [], set()
-                sent.append(Sent(*self._append_watched(one)))
-            else:
+            known = self._find(*key) if one.watched else None
+            if known is None:
                 run.append(one)
                 keys.add(key)
+            else:
+                sent += self._append_run(run, sent)
+                run, keys = [], set()
+                sent.append(Sent(*self._copy(one, known)))
         return sent + self._append_run(run, sent)
 
     def _append_run(self, run: list[Ready], before: list[Sent]) -> list[Sent]:
@@ -391,9 +405,8 @@ class Sender:
                 raise
             return [Sent(one, None, error) for one in run]
         for ready, place, _ in sent:
-            if ready.watched and place is not None and self.duplicates is not None:
-                message = ready.message
-                self.duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
+            if ready.watched and place is not None:
+                self._remember(ready, place)
         return sent
 
     def _append_messages(self, ready: list[Ready]) -> list[Sent]:
@@ -436,9 +449,6 @@ class Sender:
                 one = Appended(starts[at], size, number, place.store_timestamp, place.end_offset)
                 self.duplicates.add(batch.topic, key, Stored(batch.queue_id, one))
         return SentBatch(batch, place)
-
-    def _find(self, topic: str, unique_key: str) -> Stored | None:
-        return self.duplicates.find(topic, unique_key) if self.duplicates is not None else None
 
     def _watched_keys(self, batch: EncodedBatch) -> list[str]:
         """The UNIQ_KEY of each message, if a copy of the batch can be recognized by them."""

@@ -4,8 +4,11 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
+from typing import TypeVar
 
 from tandemmq.store.log.edges.timers import Timers
+
+Answer = TypeVar("Answer")
 
 Told = Callable[[bool], None]
 """Called once: True when the log is there, False when it will not be, or not in time."""
@@ -83,11 +86,11 @@ class OffsetWaiters:
             waiters.popleft()
 
 
-def settling(future: "asyncio.Future[bool]") -> Told:
+def settling(future: "asyncio.Future[Answer]") -> Callable[[Answer], None]:
     """Tells a future, unless whoever waited for it has gone."""
 
-    def told(there: bool) -> None:
+    def told(answer: Answer) -> None:
         if not future.done():
-            future.set_result(there)
+            future.set_result(answer)
 
     return told

@@ -205,8 +205,8 @@ class ConsumeQueue:
         known = self._message_at(first) if first < gap else None
         if gap == number or (first < gap and (known is None or known.physical_offset != physical)):
             return False
-        odd = self.read_bytes(number, 1)
-        self.tell_misnumbered(number, int.from_bytes(odd[:8], "big"), f"the next one is {first}")
+        odd = int.from_bytes(self.read_bytes(number, 1)[:8], "big")
+        self.tell_misnumbered(number, odd, f"the next one is {first}")
         self.go_back(max(gap, first))
         return True
 

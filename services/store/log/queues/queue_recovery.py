@@ -62,7 +62,7 @@ class QueueRecovery:
     def _agrees(self, queue: ConsumeQueue, bounds: Bounds) -> bool:
         """Whether the queue's files are all there, up to the last unit that the manifest knows of.
 
-        That is never a blank: one stands there where a lost queue was gone on with.
+        That is never a blank: one stands there where a lost queue was gone on with, and not restored yet.
         """
         first, end = bounds
         if first == end and not queue.files:
@@ -71,7 +71,7 @@ class QueueRecovery:
             return False
         if end <= queue.first_offset_on_disk:
             return end == 0 or end == queue.first_offset_on_disk
-        unit = queue.unit(end - 1)  # a blank stands for one that was to be restored when the process was killed
+        unit = queue.unit(end - 1)
         return unit is not None and unit.size > 0 and not is_blank(unit) and unit.physical_offset < self._begin
 
     def _drop_stale_units(self, queue: ConsumeQueue) -> None:

@@ -11,7 +11,7 @@ Before the store serves, only what lies behind the checkpoint is read (`docs/ARC
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
@@ -282,13 +282,14 @@ class Recovery:
             check_crc=config.check_crc_on_recover,
             delay_levels=config.message_delay_levels,
             force_crc_property=config.force_verify_prop_crc,
+            durable=self._durable,
         )
         if parts.index is not None and index_begin < begin:
             for step in scan.steps(index_begin, begin):
                 if step.walk is not None:
                     parts.index.put(step.walk)
         end = begin
-        for step in self._steps(scan, begin):
+        for step in scan.steps(begin):
             self._take(step, queues, max(begin, index_begin))
             end = step.torn_at if step.torn_at >= 0 else step.position
             self._progress(end - begin, total)
@@ -297,24 +298,11 @@ class Recovery:
         parts.observer.recovering("log", total, total)
         return end
 
-    def _steps(self, scan: LogScan, begin: int) -> Iterator[Step]:
-        """Steps of ``scan``. Below the manifest's position all was durable once: what is bad there is rot, not torn.
-
-        A slave's log is cut there all the same: its master sends it again.
-        """
+    @property
+    def _durable(self) -> int:
+        """Log offset below which all was durable once. A slave's log may be cut all the same: its master sends it."""
         manifest = believed(self._parts.manifest, self._parts.checkpoint)
-        durable, position = 0, begin
-        if manifest is not None and not self._parts.mastership.is_slave:
-            durable = manifest.position
-        while True:
-            step = scan.step(position)
-            if 0 <= step.torn_at < durable:
-                rot = DamagedRange(step.torn_at, durable, "rot", "no valid record follows where there were some")
-                step = Step(durable, step.walk, step.file, rot)
-            yield step
-            if step.finished:
-                return
-            position = step.position
+        return 0 if manifest is None or self._parts.mastership.is_slave else manifest.position
 
     def _take(self, step: Step, queues: QueueRecovery, index_from: int) -> None:
         parts, report = self._parts, self._report

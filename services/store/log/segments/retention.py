@@ -67,13 +67,13 @@ class Retention:
         forced = used >= config.disk_space_clean_forcibly_ratio and config.clean_file_forcibly_enable
         if hour not in config.delete_when and used < config.disk_max_used_space_ratio and not forced:
             return 0
+        if not forced and not self._checkpointer.complete:
+            return 0  # what a rebuild writes is not durable yet: a power cut may leave holes where messages expired
         going: list[MappedFile] = []
         for file in parts.files.files[:-1][: config.delete_file_batch_max]:
             if not forced and not self._expired(file):
                 break
             going.append(file)
-        if not forced and not self._checkpointer.complete:
-            return 0  # what a rebuild writes is not durable yet: a power cut may leave holes where messages expired
         going = await self._recorded(going)
         if not going:
             return 0

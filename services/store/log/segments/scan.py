@@ -69,10 +69,12 @@ class LogScan:
         force_crc_property: bool = False,
         rows: int = ROWS_PER_STEP,
         half_at_end: bool = False,
+        durable: int = 0,
     ) -> None:
         """Read ``files`` with ``walker``; stretches in ``damage`` are stepped over.
 
         ``half_at_end``: the limit may lie inside a record, whose other half is still to come (a slave's log).
+        ``durable``: log offset below which what is bad is rot, though nothing valid follows it.
         """
         self._files = files
         self._walker = walker
@@ -82,6 +84,7 @@ class LogScan:
         self._force = force_crc_property
         self._rows = rows
         self._half_at_end = half_at_end
+        self._durable = durable
 
     def steps(self, begin: int, limit: int | None = None) -> Iterator[Step]:
         """Steps from ``begin`` up to ``limit`` (a record boundary), or to the end of the log."""
@@ -146,6 +149,8 @@ class LogScan:
         if end < file.size and walk.stop == Stop.INCOMPLETE and self._is_half(file, walk.position, end):
             return Step(position, walk, file, finished=True)
         found = self._next_valid(file, walk.position + 1)
+        if found < 0 and position < self._durable:
+            found = self._durable
         if found < 0:
             return Step(position, walk, file, finished=True, torn_at=position)
         damage = DamagedRange(position, found, "rot", REASONS.get(walk.stop, walk.stop.name))
