@@ -8,6 +8,8 @@ One distribution, four gRPC services, one command. Where to find what::
         .broker             meaning: send, pull, query, topics
         .fronts             the protocols: translate, call the broker, answer
         .v1                 generated from protos/tandemmq/store/v1
+    tandemmq.delivery       generated from protos/tandemmq/delivery/v1: consuming as a group, served by the store
+    tandemmq.rocketmq5      generated from protos/tandemmq/rocketmq5/v2: what official RocketMQ 5 clients speak
     tandemmq.client         what users import: send, pull, query, decode raw records
     tandemmq.cli            the `tandem` command
     tandemmq.common         what every service needs: settings, server bootstrap, errors, log output

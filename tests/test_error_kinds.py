@@ -13,14 +13,30 @@ import tandemmq
 from tandemmq.common import grpc_status
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_status import StatusTable
+from tandemmq.rocketmq5.v2 import resources_pb2
 from tandemmq.store.fronts.native import statuses
+from tandemmq.store.fronts.rocketmq5.statuses import CODES
 from tandemmq.store.v1 import store_pb2
 
 CONTRACT = Path(__file__).resolve().parents[1] / "protos/tandemmq/store/v1/store.proto"
 TABLES = {"services": grpc_status.STATUSES, "store": statuses.STATUSES}
-ROCKETMQ = {*store_pb2.SendStatus.keys(), *store_pb2.PullStatus.keys(), "SYSTEM_BUSY"}
+VERSION_5 = {
+    "CONSUMER_GROUP_NOT_FOUND",
+    "FORBIDDEN",
+    "ILLEGAL_FILTER_EXPRESSION",
+    "ILLEGAL_INVISIBLE_TIME",
+    "INVALID_RECEIPT_HANDLE",
+    "INVALID_TRANSACTION_ID",
+}
+"""Names of `apache.rocketmq.v2.Code`."""
+ROCKETMQ = {*store_pb2.SendStatus.keys(), *store_pb2.PullStatus.keys(), "SYSTEM_BUSY", *VERSION_5}
 CLIENTS_SEE = ("tandemmq.store.broker.", "tandemmq.store.fronts.native.", "tandemmq.common.access.errors.Refused")
 """Where the errors are defined that only the store's clients see."""
+
+
+def test_the_table_of_rocketmq_5_clients_has_every_kind() -> None:
+    assert set(CODES) == set(Kind)
+    assert not {resources_pb2.OK, resources_pb2.CODE_UNSPECIFIED} & set(CODES.values())
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

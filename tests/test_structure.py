@@ -31,7 +31,7 @@ LONG_FUNCTIONS: dict[str, str] = {
 }
 """Exceptions to FUNCTION_LINES_MAX: `path:name` -> reason."""
 
-HEAVY_MODULES = {"numba", "numpy", "rich", "typer", "llvmlite", "pytest", "pydantic"}
+HEAVY_MODULES = {"lark", "numba", "numpy", "rich", "typer", "llvmlite", "pytest", "pydantic"}
 """What a service must not import at its start: time to the first answer and idle memory are promises."""
 
 

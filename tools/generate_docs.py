@@ -23,6 +23,7 @@ from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.metasync.standing import Role, Standing
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 
@@ -138,6 +139,10 @@ def _of_the_store() -> list[Metric]:
     metrics.called("Send", "SUCCESS", 0.0)
     metrics.failed("flush")
     metrics.damaged("rot", 1)
+    counts = {("group", "topic"): 1}
+    metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts)
+    metrics.transaction_ended("topic", "commit", 0.0)
+    metrics.watch_halves(lambda: {"topic": 1})
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields)._replace(audit=None))
     return list(metrics.collect())
 

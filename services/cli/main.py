@@ -16,6 +16,7 @@ from tandemmq.cli.files.export import export
 from tandemmq.cli.files.inspect import inspect
 from tandemmq.cli.files.rebuild import rebuild
 from tandemmq.cli.messaging.bench import bench
+from tandemmq.cli.messaging.consume import consume, worker
 from tandemmq.cli.messaging.find import query, view
 from tandemmq.cli.messaging.offsets import offsets
 from tandemmq.cli.messaging.pull import pull
@@ -50,7 +51,7 @@ app = typer.Typer(
 
 COMMANDS = (
     *(up, store, replicator, metasync, admin),
-    *(send, pull, query, view, offsets, inspect, settings),
+    *(send, consume, worker, pull, query, view, offsets, inspect, settings),
     *(replicas, promote, follow, reseed, accept_loss),
     *(rebuild, audit, export),
     *(check, top, bench),

@@ -1,6 +1,42 @@
-"""The client of a TandemMQ store: send messages, pull them, find them.
+"""The client of TandemMQ: send messages and consume them as a group; or pull them, and find them.
 
-Sending and pulling::
+Sending::
+
+    from tandemmq.client import Producer
+
+    with Producer("127.0.0.1:8081") as producer:
+        producer.send("orders", b"one espresso", tag="coffee", keys=["order-17"])
+        producer.send("orders", b"paid", order_key="customer-4")            # in order with others of this key
+        producer.send_after("orders", b"still hot?", 600)                   # in ten minutes
+
+Consuming: a message comes until it is acknowledged, to one member of the group at a time::
+
+    from tandemmq.client import Consumer
+
+    with Consumer("127.0.0.1:8081", group="billing", topic="orders") as consumer:
+        for message in consumer:
+            print(message.body, message.delivery_number)
+            message.ack()                                                   # or .retry(after=10), .dead_letter()
+
+A process that only works: what the handler raises is tried again::
+
+    from tandemmq.client import worker
+
+    worker(handle, "127.0.0.1:8081", group="billing", topic="orders", concurrency=8)
+
+docs/client.md has more, transactions too. The same with `await`: `tandemmq.client.aio`. Against a pair give both
+addresses. Which module has what::
+
+    producer, consumer, working              for programs without asyncio, over
+    aio_producer, aio_consumer, aio_worker   the same for asyncio
+    outgoing, message                        what is sent and what comes
+    holding                                  what a consumer holds: renewed, settled, given back
+    cluster                                  the stores of a broker: calls go to whoever answers
+    attending                                streams on which the broker asks
+    background                               the event loop of the plain clients
+    store_client, aio, results, records, encode, channels, identity, errors
+
+One store, one queue: sending and pulling::
 
     from tandemmq.client import Outgoing, StoreClient
 
@@ -26,31 +62,62 @@ A store with TLS and an access list::
 
     StoreClient("store.example:8081", user="alice", secret="...", tls_ca="ca.pem")
 
-The same with `await`: `tandemmq.client.aio.StoreClient`. Raw records, as they come from a pull or lie in a commit log
+Raw records, as they come from a pull or lie in a commit log
 file, are taken apart by `decode_records`. What a store refuses raises `RequestFailed`, with the name of the gRPC status
 and of RocketMQ's.
 """
 
+from tandemmq.client.aio_producer import TransactionState
+from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts
+from tandemmq.client.consumer import Consumer, Message
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import ClientError, RequestFailed, StoreUnreachable, UnusableFile
+from tandemmq.client.errors import (
+    ClientError,
+    FilterRefused,
+    GroupRefused,
+    NoLongerHeld,
+    RequestFailed,
+    StoreUnreachable,
+    TransactionOver,
+    UnusableFile,
+)
 from tandemmq.client.identity import Identity
+from tandemmq.client.message import MessageContent
+from tandemmq.client.outgoing import Sent
+from tandemmq.client.producer import Producer, Transaction
 from tandemmq.client.records import decode_records
 from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.client.store_client import StoreClient
+from tandemmq.client.working import worker
 from tandemmq.store.format.record import CorruptRecord, Record
 
 __all__ = [
     "ClientError",
+    "Consumer",
     "CorruptRecord",
+    "DeadLetter",
+    "FilterRefused",
+    "GroupRefused",
     "Identity",
+    "Message",
+    "MessageContent",
+    "NoLongerHeld",
     "Outgoing",
+    "Producer",
     "Pulled",
     "QueueOffsets",
     "Record",
     "RequestFailed",
+    "Retry",
+    "Sent",
     "StoreClient",
     "StoreUnreachable",
+    "Transaction",
+    "TransactionOver",
+    "TransactionState",
     "UnusableFile",
+    "WorkerCounts",
     "decode_records",
     "encode_batch",
+    "worker",
 ]

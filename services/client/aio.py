@@ -6,6 +6,18 @@
         await store.send("orders", b"one espresso")
         async for pulled in store.pull_stream("orders", 0, offset=0):
             ...
+
+Sending and consuming as a group, which is what most programs want::
+
+    async with Producer("127.0.0.1:8081") as producer:
+        await producer.send("orders", b"one espresso")
+
+    async with Consumer("127.0.0.1:8081", group="billing", topic="orders") as consumer:
+        async for message in consumer:
+            ...
+            await message.ack()
+
+    await worker(handle, "127.0.0.1:8081", group="billing", topic="orders")
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -16,6 +28,9 @@ from typing import TYPE_CHECKING, Self
 import grpc
 
 from tandemmq.client import results
+from tandemmq.client.aio_consumer import Consumer, Message
+from tandemmq.client.aio_producer import Producer, Transaction, TransactionState
+from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts, worker
 from tandemmq.client.channels import File, open_aio_channel
 from tandemmq.client.encode import Outgoing, encode_batch
 from tandemmq.client.errors import RequestFailed, from_rpc
@@ -28,6 +43,19 @@ from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 if TYPE_CHECKING:
     from tandemmq.store.v1.store_pb2_grpc import StoreAsyncStub
+
+__all__ = [
+    "Consumer",
+    "DeadLetter",
+    "Message",
+    "Producer",
+    "Retry",
+    "StoreClient",
+    "Transaction",
+    "TransactionState",
+    "WorkerCounts",
+    "worker",
+]
 
 
 class StoreClient:

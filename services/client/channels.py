@@ -1,6 +1,6 @@
 """Channels to a server: in plain text or with TLS, and with credentials that go along with every call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +12,14 @@ from tandemmq.common.credentials import authorization
 
 CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 """Messages may be as large as the server allows."""
+
+LASTING_OPTIONS = [
+    *CHANNEL_OPTIONS,
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+"""For a channel that is to last: a store that comes back is found within seconds, not minutes."""
 
 File = Path | str
 Metadatum = tuple[str, str | bytes]
@@ -44,13 +52,14 @@ def open_aio_channel(
     tls_ca: File | None = None,
     tls_certificate: File | None = None,
     tls_key: File | None = None,
+    options: Sequence[tuple[str, int]] = CHANNEL_OPTIONS,
 ) -> grpc.aio.Channel:
-    """The same for asyncio."""
+    """The same for asyncio; `options` of gRPC's."""
     tls = _tls(tls_ca, tls_certificate, tls_key)
     if tls is None:
-        opened = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        opened = grpc.aio.insecure_channel(address, options=options)
     else:
-        opened = grpc.aio.secure_channel(address, tls, options=CHANNEL_OPTIONS)
+        opened = grpc.aio.secure_channel(address, tls, options=options)
     own = _own_metadata(user, secret)
     return opened if own is None else _IdentifiedAio(opened, own)
 

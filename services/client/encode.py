@@ -38,7 +38,7 @@ class Outgoing:
 
     def all_properties(self, now_ms: int) -> dict[str, str]:
         """The properties as they are stored: tag, keys and a UNIQ_KEY among them."""
-        given = {names.UNIQ_KEY: _ids.next(now_ms), **self.properties}
+        given = {names.UNIQ_KEY: unique_ids.next(now_ms), **self.properties}
         if self.tag:
             given[names.TAGS] = self.tag
         if self.keys:
@@ -97,4 +97,5 @@ class _Ids:
         return self._generator.next(now_ms)
 
 
-_ids = _Ids()
+unique_ids = _Ids()
+"""Makes the UNIQ_KEYs of this process."""

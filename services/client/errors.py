@@ -5,6 +5,10 @@
     TandemError
     ├── ClientError
     │   ├── RequestFailed       the store refused, and says why
+    │   │   ├── NoLongerHeld    the message was given to somebody else meanwhile, or is dealt with
+    │   │   ├── GroupRefused    the consumer group does not exist, or may not consume
+    │   │   ├── FilterRefused   the filter cannot be understood; the message says where
+    │   │   └── TransactionOver the transaction has ended the other way, or nobody knows it
     │   └── StoreUnreachable    there is no answer
     └── UnusableFile            a certificate or a key cannot be read: nothing was sent
 """
@@ -33,6 +37,22 @@ class RequestFailed(ClientError):
     """The store refused the request; nothing was changed."""
 
 
+class NoLongerHeld(RequestFailed):
+    """The message is not the caller's any more: its time was over and others got it, or it is dealt with."""
+
+
+class GroupRefused(RequestFailed):
+    """The consumer group does not exist and is not created by using it, or it may not consume."""
+
+
+class FilterRefused(RequestFailed):
+    """The filter cannot be understood."""
+
+
+class TransactionOver(RequestFailed):
+    """The transaction has ended the other way, or is not known."""
+
+
 class StoreUnreachable(ClientError):
     """No store answers, or not in time. What was sent may be stored or not: send it again with the same UNIQ_KEY."""
 
@@ -49,5 +69,24 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
     code = call.code().name
     pairs = cast(Iterable[tuple[str, str | bytes]], call.trailing_metadata() or ())
     status = next((str(value) for key, value in pairs if key == STATUS_KEY), "")
-    kind = StoreUnreachable if not status and code in ("UNAVAILABLE", "DEADLINE_EXCEEDED") else RequestFailed
-    return kind(call.details() or code, code, status)
+    if not status and code in _NO_ANSWER:
+        return StoreUnreachable(call.details() or code, code)
+    return refused(call.details() or code, code, status)
+
+
+def refused(message: str, code: str, status: str) -> RequestFailed:
+    """The error of a refusal, by what it was told with."""
+    return _KINDS.get(status, RequestFailed)(message, code, status)
+
+
+_NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
+"""Codes that gRPC itself gives where no store said anything."""
+
+_KINDS: dict[str, type[RequestFailed]] = {
+    "INVALID_RECEIPT_HANDLE": NoLongerHeld,
+    "CONSUMER_GROUP_NOT_FOUND": GroupRefused,
+    "FORBIDDEN": GroupRefused,
+    "ILLEGAL_FILTER_EXPRESSION": FilterRefused,
+    "INVALID_TRANSACTION_ID": TransactionOver,
+}
+"""By RocketMQ's name of the failure."""

@@ -14,6 +14,7 @@ from tandemmq.client.encode import Outgoing, encode_batch
 from tandemmq.client.errors import RequestFailed, from_rpc
 from tandemmq.client.records import decode_records
 from tandemmq.client.results import Pulled, QueueOffsets
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
@@ -51,9 +52,11 @@ class StoreClient:
         self._channel = channel or open_channel(
             address, user=user, secret=secret, tls_ca=tls_ca, tls_certificate=tls_certificate, tls_key=tls_key
         )
-        self._timeout = timeout
+        self._timeout = self.timeout = timeout
         self.stub: StoreStub = StoreStub(self._channel)
         """The generated stub, for what has no method here."""
+        self.delivery: DeliveryStub = DeliveryStub(self._channel)
+        """That of `tandemmq.delivery.v1`: for consuming as a group see `Consumer`."""
 
     def close(self) -> None:
         """End the connection."""

@@ -37,6 +37,18 @@ class Kind(Enum):
     NOT_READABLE = "The topic's permissions do not allow reading"
     NO_MESSAGE = "No message is at that place, or no longer"
 
+    # What is delivered.
+    UNKNOWN_GROUP = "The consumer group does not exist, and is not created by using it"
+    FORBIDDEN_GROUP = "The consumer group may not consume"
+    BAD_FILTER = "The filter expression cannot be understood"
+    BAD_INVISIBLE_TIME = "The invisible time is outside its bounds"
+    BAD_DELAY = "The delivery time cannot be kept"
+    BAD_HANDLE = "The receipt handle is none of this broker, group or topic"
+    HANDLE_EXPIRED = "The message was given out again since, or is dealt with"
+    UNKNOWN_TRANSACTION = "Nobody knows that transaction"
+    TRANSACTION_ENDED = "The transaction has ended the other way"
+    NOT_DELIVERING = "This store gives out no messages at present"
+
     # Things in general.
     NOT_FOUND = "There is no such thing"
     NOT_HERE = "This node does not have that stretch of the log"

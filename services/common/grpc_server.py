@@ -5,6 +5,7 @@ from collections.abc import Callable
 import grpc
 
 from tandemmq.common import grpc_transport
+from tandemmq.common.made_certificate import FoundContext
 from tandemmq.common.memory import usable_memory
 from tandemmq.common.server_settings import GrpcTransport, ServerSettings
 from tandemmq.common.tls import server_credentials, tls_context
@@ -31,6 +32,8 @@ def bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
     """
     address = settings.grpc_address
     if isinstance(server, grpc_transport.Server):
+        if settings.tls_and_plain:
+            return server.add_mixed_port(address, FoundContext(settings).get)
         context = tls_context(settings)
         return server.add_insecure_port(address) if context is None else server.add_secure_port(address, context)
     credentials = server_credentials(settings)

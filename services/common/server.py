@@ -19,9 +19,10 @@ A service's start-up reads as a list of steps::
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import grpc
 import uvloop
 from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
@@ -93,6 +94,14 @@ class ServiceHost:
         """
         self._guarded.rules = rules
         register(servicer, self._guarded)
+
+    def add_foreign(self, service: str, methods: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]") -> None:
+        """Registers methods of somebody else's contract, under its name and as they are.
+
+        They know themselves who calls, what that one may do, and how errors are told. Reflection does not show them.
+        """
+        self._server.add_registered_method_handlers(service, methods)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, dict(methods)),))
 
     @property
     def load(self) -> Load | None:

@@ -125,6 +125,11 @@ class ServerSettings(Settings):
             raise self.bad(missing, "user and secret file together, or neither")
 
     @property
+    def tls_and_plain(self) -> bool:
+        """Whether the port takes both, by the first byte of each connection (grpcTransport=fast only)."""
+        return False
+
+    @property
     def grpc_address(self) -> str:
         """`host:port` as gRPC wants it."""
         return f"{self.grpc_host}:{self.grpc_port}"

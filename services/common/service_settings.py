@@ -23,7 +23,9 @@ _NAMES = {
         flushConsumeQueueThoroughInterval checkpointLogBytes deleteWhen fileReservedTime cleanResourceInterval
         deleteFileBatchMax diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio diskSpaceWarningLevelRatio
         cleanFileForciblyEnable maxMsgsNumBatch maxPullMessages maxPullBytes sendStreamWindow compiledWalker
-        verifyWholeLogOnStart readUnCommitted scrubBytesPerSecond
+        verifyWholeLogOnStart readUnCommitted scrubBytesPerSecond autoCreateSubscriptionGroup maxReceiveMessages
+        maxInFlight maxInFlightTotal maxHeldBack advertisedAddress timerMaxDelaySec timerPrecisionMs timerWheelEnable
+        tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut
     """,
     "replicator": """
         brokerClusterName brokerName brokerId storePathRootDir storeAddress storeTlsTrustCertPath
@@ -58,7 +60,7 @@ _WITHOUT_EFFECT = """
     recheckReputOffsetFromCq enableAsyncReput maxRecoveryCommitlogFiles enableAcceleratedRecovery
     enableLogConsumeQueueRepeatedlyBuildWhenRecover enableRunningFlagsInFlush autoMessageVersionOnTopicLen
     maxTopicLength enableCleanExpiredOffset maxBatchDeleteFilesNum dispatchFromSenderThread enableScheduleMessageStats
-    transactionTimeOut transactionCheckMax transactionCheckInterval brokerIP2 traceTopicEnable enablePropertyFilter
+    brokerIP2 traceTopicEnable enablePropertyFilter
     rocketmqHome diskFallRecorded namesrvAddr storePathConsumeQueue storePathIndex storeCheckpoint abortFile
     flushCommitLogTimed warmMapedFileEnable transientStorePoolEnable useReentrantLockWhenPutMessage
     sendMessageThreadPoolNums pullMessageThreadPoolNums putConsumeQueueDataByFileChannel messageIndexSafe

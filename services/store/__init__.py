@@ -5,6 +5,7 @@
     format/       bytes and nothing else
     log/          files on disk
     broker/       meaning: send, pull, query, topics
+    delivery/     who gets which message, when, and how often
     fronts/       the protocols: translate, call, answer
     v1/           generated from protos/tandemmq/store/v1
     settings.py   RocketMQ's settings that this store honours, and a few of its own

@@ -14,15 +14,22 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.assembly import make_broker, open_topics
+from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
-from tandemmq.store.fronts.access import DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
+from tandemmq.store.delivery.receiving import Receiving
+from tandemmq.store.fronts.access import DELIVERY_RULES, DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
+from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
+from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
@@ -60,6 +67,11 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     servicer = StoreServicer(settings.service_limits(), metrics)
     host = ServiceHost(settings, metrics.registry(), STATUSES)
     host.add(add_StoreServicer_to_server, servicer, RULES)
+    consuming = DeliveryServicer(settings.service_limits(), metrics)
+    host.add(add_DeliveryServicer_to_server, consuming, DELIVERY_RULES)
+    rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, signing_secrets(settings.access_file))
+    for service, methods in rocketmq5.services().items():
+        host.add_foreign(service, methods)
     described = NodeServicer("store", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
     node = NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
@@ -79,23 +91,32 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
-        topics, metasync = open_topics(settings)
+        topics, groups, metasync = open_tables(settings)
         broker = make_broker(settings, store, topics, metrics)
+        delivery = make_delivery(settings, broker, groups)
     except BaseException:
         await internal.stop()
         await host.stop()
         raise
     store.start()
+    delivery.start()
+    host.on_drain(delivery.drain)
+    host.on_close(delivery.stop)
     loop_lag = LoopLag(store.timers, metrics.loop_was_late)
     loop_lag.start()
     host.on_drain(loop_lag.stop)
     audit = AuditFile(settings.store_path_root_dir)
     metrics.watch(lambda: read_gauges(broker, audit))
+    watch_delivery(metrics, delivery)
     servicer.attach(broker)
+    consuming.attach(delivery, delivery.sessions)
+    rocketmq5.attach(broker, delivery, delivery.sessions, groups.get, lambda: f"{settings.own_ip()}:{host.port}")
     replica_log.attach(store, broker.acknowledgement.transfer)
     derived_files.attach(store)
     log_repair.attach(store)
     host.on_drain(servicer.drain)
+    host.on_drain(consuming.drain)
+    host.on_drain(rocketmq5.drain)
     internal.on_drain(replica_log.drain)
     host.on_close(internal.stop)
     if metasync is not None:
@@ -104,7 +125,18 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), **recovered(store))
+    preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
+    host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:
+    """Have the metrics show groups and half messages."""
+    receiving = delivery.receiving
+    if isinstance(receiving, Receiving):
+        metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired)
+    if delivery.transactions is not None:
+        metrics.watch_halves(delivery.transactions.pending_by_topic)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Putting the broker together over an open store."""
 
 import os
+from typing import NamedTuple
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.store.broker.acknowledgement import Acknowledgement
@@ -14,11 +15,29 @@ from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import Sender
 from tandemmq.store.broker.topics import LocalTopicTable, TopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.delivery.base import Base, SafeBase
+from tandemmq.store.delivery.clock import BootClock
+from tandemmq.store.delivery.delays.delays import Delays
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.durable_cursors import DurableCursors
+from tandemmq.store.delivery.filters.subscriptions import parse
+from tandemmq.store.delivery.follower import Follower
+from tandemmq.store.delivery.groups import GroupTable, LocalGroupTable, WatchedGroupTable
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.lifecycle import Lifecycle
+from tandemmq.store.delivery.offset_files import OffsetFiles
+from tandemmq.store.delivery.opening import BaseKeeper, Opening
+from tandemmq.store.delivery.recalls import MessageRecalls
+from tandemmq.store.delivery.receiving import Receiving
+from tandemmq.store.delivery.transactions.half_log import HalfLog
+from tandemmq.store.delivery.transactions.transactions import Transactions
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
+from tandemmq.store.offsets_link import OffsetsLink
 from tandemmq.store.settings import StoreSettings
 
 
@@ -43,6 +62,55 @@ def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable
     )
 
 
+def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | None = None) -> Delivery:
+    """Delivery over the store's broker; started when the store is open and has started.
+
+    Without `groups`, those of config/subscriptionGroup.json.
+    """
+    if groups is None:
+        groups = LocalGroupTable(settings.store_path_root_dir, LocalDisk(), SystemClock())
+    store, ledger, clock = broker.store, Ledger(), BootClock()
+    base, safe_base = Base(store.config.mapped_file_size_commit_log), SafeBase()
+    journal = Journal(store, ledger, broker.acknowledgement, settings.store_host(), base, safe_base)
+    follower = Follower(store, ledger, base, safe_base)
+    cursors = DurableCursors(store, journal)
+    files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
+    opening = Opening(store, ledger, journal, follower, clock, files)
+    life = Lifecycle(store, journal, opening.make_ready, opening.follow)
+    life.services += [BaseKeeper(store, journal), files]
+    if settings.metasync_address is not None:
+        dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
+        life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
+    store.keep_from(lambda: safe_base.at(store.flushed_offset))
+    delivery = Delivery(broker, groups, ledger, journal, clock, life)
+    delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
+    delivery.always.append(delays.follower)
+    delivery.services.append(delays)
+    delivery.transactions = Transactions(
+        HalfLog(store, settings.store_host(), clock),
+        journal,
+        broker.acknowledgement,
+        delivery.sessions,
+        settings.transaction_rules(),
+        broker.traffic,
+    )
+    delivery.services.append(delivery.transactions)
+    delivery.delays = MessageRecalls(broker, SystemClock())
+    receiving = Receiving(
+        broker,
+        journal,
+        clock,
+        groups,
+        delivery.sessions,
+        settings.store_host(),
+        settings.receive_rules(),
+        parse,
+    )
+    delivery.receiving = delivery.cursors = receiving
+    delivery.services.append(receiving)
+    return delivery
+
+
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
     """The window in which copies are recognized, if there is one."""
     if not settings.deduplication_window:
@@ -52,14 +120,29 @@ def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) ->
     return window
 
 
-def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:
-    """The topic table: config/topics.json; or a copy of metasync's, with the link that keeps it current.
+class Tables(NamedTuple):
+    """The store's tables, and what keeps them current."""
+
+    topics: TopicTable
+    groups: GroupTable
+    link: MetasyncLink | None
+
+
+def open_tables(settings: StoreSettings) -> Tables:
+    """Topics and groups: RocketMQ's files in config/; or copies of metasync's, with the link that keeps them current.
 
     Raises UnreadableTable, UnreadableCertificate, UnreadableSecret.
     """
     root, disk = settings.store_path_root_dir, LocalDisk()
     if settings.metasync_address is None:
-        return LocalTopicTable(root, disk, SystemClock()), None
-    topics = WatchedTopicTable(root, disk)
+        clock = SystemClock()
+        return Tables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
+    topics, groups = WatchedTopicTable(root, disk), WatchedGroupTable(root, disk)
     dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
-    return topics, MetasyncLink(settings.metasync_address, topics, dialer)
+    return Tables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
+
+
+def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:
+    """The table of topics alone; see `open_tables`."""
+    tables = open_tables(settings)
+    return tables.topics, tables.link

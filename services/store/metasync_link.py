@@ -1,15 +1,17 @@
-"""Keeps the store's topic table equal to the metadata service's, as long as that can be reached.
+"""Keeps the store's tables of topics and groups equal to the metadata service's, as long as that can be reached.
 
-It watches the topics there: a whole table or a set of changes is applied when all of its pages have come. And it tells
-the metadata service which topics the store has created, again and again until it has them. Nothing of the store waits
-for any of this.
+It watches the tables there: a whole one or a set of changes is applied when all of its pages have come. And it tells
+the metadata service what the store has created, again and again until it has that. Nothing of the store waits for any
+of this. `FollowedTable` says how each table is followed.
 """
 
 import asyncio
 import contextlib
 import json
 import random
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import grpc
 
@@ -18,8 +20,11 @@ from tandemmq.common.log_output import get_log
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.errors import TableNotSaved
+from tandemmq.store.broker.local_table import One
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.broker.watched_table import WatchedTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
 
 log = get_log(__name__)
 
@@ -34,19 +39,59 @@ TELL_SECONDS = 3.0
 """How long the metadata service may take to accept topics."""
 
 
+@dataclass(frozen=True, slots=True)
+class FollowedTable(Generic[One]):
+    """A table, and how its entries travel."""
+
+    kind: "pb.Table.ValueType"
+    """The contract's `Table`."""
+    table: WatchedTable[One]
+    entries: Callable[[Any], Iterable[Any]]
+    """The messages of entries in a page or an answer."""
+    read: Callable[[Any], One]
+    """An entry of its message; raises ValueError."""
+    put: Callable[[Any, list[One]], Any]
+    """The call that hands over what the store has created; takes the stub."""
+
+
+def topics_of(table: WatchedTopicTable) -> FollowedTable[TopicConfig]:
+    """The table of topics, to be followed."""
+
+    def put(stub: Any, topics: list[TopicConfig]) -> Any:
+        request = pb.PutTopicsRequest(topics=map(_topic_message, topics), create_only=True)
+        return stub.PutTopics(request, timeout=TELL_SECONDS)
+
+    return FollowedTable(pb.TOPICS, table, lambda page: page.topics, _topic, put)
+
+
+def groups_of(table: WatchedGroupTable) -> FollowedTable[GroupConfig]:
+    """The table of groups, to be followed."""
+
+    def put(stub: Any, groups: list[GroupConfig]) -> Any:
+        request = pb.PutGroupsRequest(groups=map(_group_message, groups), create_only=True)
+        return stub.PutGroups(request, timeout=TELL_SECONDS)
+
+    return FollowedTable(pb.SUBSCRIPTION_GROUPS, table, lambda page: page.groups, _group, put)
+
+
 class MetasyncLink:
     """Follows the metadata service at one address until closed. Make it, and use it, inside the event loop."""
 
-    def __init__(self, address: str, table: WatchedTopicTable, dialer: Dialer) -> None:
+    def __init__(
+        self, address: str, topics: WatchedTopicTable, dialer: Dialer, groups: WatchedGroupTable | None = None
+    ) -> None:
+        """Without `groups`, only topics are followed."""
         self._dialer = dialer
         self.address = address
         self.connected = False
-        """Whether a whole table has come over the watch that is open now."""
-        self._table = table
+        """Whether a whole table of topics has come over the watch that is open now."""
+        self._topics = topics
+        self._tables: list[FollowedTable[Any]] = [topics_of(topics)] + ([groups_of(groups)] if groups else [])
         self._added = asyncio.Event()
         self._tasks: list[asyncio.Future[None]] = []
         self._told_away = False
-        table.added.listen(self._added.set)
+        for followed in self._tables:
+            followed.table.added.listen(self._added.set)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -55,15 +100,16 @@ class MetasyncLink:
         self._tasks = [asyncio.ensure_future(step) for step in steps]
 
     async def close(self) -> None:
-        """End, and write the copy."""
+        """End, and write the copies."""
         while running := [task for task in self._tasks if not task.done()]:
             for task in running:
                 task.cancel()
             await asyncio.wait(running, timeout=1.0)
-        try:
-            await self._table.save()
-        except TableNotSaved as error:
-            log.error("topic table not saved at the end", reason=error.message)
+        for followed in self._tables:
+            try:
+                await followed.table.save()
+            except TableNotSaved as error:
+                log.error("table not saved at the end", reason=error.message)
 
     async def _again_and_again(self, step: Any) -> None:
         """Try a step for ever, with pauses between failures that grow while nothing succeeds."""
@@ -89,23 +135,27 @@ class MetasyncLink:
 
     async def _watch(self, stub: Any) -> Any:
         """Apply what comes; yields after each transfer that was applied."""
-        transfer = Transfer()
+        followed = {one.kind: one for one in self._tables}
+        transfer: Transfer | None = None
         try:
-            async for page in stub.Watch(pb.WatchRequest(tables=[pb.TOPICS])):
+            async for page in stub.Watch(pb.WatchRequest(tables=[one.kind for one in self._tables])):
+                if transfer is None:
+                    if page.table not in followed:
+                        raise BrokenTransfer("the metadata service sent a table that nobody asked for")
+                    transfer = Transfer(followed[page.table])
                 if transfer.add(page):
                     self._apply(transfer)
-                    transfer = Transfer()
+                    transfer = None
                     yield
         finally:
             self.connected = False
 
     def _apply(self, transfer: "Transfer") -> None:
-        if transfer.whole:
-            self._table.replace(transfer.topics, transfer.version)
-        else:
-            self._table.change(transfer.topics, transfer.deleted, transfer.version)
+        transfer.apply()
+        if transfer.followed.table is not self._topics:
+            return
         if not self.connected:
-            log.info("metadata service", address=self.address, topics=len(transfer.topics), version=transfer.version)
+            log.info("metadata service", address=self.address, topics=len(transfer.entries), version=transfer.version)
         self.connected = True
         self._told_away = False
 
@@ -117,35 +167,35 @@ class MetasyncLink:
             await self._added.wait()
             self._added.clear()
             try:
-                await self._hand_over(stub)
+                for followed in self._tables:
+                    await self._hand_over(stub, followed)
             except BaseException:
                 self._added.set()
                 raise
             yield
 
-    async def _hand_over(self, stub: Any) -> None:
+    async def _hand_over(self, stub: Any, followed: FollowedTable[Any]) -> None:
         """Raises AioRpcError."""
-        waiting = self._table.waiting
+        waiting = followed.table.waiting
         for at in range(0, len(waiting), 1_000):
-            some = waiting[at : at + 1_000]
-            request = pb.PutTopicsRequest(topics=[_message(topic) for topic in some], create_only=True)
-            answer = await stub.PutTopics(request, timeout=TELL_SECONDS)
-            self._table.accepted(_topic(topic) for topic in answer.topics)
+            answer = await followed.put(stub, waiting[at : at + 1_000])
+            followed.table.accepted(map(followed.read, followed.entries(answer)))
 
     async def _save(self) -> None:
-        """Write the copy while it is behind; a disk that refuses is asked again."""
+        """Write the copies while they are behind; a disk that refuses is asked again."""
         told = False
         while True:
             await asyncio.sleep(SAVE_SECONDS)
-            if not self._table.unsaved:
-                continue
-            try:
-                await self._table.save()
-                told = False
-            except TableNotSaved as error:
-                if not told:
-                    log.error("topic table not saved", reason=error.message)
-                told = True
+            for followed in self._tables:
+                if not followed.table.unsaved:
+                    continue
+                try:
+                    await followed.table.save()
+                    told = False
+                except TableNotSaved as error:
+                    if not told:
+                        log.error("table not saved", reason=error.message)
+                    told = True
 
 
 class BrokenTransfer(Exception):
@@ -155,10 +205,11 @@ class BrokenTransfer(Exception):
 class Transfer:
     """A whole table, or changes, while its pages come."""
 
-    def __init__(self) -> None:
+    def __init__(self, followed: FollowedTable[Any]) -> None:
+        self.followed = followed
         self.whole = False
         self.version = ""
-        self.topics: list[TopicConfig] = []
+        self.entries: list[Any] = []
         self.deleted: list[str] = []
         self._begun = False
 
@@ -166,24 +217,28 @@ class Transfer:
         """Take the next page; True when it was the last. Raises BrokenTransfer."""
         version = page.version
         shown = f"{version.state_version}/{version.counter}/{version.timestamp}"
-        if page.table != pb.TOPICS or (self._begun and (page.whole, shown) != (self.whole, self.version)):
+        if page.table != self.followed.kind or (self._begun and (page.whole, shown) != (self.whole, self.version)):
             raise BrokenTransfer("the metadata service sent a page that does not belong to the table")
         self._begun, self.whole, self.version = True, page.whole, shown
         try:
-            self.topics.extend(map(_topic, page.topics))
+            self.entries.extend(map(self.followed.read, self.followed.entries(page)))
         except ValueError as error:
-            raise BrokenTransfer(f"the metadata service sent a topic that makes no sense: {error}") from error
+            raise BrokenTransfer(f"the metadata service sent an entry that makes no sense: {error}") from error
         self.deleted.extend(page.deleted)
-        if page.last and page.total != len(self.topics) + len(self.deleted):
-            raise BrokenTransfer(f"of {page.total} topics {len(self.topics) + len(self.deleted)} came")
+        if page.last and page.total != len(self.entries) + len(self.deleted):
+            raise BrokenTransfer(f"of {page.total} entries {len(self.entries) + len(self.deleted)} came")
         return page.last
+
+    def apply(self) -> None:
+        """Make the table what has come."""
+        if self.whole:
+            self.followed.table.replace(self.entries, self.version)
+        else:
+            self.followed.table.change(self.entries, self.deleted, self.version)
 
 
 def _topic(topic: pb.TopicConfig) -> TopicConfig:
     """Raises ValueError."""
-    other = json.loads(topic.other_json) if topic.other_json else {}
-    if not isinstance(other, dict):
-        raise ValueError(f"the other fields of {topic.name} are no object")
     entry = {
         "topicName": topic.name,
         "readQueueNums": topic.read_queues if topic.HasField("read_queues") else 16,
@@ -194,11 +249,66 @@ def _topic(topic: pb.TopicConfig) -> TopicConfig:
         "topicSysFlag": topic.sys_flag,
         "attributes": dict(topic.attributes),
     }
-    return TopicConfig.from_json(topic.name, {**entry, **other})
+    return TopicConfig.from_json(topic.name, {**entry, **_other(topic.name, topic.other_json)})
 
 
-def _message(topic: TopicConfig) -> pb.TopicConfig:
+def _topic_message(topic: TopicConfig) -> pb.TopicConfig:
     """A topic that the store has created."""
     return pb.TopicConfig(
-        name=topic.name, read_queues=topic.read_queues, write_queues=topic.write_queues, perm=topic.perm
+        name=topic.name,
+        read_queues=topic.read_queues,
+        write_queues=topic.write_queues,
+        perm=topic.perm,
+        attributes=_texts(topic.to_json().get("attributes")),
     )
+
+
+_GROUP_FIELDS = {
+    "consume_enable": "consumeEnable",
+    "consume_from_min_enable": "consumeFromMinEnable",
+    "consume_broadcast_enable": "consumeBroadcastEnable",
+    "consume_message_orderly": "consumeMessageOrderly",
+    "retry_queues": "retryQueueNums",
+    "retry_max_times": "retryMaxTimes",
+    "broker_id": "brokerId",
+    "which_broker_when_consume_slowly": "whichBrokerWhenConsumeSlowly",
+    "notify_consumer_ids_changed_enable": "notifyConsumerIdsChangedEnable",
+    "sys_flag": "groupSysFlag",
+    "consume_timeout_minutes": "consumeTimeoutMinute",
+}
+"""Field of the contract's SubscriptionGroupConfig -> name in the file."""
+
+
+def _group(group: pb.SubscriptionGroupConfig) -> GroupConfig:
+    """Raises ValueError."""
+    fields = group.DESCRIPTOR.fields_by_name
+    given = {
+        key: getattr(group, name)
+        for name, key in _GROUP_FIELDS.items()
+        if not fields[name].has_presence or group.HasField(name)  # type: ignore[arg-type]  # a name of the table above
+    }
+    entry = {"groupName": group.name, "attributes": dict(group.attributes), **given}
+    return GroupConfig.from_json(group.name, {**entry, **_other(group.name, group.other_json)})
+
+
+def _group_message(group: GroupConfig) -> pb.SubscriptionGroupConfig:
+    """A group that the store has created."""
+    entry = group.to_json()
+    fields = {name: entry[key] for name, key in _GROUP_FIELDS.items() if key in entry}
+    known = {*_GROUP_FIELDS.values(), "groupName", "attributes"}
+    other = {key: value for key, value in entry.items() if key not in known}
+    return pb.SubscriptionGroupConfig(
+        name=group.name, attributes=group.attributes, other_json=json.dumps(other) if other else "", **fields
+    )
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    return value if isinstance(value, dict) and all(isinstance(text, str) for text in value.values()) else {}
+
+
+def _other(name: str, text: str) -> dict[str, Any]:
+    """The fields that have no place in a message. Raises ValueError."""
+    other = json.loads(text) if text else {}
+    if not isinstance(other, dict):
+        raise ValueError(f"the other fields of {name} are no object")
+    return other

@@ -27,9 +27,7 @@ _REASONS = {
     "a failed flush always stops writing": "enableRunningFlagsInFlush",
     "the record version always follows the length of the topic": "autoMessageVersionOnTopicLen maxTopicLength",
     "RocketMQ does not read it either": "enableCleanExpiredOffset maxBatchDeleteFilesNum dispatchFromSenderThread",
-    "delayed messages and transactions are not there yet": (
-        "enableScheduleMessageStats transactionTimeOut transactionCheckMax transactionCheckInterval"
-    ),
+    "delayed messages are counted in the metrics": "enableScheduleMessageStats",
     "the HA address is haListenHost": "brokerIP2",
     "the broker's other features are not there": "traceTopicEnable enablePropertyFilter rocketmqHome diskFallRecorded",
 }

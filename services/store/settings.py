@@ -16,11 +16,15 @@ from tandemmq.common.server_settings import GrpcTransport, ServerSettings
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
 from tandemmq.store.broker.group_transfer import ReplicationRules
+from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.send import SendRules
 from tandemmq.store.broker.slave_reads import SlaveReadRules, lag_max
+from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
+from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
 
@@ -36,6 +40,15 @@ class FlushDiskType(StrEnum):
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class TlsMode(StrEnum):
+    """Whether the client port takes plain text, TLS or both."""
+
+    AUTO = "auto"
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
 
 
 class BrokerRole(StrEnum):
@@ -193,8 +206,39 @@ class StoreSettings(ServerSettings):
     )
     message_delay_level: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-        "The delay levels, from 1 on: they tell the delivery time of delayed messages in a store that RocketMQ wrote.",
+        "The delay levels, from 1 on: how long a message with the property DELAY waits.",
         check=_check_delay_levels,
+    )
+    timer_wheel_enable: bool = setting(
+        True, "Messages may ask for any delivery time (TIMER_DELIVER_MS, TIMER_DELAY_MS, TIMER_DELAY_SEC)."
+    )
+    timer_max_delay_sec: int = setting(
+        3_456_000, "... but none further ahead. (RocketMQ: 3 days.)", unit="s", low=1, high=10 * 366 * 86_400
+    )
+    timer_precision_ms: int = setting(
+        1_000,
+        "Delivery times are rounded down to such steps in TIMER_OUT_MS, by which a Java broker delivers. "
+        "We keep to the millisecond.",
+        unit="ms",
+        low=1,
+        high=60_000,
+    )
+    transaction_time_out: int = setting(
+        6_000,
+        "A half message is asked about for the first time after so long, unless it says so itself "
+        "(CHECK_IMMUNITY_TIME_IN_SECONDS).",
+        unit="ms",
+        low=1,
+        high=86_400_000,
+    )
+    transaction_check_max: int = setting(
+        15,
+        "After so many checks that reached a producer a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.",
+        low=1,
+        high=1_000,
+    )
+    transaction_check_interval: int = setting(
+        30_000, "Time between two checks of a half message.", unit="ms", low=1, high=86_400_000
     )
     auto_create_topic_enable: bool = setting(True, "The first message to a topic creates it.")
     deduplication_window: int = setting(
@@ -210,6 +254,25 @@ class StoreSettings(ServerSettings):
         "Read and write queues of a topic created so. (RocketMQ: 8, of which its clients ask for 4.)",
         low=1,
         high=1024,
+    )
+
+    # -- consumer groups --------------------------------------------------------------------------------------------
+    auto_create_subscription_group: bool = setting(True, "The first receive or commit of a group creates it.")
+    max_receive_messages: int = setting(1_024, "Ours: most messages of one receive.", low=1, high=20_000)
+    max_in_flight: int = setting(
+        20_000,
+        "Ours: of one group in one queue: messages given out, not acknowledged, whose invisible time has not ended. "
+        "Then no more are given out there. Those that a consumer asked to get again later do not count.",
+        low=1,
+        high=1_000_000,
+    )
+    max_in_flight_total: int = setting(1_000_000, "... of all groups in all queues.", low=1, high=100_000_000)
+    max_held_back: int = setting(
+        20_000,
+        "Ours: of one group in one queue: messages that wait for others of their message group. Then nothing new is "
+        "read there until some of these are dealt with.",
+        low=1,
+        high=1_000_000,
     )
 
     # -- flush ------------------------------------------------------------------------------------------------------
@@ -239,6 +302,20 @@ class StoreSettings(ServerSettings):
     disk_space_clean_forcibly_ratio: int = setting(85, "Above: files go before they expire.", unit="%", low=30, high=85)
     disk_space_warning_level_ratio: int = setting(90, "Above: no messages are taken.", unit="%", low=35, high=100)
     clean_file_forcibly_enable: bool = setting(True, "Whether files may go before they expire.")
+
+    # -- official RocketMQ 5 clients --------------------------------------------------------------------------------
+    tls_mode: TlsMode = setting(
+        TlsMode.AUTO,
+        "Ours: what the client port takes. DISABLED: plain text only. ENFORCING: TLS only. PERMISSIVE: both, told by "
+        "the first byte of a connection. AUTO: ENFORCING with tlsServerCertPath; else PERMISSIVE, with a certificate "
+        "that is made for it, which clients must not want to verify (grpcTransport=fast only).",
+    )
+    advertised_address: str | None = setting(
+        None,
+        "Ours: host:port that RocketMQ 5 clients are sent to. Empty: the address that each has dialled, which is right "
+        "behind mapped ports and proxies too.",
+        check=check_address,
+    )
 
     # -- reading ----------------------------------------------------------------------------------------------------
     max_msgs_num_batch: int = setting(64, "Most messages a query answers.", low=1)
@@ -289,6 +366,12 @@ class StoreSettings(ServerSettings):
             raise self.bad("store_path_commit_log", f"{self.store_path_root_dir / 'commitlog'}, or leaving it out")
         if (self.broker_role is BrokerRole.SLAVE) != (self.broker_id > 0):
             raise self.bad("broker_id", "0 for a master, more for a slave")
+        if self.tls_mode is TlsMode.ENFORCING and self.tls_server_cert_path is None:
+            raise self.bad("tls_mode", "permissive or disabled, as tlsServerCertPath is not set")
+        if self.tls_mode is TlsMode.DISABLED and self.tls_server_cert_path is not None:
+            raise self.bad("tls_mode", "another mode, as tlsServerCertPath is set")
+        if self.tls_mode is TlsMode.PERMISSIVE and self.tls_server_trust_cert_path is not None:
+            raise self.bad("tls_mode", "enforcing, as tlsServerTrustCertPath is set")
         check_exposure(
             self.internal_host,
             self.origin("internal_host"),
@@ -301,6 +384,16 @@ class StoreSettings(ServerSettings):
             raise self.bad("grpc_max_message_size", f"at least maxMessageSize + {_BATCH_ROOM:,}")
         if self.max_pull_bytes + self.max_message_size + _BATCH_ROOM > self.grpc_max_message_size:
             raise self.bad("max_pull_bytes", f"at most grpcMaxMessageSize - maxMessageSize - {_BATCH_ROOM:,}")
+
+    def receive_rules(self) -> ReceiveRules:
+        """The part that receives are told."""
+        return ReceiveRules(
+            most_messages=self.max_receive_messages,
+            most_in_flight=self.max_in_flight,
+            most_in_flight_in_all=self.max_in_flight_total,
+            most_held_back=self.max_held_back,
+            create_groups=self.auto_create_subscription_group,
+        )
 
     def store_config(self) -> StoreConfig:
         """The part that the log layer is told."""
@@ -323,6 +416,25 @@ class StoreSettings(ServerSettings):
             append_crc=self.enabled_append_prop_crc,
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,
+            delays=self.delay_rules(),
+        )
+
+    def delay_rules(self) -> DelayRules:
+        """What is to be known of messages that are delivered later."""
+        return DelayRules(
+            levels_ms=_delay_levels(self.message_delay_level),
+            most_ms=self.timer_max_delay_sec * 1_000,
+            precision_ms=self.timer_precision_ms,
+            timers=self.timer_wheel_enable,
+        )
+
+    def transaction_rules(self) -> TransactionRules:
+        """What is to be known of half messages."""
+        return TransactionRules(
+            timeout_ms=self.transaction_time_out,
+            most_checks=self.transaction_check_max,
+            interval_ms=self.transaction_check_interval,
+            reserved_ms=self.file_reserved_time * 3_600_000,
         )
 
     def replication_rules(self) -> ReplicationRules:
@@ -344,6 +456,7 @@ class StoreSettings(ServerSettings):
             grpc_host=self.internal_host,
             grpc_port=self.internal_port,
             grpc_transport=GrpcTransport.FAST,
+            tls_mode=TlsMode.DISABLED if self.tls_server_cert_path is None else TlsMode.ENFORCING,
             metrics_enable=False,
         )
 
@@ -351,9 +464,29 @@ class StoreSettings(ServerSettings):
         """The part that the servicers are told."""
         return ServiceLimits(PullLimits(self.max_pull_messages, self.max_pull_bytes), self.send_stream_window)
 
+    @property
+    def tls_and_plain(self) -> bool:
+        """See `ServerSettings.tls_and_plain`."""
+        certified = self.tls_server_cert_path is not None
+        return self.tls_mode is TlsMode.PERMISSIVE or (self.tls_mode is TlsMode.AUTO and not certified)
+
+    def front_rules(self) -> FrontRules:
+        """The part that the front of RocketMQ 5 clients is told."""
+        return FrontRules(
+            broker_name=self.broker_name,
+            most_body=self.max_message_size,
+            auto_create_topics=self.auto_create_topic_enable,
+            queues_of_new_topics=self.default_topic_queue_nums,
+            advertised=self.advertised_address,
+        )
+
     def store_host(self) -> Host:
         """The address in records and message ids."""
-        return Host(self.broker_ip1 or _own_address(self.grpc_host), self.listen_port)
+        return Host(self.own_ip(), self.listen_port)
+
+    def own_ip(self) -> str:
+        """The address that stands for this store, for those who know none."""
+        return self.broker_ip1 or _own_address(self.grpc_host)
 
 
 _IN_OTHER_WORDS = {"flush_disk_type", "broker_role", "compiled_walker", "delete_when", "message_delay_levels"}

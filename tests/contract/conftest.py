@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tandemmq.client import StoreClient
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.campaigns import SERVED_BY
 from tests.contract.store_process import SMALL, StoreProcess
@@ -43,6 +44,13 @@ def shared_store(transport: str, tmp_path_factory: pytest.TempPathFactory) -> It
 def stub(shared_store: StoreProcess) -> Iterator[StoreStub]:
     """The generated stub of the shared store."""
     with shared_store.stub() as stub:
+        yield stub
+
+
+@pytest.fixture
+def delivery(shared_store: StoreProcess) -> Iterator[DeliveryStub]:
+    """The generated stub for consuming as a group, of the shared store."""
+    with shared_store.delivery() as stub:
         yield stub
 
 

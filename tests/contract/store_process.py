@@ -16,6 +16,7 @@ from typing import Any, Self
 import grpc
 
 from tandemmq.client import StoreClient
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.started import started
 
@@ -122,6 +123,12 @@ class StoreProcess:
         """The generated stub."""
         with grpc.insecure_channel(self.address, options=[("grpc.max_send_message_length", -1)]) as channel:
             yield StoreStub(channel)
+
+    @contextmanager
+    def delivery(self) -> Iterator[DeliveryStub]:
+        """The generated stub for consuming as a group."""
+        with grpc.insecure_channel(self.address) as channel:
+            yield DeliveryStub(channel)
 
     def __enter__(self) -> Self:
         return started(self)

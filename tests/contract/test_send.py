@@ -98,7 +98,7 @@ def with_properties(**properties: str) -> Message:
 
 
 ILLEGAL = ("INVALID_ARGUMENT", "MESSAGE_ILLEGAL")
-NOT_YET = ("UNIMPLEMENTED", "MESSAGE_ILLEGAL")
+BAD_DELAY = ("INVALID_ARGUMENT", "MESSAGE_ILLEGAL")
 
 REFUSED = {
     "body too large": (message(body=bytes(32 * 1024 + 1)), *ILLEGAL, "32,769 bytes"),
@@ -123,10 +123,10 @@ REFUSED = {
     "properties too long": (
         with_properties(long="x" * 32_767), "INVALID_ARGUMENT", "PROPERTIES_SIZE_EXCEEDED", "32,767",
     ),
-    "delayed": (with_properties(DELAY="1"), *NOT_YET, "DELAY"),
     "delay that is no number": (with_properties(DELAY="soon"), *ILLEGAL, "'soon'"),
-    "transactional": (with_properties(TRAN_MSG="true"), *NOT_YET, "TRAN_MSG"),
-    "timed": (with_properties(TIMER_DELAY_MS="5"), *NOT_YET, "TIMER_DELAY_MS"),
+    "timed beyond the limit": (with_properties(TIMER_DELAY_SEC="3456001"), *BAD_DELAY, "3,456,000 s"),
+    "timed by no number": (with_properties(TIMER_DELIVER_MS="noon"), *BAD_DELAY, "'noon'"),
+    "timed before now": (with_properties(TIMER_DELAY_MS="-5"), *BAD_DELAY, "negative"),
     "flag of the broker": (message(sys_flag=4), *ILLEGAL, "0x4"),
     "unknown compression": (message(sys_flag=0x400), *ILLEGAL, "0x400"),
     "born before 1970": (message(born_timestamp=-1), *ILLEGAL, "negative"),

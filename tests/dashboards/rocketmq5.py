@@ -20,6 +20,13 @@ SERVED: dict[str, tuple[str, str]] = {
     "rocketmq_storage_flush_behind_bytes": ("store", ""),
     "rocketmq_storage_dispatch_behind_bytes": ("store", ""),
     "rocketmq_storage_message_reserve_time_milliseconds": ("store", ""),
+    "rocketmq_commit_messages_total": ("store", ""),
+    "rocketmq_rollback_messages_total": ("store", ""),
+    "rocketmq_finish_message_latency_milliseconds": ("store", "histogram; from the half message, or its last check"),
+    "rocketmq_half_messages": ("store", ""),
+    "rocketmq_consumer_inflight_messages": ("store", ""),
+    "rocketmq_consumer_queueing_latency_milliseconds": ("store", ""),
+    "rocketmq_send_to_dlq_messages_total": ("store", ""),
     "rocketmq_consumer_group_number": ("admin", ""),
     "rocketmq_consumer_lag_messages": ("admin", ""),
     "rocketmq_consumer_lag_latency_milliseconds": ("admin", ""),
@@ -27,27 +34,18 @@ SERVED: dict[str, tuple[str, str]] = {
 }
 """Name -> which service serves it, and a remark."""
 
-_NO_POP = "there is no pop consumption: consumers pull and commit offsets, nothing is handed out and taken back"
-_NO_TIMER = "delayed messages are not delivered yet"
-_NO_TRANSACTIONS = "there are no transactions"
-_NO_CLIENTS = "gRPC clients do not register; nobody knows them between two calls"
+_NO_POP = "there is no pop consumption as RocketMQ has it: what groups hold is in the metrics above"
+_NO_TIMER = "delays have no metrics"
+_NO_CLIENTS = "clients are known to the store by their heartbeats, and not counted"
 _OF_CLIENTS = "RocketMQ's client libraries expose it, not the broker"
 
 ABSENT: dict[str, str] = {
     "rocketmq_processor_watermark": "there are no thread pools with queues: one event loop does it all",
     "rocketmq_producer_connections": _NO_CLIENTS,
     "rocketmq_consumer_connections": _NO_CLIENTS,
-    "rocketmq_consumer_inflight_messages": _NO_POP,
-    "rocketmq_consumer_queueing_latency_milliseconds": _NO_POP,
     "rocketmq_pop_*": _NO_POP,
-    "rocketmq_send_to_dlq_messages_total": "consumers send to dead-letter topics themselves; the console lists those "
-    "topics",
     "rocketmq_topic_create_execution_time_milliseconds": "metasync creates topics; it counts no times",
     "rocketmq_consumer_group_create_execution_time_milliseconds": "metasync creates groups; it counts no times",
-    "rocketmq_commit_messages_total": _NO_TRANSACTIONS,
-    "rocketmq_rollback_messages_total": _NO_TRANSACTIONS,
-    "rocketmq_finish_message_latency_milliseconds": _NO_TRANSACTIONS,
-    "rocketmq_half_messages": _NO_TRANSACTIONS,
     "rocketmq_timer_*": _NO_TIMER,
     "rocketmq_timing_messages": _NO_TIMER,
     "rocketmq_delay_message_latency_milliseconds": _NO_TIMER,
@@ -71,6 +69,13 @@ LABELS: dict[str, set[str]] = {
     "rocketmq_storage_flush_behind_bytes": {"storage_type", "storage_medium"},
     "rocketmq_storage_dispatch_behind_bytes": {"storage_type", "storage_medium"},
     "rocketmq_storage_message_reserve_time_milliseconds": {"storage_type", "storage_medium"},
+    "rocketmq_commit_messages_total": {"topic"},
+    "rocketmq_rollback_messages_total": {"topic"},
+    "rocketmq_finish_message_latency_milliseconds": {"topic"},
+    "rocketmq_half_messages": {"topic"},
+    "rocketmq_consumer_inflight_messages": {"consumer_group", "topic", "is_retry", "is_system"},
+    "rocketmq_consumer_queueing_latency_milliseconds": {"consumer_group", "topic", "is_retry", "is_system"},
+    "rocketmq_send_to_dlq_messages_total": {"consumer_group", "topic", "is_system"},
     "rocketmq_consumer_lag_messages": {"consumer_group", "topic", "is_retry", "is_system"},
     "rocketmq_consumer_lag_latency_milliseconds": {"consumer_group", "topic", "is_retry", "is_system"},
     "rocketmq_consumer_ready_messages": {"consumer_group", "topic", "is_retry", "is_system"},
@@ -78,4 +83,8 @@ LABELS: dict[str, set[str]] = {
 """Labels of its own that RocketMQ 5 gives a metric."""
 
 COMMON_LABELS = {"cluster", "node_type", "node_id"}
-HISTOGRAMS = {"rocketmq_message_size", "rocketmq_rpc_latency_milliseconds"}
+HISTOGRAMS = {
+    "rocketmq_message_size",
+    "rocketmq_rpc_latency_milliseconds",
+    "rocketmq_finish_message_latency_milliseconds",
+}

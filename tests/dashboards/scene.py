@@ -10,7 +10,9 @@ import grpc
 
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
-from tandemmq.client import RequestFailed
+from tandemmq.client import RequestFailed, StoreClient
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.store.format.audit_result import NAME as AUDIT
@@ -112,9 +114,19 @@ class Scene:
                     client.send(TOPIC, b"x" * 100, queue_id=0, keys=(f"k{at}",))
                 pulled = client.pull(TOPIC, 0, 0, group=GROUP, max_messages=10)
                 assert pulled.records
+                self.end_transactions(client)
                 client.pull(TOPIC, 0, 1_000_000, group=GROUP, wait_seconds=0.2)
             commit(self.pair.master, 10)
             time.sleep(SCRAPE_SECONDS)
+
+    def end_transactions(self, client: StoreClient) -> None:
+        """One is committed, one rolled back, one left alone."""
+        half = {"TRAN_MSG": "true", "PGROUP": "transactions"}
+        keys = [client.send(TOPIC, b"x", properties=half).unique_key for _ in range(3)]
+        with grpc.insecure_channel(self.pair.master.address("store")) as channel:
+            for key, ending in zip(keys, (delivery_pb2.COMMIT, delivery_pb2.ROLLBACK), strict=False):
+                request = delivery_pb2.EndTransactionRequest(topic=TOPIC, handle=key, ending=ending)
+                DeliveryStub(channel).EndTransaction(request, timeout=PATIENCE)
 
     def fail(self) -> None:
         """Calls that are refused."""
@@ -128,6 +140,17 @@ class Scene:
         config = metadata_pb2.TopicConfig(name="payments", read_queues=2, write_queues=2)
         with grpc.insecure_channel(f"127.0.0.1:{self.admin.settings['grpcPort']}") as channel:
             AdminStub(channel).PutTopic(admin_pb2.PutTopicRequest(config=config), timeout=PATIENCE)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """The group makes a message a dead letter."""
+        with grpc.insecure_channel(self.pair.master.address("store")) as channel:
+            stub = DeliveryStub(channel)
+            wish = delivery_pb2.ReceiveRequest(group=GROUP, topic=TOPIC, max_messages=1, wait_ms=10_000)
+            handles = [one.handle for one in stub.Receive(wish, timeout=PATIENCE).messages]
+            assert handles
+            request = delivery_pb2.ForwardToDeadLettersRequest(group=GROUP, topic=TOPIC, handles=handles)
+            stub.ForwardToDeadLetters(request, timeout=PATIENCE)
 
     def audit(self) -> None:
         """An audit of the master finds something; what one of the slave has left is damaged."""

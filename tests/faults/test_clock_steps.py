@@ -41,7 +41,9 @@ WALL_CLOCK = {
     "services/cli/nouns/node.py",  # how long a node has been up
     "services/cli/pair/reseed.py",  # the name of a directory
     "services/client/encode.py",  # born time, unique ids
+    "services/client/outgoing.py",  # unique ids
     "services/metasync/keeper.py",  # versions of tables, which never go back
+    "services/store/fronts/rocketmq5/receiving.py",  # when an answer was given, told to its client
     "services/store/log/edges/clock.py",  # store times, which never go back; expiry of files
     "services/store/metrics.py",  # how far back messages reach
     "spark/auditing/audit_job.py",  # when the report was made

@@ -126,6 +126,7 @@ def test_an_old_master_with_a_tail_of_its_own(tmp_path: Path, new_messages: int)
         acknowledged = some_load(pair, 200).of()
         pair.wait_level()
         old, new = pair.nodes
+        until(lambda: new.role().group.members, 60, "the slave knows its master's group")
         new.replicator.kill()
         tail = [send_without_waiting(old, f"tail-{number}") for number in range(50)]
         old.kill()

@@ -127,7 +127,7 @@ def test_with_a_mute_slave(tmp_path: Path, flush: str) -> None:
             begun = time.monotonic()
             receipt = send(client, "m-1")
             assert receipt.status == SendStatus.FLUSH_SLAVE_TIMEOUT
-            assert (time.monotonic() - begun) * 1000 >= SLAVE_TIMEOUT
+            assert (time.monotonic() - begun) * 1000 > SLAVE_TIMEOUT - 1, "timers count from the turn that sets them"
             assert client.view(receipt.message_id).physical_offset == receipt.physical_offset
             assert send(client, "m-2", no_wait=True).status == SendStatus.PUT_OK
 

@@ -106,6 +106,22 @@ def test_a_topic_lives(tandem: Tandem) -> None:
     assert tandem("topic", "list", "bills", "--json").document == {"topics": [], "total": 0}
 
 
+def test_a_topic_and_a_group_are_made_in_one_call_each(tandem: Tandem) -> None:
+    assert tandem("topic", "create", "steps", "--queues", "8", "--type", "fifo").code == 0
+    (made,) = tandem("topic", "list", "steps", "--json").document["topics"]
+    assert (made["config"]["read_queues"], made["config"]["write_queues"]) == (8, 8)
+    assert made["config"]["attributes"] == {"message.type": "FIFO"}
+    sent = {tandem("message", "send", "steps", "x", "--json").document["receipt"]["queue_id"] for _ in range(3)}
+    assert sent <= set(range(8))
+    assert tandem("topic", "create", "other", "--type", "odd").code == 2
+    assert tandem("group", "create", "climbers", "--fifo", "--retries", "2").code == 0
+    (group,) = tandem("group", "list", "climbers", "--json").document["groups"]
+    assert (group["config"]["consume_message_orderly"], group["config"]["retry_max_times"]) == (True, 2)
+    assert tandem("group", "update", "climbers", "--no-fifo").code == 0
+    (group,) = tandem("group", "list", "climbers", "--json").document["groups"]
+    assert (group["config"]["consume_message_orderly"], group["config"]["retry_max_times"]) == (False, 2)
+
+
 def test_a_topic_has_its_messages_counted(tandem: Tandem) -> None:
     found = tandem("topic", "show", "orders", "--json").document
     assert sum(one["max_offset"] for one in found["queues"]) == 20

@@ -237,7 +237,15 @@ def a_store(root: Path, *, has_followed: bool = False) -> Path:
     for name in ("commitlog", "consumequeue/t/0", "index", "config"):
         (root / name).mkdir(parents=True)
     (root / "commitlog" / "00000000000000000000").write_bytes(b"log")
-    for name in ("checkpoint", "abort", "lock", "tandem.manifest", "tandem.topics", "config/topics.json"):
+    for name in (
+        "checkpoint",
+        "abort",
+        "lock",
+        "tandem.manifest",
+        "tandem.topics",
+        "tandem.groups",
+        "config/topics.json",
+    ):
         (root / name).write_bytes(b"x")
     if has_followed:
         (root / "tandem.replica").write_bytes(b"x")
@@ -259,7 +267,7 @@ def test_a_slave_is_emptied_and_what_is_not_log_stays(tmp_path: Path) -> None:
     assert set(done.document["moved"]) == moved
     assert done.document["moved"][-1] == "commitlog", "until it is moved, reseed can be run again"
     left = {path.name for path in root.iterdir()} - {aside.name}
-    assert left == {"config", "lock", "tandem.topics", "tandem.epoch"}
+    assert left == {"config", "lock", "tandem.topics", "tandem.groups", "tandem.epoch"}
     assert mastership(root).role is Role.SLAVE, "with an empty log it must not become a master"
     assert (aside / "commitlog" / "00000000000000000000").read_bytes() == b"log"
 

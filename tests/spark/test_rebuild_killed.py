@@ -32,6 +32,8 @@ pytestmark = pytest.mark.timeout(2000)
 
 MESSAGES = 150_000
 KILLS = 8
+UNCOUNTED = 8
+"""A job that goes on writes some documents that are no progress: the plan, and what it finds and cannot use."""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_a_job_killed_again_and_again(store: Path, want: Files, staging: Path, t
         before, more = progress(staging), chance.randrange(12)
         goal = before + more
         scanned = Staging(staging).count("scan")
-        hold = Hold(tmp_path / f"{number}", ".json", passes=more + 3)
+        hold = Hold(tmp_path / f"{number}", ".json", passes=more + UNCOUNTED)
         job = Job(store, tmp_path / "job.log", hold=hold)
         if not job.kill_when(lambda: (staging / "plan.json").exists() and progress(staging) >= goal):  # noqa: B023
             assert job.report()["resumed_ranges"] >= scanned

@@ -6,6 +6,7 @@
 
     model                                        panels, rows, dashboards, and how they become Grafana's JSON
     overview, store, replication, metasync, clients
+    transactions                                 ... a row of clients
     alerts                                       the alert rules, and how they become Prometheus' YAML
     alert_model, store_alerts, pair_alerts, client_alerts
 

@@ -1,6 +1,7 @@
 """Clients: what producers and consumers do, by topic and by group. Lag comes from the admin service."""
 
 from boards.model import CLUSTER, NODE, Choice, Dashboard, Row, lines, stat
+from boards.transactions import TRANSACTIONS
 
 _TOPIC = Choice("topic", "topic", 'rocketmq_messages_in_total{cluster=~"$cluster"}', "Topic")
 _GROUP = Choice("group", "consumer_group", 'rocketmq_consumer_lag_messages{cluster=~"$cluster"}', "Group")
@@ -97,6 +98,39 @@ _CONSUMERS = Row(
     ),
 )  # fmt: skip
 
+_DELIVERY = Row(
+    "Receiving with acknowledgement",
+    (
+        lines(
+            "Messages in flight", "short",
+            "Messages that consumers hold and have not acknowledged, by group.",
+            ('sum by (consumer_group) (rocketmq_consumer_inflight_messages{@,consumer_group=~"$group"})',
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Wait for the first delivery", "ms",
+            "Age of the oldest message that a group was never given.",
+            ('max by (consumer_group) (rocketmq_consumer_queueing_latency_milliseconds{@,consumer_group=~"$group"})',
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Most deliveries of one message", "short",
+            "Of a message that the group has not dealt with: how often it was given out. Rising: one fails again and "
+            "again.",
+            ('max by (consumer_group) (tandem_consumer_most_deliveries{@,consumer_group=~"$group"})',
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Dead letters and losses", "ops",
+            "Messages a second that became dead letters, and that expired before they were acknowledged.",
+            ('sum by (consumer_group) (rate(rocketmq_send_to_dlq_messages_total{@,consumer_group=~"$group"}'
+             "[$__rate_interval]))", "dead letters: {{consumer_group}}"),
+            ('sum by (consumer_group) (rate(tandem_consumer_expired_messages_total{@,consumer_group=~"$group"}'
+             "[$__rate_interval]))", "expired: {{consumer_group}}"),
+        ),
+    ),
+)  # fmt: skip
+
 _LAG = Row(
     "Backlog, by group and topic",
     (
@@ -168,6 +202,6 @@ CLIENTS = Dashboard(
     "clients",
     "Clients",
     "What producers and consumers do, by topic and by group, and how far consumers are behind.",
-    (_NOW, _PRODUCERS, _CONSUMERS, _LAG, _ADMIN),
+    (_NOW, _PRODUCERS, TRANSACTIONS, _CONSUMERS, _DELIVERY, _LAG, _ADMIN),
     (CLUSTER, NODE, _TOPIC, _GROUP),
 )

@@ -82,9 +82,12 @@ def remove_user(name: Name, *, file: AccessFile, as_json: Json = False) -> None:
     With --json: one document, {"user", "file"}.
     """
     from tandemmq.cli.access.access_document import edited
+    from tandemmq.cli.access.signing_file import change
+    from tandemmq.common.access.signing import signing_file
 
     with edited(file) as document:
         document.remove(name)
+    change(signing_file(file.resolve()), name, None)  # a new user of the name must not have it
     _tell(as_json, {"user": name, "file": str(file)}, f"Removed {name} from {file}")
 
 
@@ -110,6 +113,37 @@ def change_secret(
         document.set_secret(name, text)
     facts = {"user": name, "file": str(file)}
     _tell(as_json, facts, f"{name} has another secret now", secret if generate else None)
+
+
+@app.command("signing-secret")
+def set_signing_secret(
+    name: Name,
+    secret_file: NewSecretFile = None,
+    generate: Generate = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the signing secret away.")] = False,
+    *,
+    file: AccessFile,
+    as_json: Json = False,
+) -> None:
+    """Give a user a secret to sign with, for RocketMQ 5 clients: the access key is the user, this is the secret key.
+
+    It is kept readable in access.signing.toml, for its owner only: signatures cannot be checked with a hash.
+
+    With --json: one document, {"user", "file"}; "secret" too with --generate.
+    """
+    from tandemmq.cli.access.access_document import read_document
+    from tandemmq.cli.access.signing_file import change
+    from tandemmq.common.access.signing import signing_file
+
+    read_document(file).check_known(name)
+    if remove and (generate or secret_file is not None):
+        raise typer.BadParameter("nothing else with --remove", param_hint="--remove")
+    secret = None if remove else _new_secret(secret_file, generate)
+    path = signing_file(file.resolve())
+    change(path, name, secret)
+    facts: dict[str, Any] = {"user": name, "file": str(path)}
+    told = f"{name} signs with no secret now" if remove else f"{name} signs with this secret from now on, by {path}"
+    _tell(as_json, facts, told, secret if generate else None)
 
 
 @app.command("list")

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tandemmq.cli.messaging.special import send_transaction, special_properties
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
@@ -47,13 +48,26 @@ def send(
     batch: Annotated[
         int, typer.Option("--batch", "-b", min=1, metavar="N", help="Messages in one request, when there are many.")
     ] = 100,
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="TIME", help="Consumers get it so much later: 10s, 5m, 1.5h, 2d.")
+    ] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Consumers get it at this time, as in 2026-01-31T12:00.")
+    ] = "",
+    order_key: Annotated[
+        str, typer.Option("--order-key", metavar="KEY", help="Messages of one key are delivered in their order.")
+    ] = "",
+    transaction: Annotated[
+        bool, typer.Option("--transaction", help="Store all of them first, then let consumers have them.")
+    ] = False,
     address: Address = DEFAULT_ADDRESS,
     as_json: Json = False,
 ) -> None:
     """Send a message, or many, and show where they lie.
 
     The receipt says what is true when it comes: see `flushDiskType` in `tandem settings`. Many messages go as a
-    stream of batches.
+    stream of batches. With --transaction nobody gets any of them before all are stored; if one is refused, nobody
+    gets any.
 
     With --json: one JSON line a message, {"status", "message_id", "unique_key", "queue_id", "queue_offset",
     "physical_offset", "store_timestamp"}.
@@ -62,12 +76,14 @@ def send(
         raise typer.BadParameter("give a body or --file, not both", param_hint="BODY")
     from tandemmq.client import Outgoing
 
-    named = dict(map(_split, properties or ()))
+    named = dict(map(_split, properties or ())) | special_properties(delay, at, order_key)
     output = Output(as_json=as_json)
     bodies = _lines(file, count) if file is not None else _repeat(_body(body), count)
     messages = (Outgoing(topic, one, tag, keys or (), named, queue) for one in bodies)
     with connect(address) as client:
-        if file is None and count == 1:
+        if transaction:
+            send_transaction(client, output, messages, batch)
+        elif file is None and count == 1:
             _send_one(client, output, next(messages))
         else:
             _send_many(client, output, messages, batch)
@@ -104,18 +120,20 @@ def _lines(file: Path, count: int) -> Iterator[bytes]:
 
 def _send_one(client: "StoreClient", output: Output, message: "Outgoing") -> None:
     receipt = client.send_batch([message])[0]
-    told = _receipt(receipt)
+    told = told_receipt(receipt)
     if output.as_json:
         output.line(told)
     else:
         place = f"queue {receipt.queue_id} offset {receipt.queue_offset}"
         output.say(
             f"{told['status']}  {message.topic}  {place}  id {receipt.message_id}  unique key {receipt.unique_key}"
+            + (f"  recall handle {receipt.recall_handle}" if receipt.recall_handle else "")
         )
     _check_status([told])
 
 
-def _receipt(receipt: "SendReceipt") -> dict[str, Any]:
+def told_receipt(receipt: "SendReceipt") -> dict[str, Any]:
+    """A receipt as JSON."""
     from tandemmq.store.v1 import store_pb2
 
     told: dict[str, Any] = {
@@ -127,7 +145,8 @@ def _receipt(receipt: "SendReceipt") -> dict[str, Any]:
         "physical_offset": receipt.physical_offset,
         "store_timestamp": receipt.store_timestamp,
     }
-    return {**told, "reason": receipt.reason} if receipt.reason else told
+    handles = {"recall_handle": receipt.recall_handle, "transaction_handle": receipt.transaction_handle}
+    return told | {name: text for name, text in {**handles, "reason": receipt.reason}.items() if text}
 
 
 def _send_many(client: "StoreClient", output: Output, messages: Iterable["Outgoing"], batch: int) -> None:
@@ -140,7 +159,7 @@ def _send_many(client: "StoreClient", output: Output, messages: Iterable["Outgoi
         if answer.HasField("refusal"):
             refused.append(answer.refusal)
             continue
-        told = [_receipt(receipt) for receipt in answer.receipts.receipts]
+        told = [told_receipt(receipt) for receipt in answer.receipts.receipts]
         good = [one for one in told if one["status"] == "PUT_OK"]
         bad += [one for one in told if one["status"] != "PUT_OK"]
         stored += len(good)

@@ -37,7 +37,11 @@ Consume = Annotated[
 ]
 RetryTimes = Annotated[
     int | None,
-    typer.Option("--retry-times", metavar="N", help="Dead letter after so many retries; -1: the client's number."),
+    typer.Option("--retries", "--retry-times", metavar="N", help="Dead letter after so many retries; -1: for ever."),
+]
+Fifo = Annotated[
+    bool | None,
+    typer.Option("--fifo/--no-fifo", help="Whether messages of one message group come in order.", show_default=False),
 ]
 RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metavar="N", help="Queues of its retries.")]
 
@@ -238,6 +242,7 @@ def _say_moves(output: Output, answer: "ResetOffsetsResponse") -> None:
 @app.command()
 def create(
     group: Group,
+    fifo: Fifo = None,
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
@@ -245,16 +250,18 @@ def create(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Create a group; on every broker, unless one is named.
+    """Create a group; on every broker, unless one is named. Stores follow within a moment.
 
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
-    _put(_config(group, consume, retry_times, retry_queues), broker, address, as_json, create=True)
+    config = _config(group, fifo, consume, retry_times, retry_queues)
+    _put(config, fifo, broker, address, as_json, create=True)
 
 
 @app.command()
 def update(
     group: Group,
+    fifo: Fifo = None,
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
@@ -266,26 +273,36 @@ def update(
 
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
-    if all(one is None for one in (consume, retry_times, retry_queues)):
-        raise typer.BadParameter("nothing to change: see --consume, --retry-times, --retry-queues", param_hint="GROUP")
-    _put(_config(group, consume, retry_times, retry_queues), broker, address, as_json, create=False)
+    if all(one is None for one in (fifo, consume, retry_times, retry_queues)):
+        options = "--fifo, --consume, --retries, --retry-queues"
+        raise typer.BadParameter(f"nothing to change: see {options}", param_hint="GROUP")
+    config = _config(group, fifo, consume, retry_times, retry_queues)
+    _put(config, fifo, broker, address, as_json, create=False)
 
 
 def _config(
-    group: str, consume: bool | None, retry_times: int | None, retry_queues: int | None
+    group: str, fifo: bool | None, consume: bool | None, retry_times: int | None, retry_queues: int | None
 ) -> "SubscriptionGroupConfig":
     from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
 
     return SubscriptionGroupConfig(
-        name=group, consume_enable=consume, retry_max_times=retry_times, retry_queues=retry_queues
+        name=group,
+        consume_enable=consume,
+        consume_message_orderly=bool(fifo),
+        retry_max_times=retry_times,
+        retry_queues=retry_queues,
     )
 
 
-def _put(config: "SubscriptionGroupConfig", broker: str, address: str, as_json: bool, *, create: bool) -> None:
+def _put(
+    config: "SubscriptionGroupConfig", fifo: bool | None, broker: str, address: str, as_json: bool, *, create: bool
+) -> None:
     from tandemmq.admin.v1 import admin_pb2
 
     output = Output(as_json=as_json)
     request = admin_pb2.PutGroupRequest(config=config, create_only=create, update_only=not create, broker=broker)
+    if fifo is not None:
+        request.fields.append("consume_message_orderly")  # `--no-fifo` is a value too
     with admin_at(address) as admin:
         answer = admin.PutGroup(request)
     if as_json:

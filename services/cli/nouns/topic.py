@@ -44,6 +44,13 @@ Permission = Annotated[
     str | None,
     typer.Option("--perm", "-p", metavar="rw|r|w|-", help="Whether it can be read and written; - for neither."),
 ]
+Queues = Annotated[
+    int | None, typer.Option("--queues", min=1, metavar="N", help="As many queues that are read as are filled.")
+]
+_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+MessageType = Annotated[
+    str | None, typer.Option("--type", "-t", metavar="TYPE", help=f"Of its messages: {', '.join(_TYPES)}.")
+]
 
 
 @app.command("list")
@@ -148,16 +155,18 @@ def create(
     topic: Topic,
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
+    queues: Queues = None,
+    message_type: MessageType = None,
     perm: Permission = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Create a topic; on every broker, unless one is named.
+    """Create a topic; on every broker, unless one is named. Stores follow within a moment.
 
     With --json: one document, {"topics": [...]}, as `tandem topic list`.
     """
-    config = _config(topic, read_queues, write_queues, perm)
+    config = _config(topic, read_queues or queues, write_queues or queues, perm, message_type)
     with admin_at(address) as admin:
         _put(admin, config, broker, Output(as_json=as_json), create=True)
 
@@ -167,6 +176,8 @@ def update(
     topic: Topic,
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
+    queues: Queues = None,
+    message_type: MessageType = None,
     perm: Permission = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
@@ -176,21 +187,27 @@ def update(
 
     With --json: one document, {"topics": [...]}, as `tandem topic list`.
     """
-    if all(one is None for one in (read_queues, write_queues, perm)):
-        raise typer.BadParameter("nothing to change: see --read-queues, --write-queues, --perm", param_hint="TOPIC")
-    config = _config(topic, read_queues, write_queues, perm)
+    if all(one is None for one in (read_queues, write_queues, queues, perm, message_type)):
+        options = "--queues, --read-queues, --write-queues, --type, --perm"
+        raise typer.BadParameter(f"nothing to change: see {options}", param_hint="TOPIC")
+    config = _config(topic, read_queues or queues, write_queues or queues, perm, message_type)
     with admin_at(address) as admin:
         _put(admin, config, broker, Output(as_json=as_json), create=False)
 
 
-def _config(topic: str, read_queues: int | None, write_queues: int | None, perm: str | None) -> "TopicConfig":
+def _config(
+    topic: str, read_queues: int | None, write_queues: int | None, perm: str | None, message_type: str | None
+) -> "TopicConfig":
     from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
 
+    if message_type is not None and message_type.upper() not in _TYPES:
+        raise typer.BadParameter(f"{message_type!r} is none of {', '.join(_TYPES)}", param_hint="--type")
     return TopicConfig(
         name=topic,
         read_queues=read_queues,
         write_queues=write_queues,
         perm=None if perm is None else _permission(perm),
+        attributes={} if message_type is None else {"message.type": message_type.upper()},
     )
 
 

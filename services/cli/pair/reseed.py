@@ -21,8 +21,8 @@ _LOG = ("commitlog", "consumequeue", "index", "checkpoint", "abort", "broken")
 """What belongs to a log: files and directories of RocketMQ's names, and ours for what recovery cut off."""
 
 _OWN = "tandem."
-_STAYS = ("tandem.epoch", "tandem.group", "tandem.topics")
-"""Of our own files: whose directory it is, what its master had, and the topic table."""
+_STAYS = ("tandem.epoch", "tandem.group", "tandem.topics", "tandem.groups")
+"""Of our own files: whose directory it is, what its master had, and the tables of topics and groups."""
 
 _OF_REPLICAS = "tandem.replica"
 """Made by a store when the first bytes of a master come."""

@@ -55,6 +55,12 @@ def connect_to(kind: Kind, address: str) -> "Iterator[grpc.Channel]":
         yield channel
 
 
+def check_addresses(addresses: str) -> None:
+    """Whether they are addresses of stores, with commas between. Raises CommandFailed."""
+    for address in addresses.split(","):
+        _check(STORE, address.strip())
+
+
 def _check(kind: Kind, address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():

@@ -34,6 +34,16 @@ def parse_moment(text: str, now_ms: int | None = None) -> int:
     return int(moment.timestamp() * 1000)
 
 
+def parse_duration(text: str) -> int:
+    """Read a duration, `10s`, `1.5h` or milliseconds, as milliseconds. Raises BadMoment."""
+    found = _AGO.fullmatch(text)
+    if found:
+        return int(float(found[1]) * _UNITS_MS[found[2]])
+    if text.isdecimal():
+        return int(text)
+    raise BadMoment(f"{text!r} is no duration; write it as 10s, 5m, 1.5h, 2d, or in milliseconds")
+
+
 def show_moment(milliseconds: int) -> str:
     """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none."""
     if milliseconds <= 0:

@@ -10,6 +10,7 @@
     file.py          access.toml, read and checked
     scrypt.py        secrets as text that a file may hold
     credentials.py   the header `authorization: Basic …`, read
+    signing.py       what users sign with, where a protocol wants signatures
     attempts.py      how often somebody may guess
     keeper.py        the table that is in force, and who a header belongs to
     rules.py         what each method of a service needs

@@ -7,6 +7,8 @@ One noun per file::
 
     rules.py           what a message must be like
     send.py            from a message to a place in the log
+    preparing.py       half messages, as they are stored
+    postponing.py      messages that are to be delivered later, as they are stored
     submission.py      messages of many senders, stored together, answered one by one
     duplicates.py      messages that are sent again
     acknowledgement.py disk and replicas, waited for side by side
@@ -14,6 +16,8 @@ One noun per file::
 
     topics.py          the topic table: an interface, and one in config/topics.json
     watched_topics.py  ... and one that follows a metadata service
+    local_table.py     a table in RocketMQ's own file: topics, and groups as well
+    watched_table.py   ... that follows a metadata service
 
     pull.py            messages of a queue from an offset on
     pulled.py          what a consumer wants, and what it gets

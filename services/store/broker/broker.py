@@ -32,6 +32,10 @@ class Traffic(Protocol):
         """A consumer group (maybe unnamed) is given so many messages, whose records have so many bytes together."""
         ...
 
+    def transaction_ended(self, topic: str, ending: str, milliseconds: float) -> None:
+        """A transaction of a topic was ended as `commit` or `rollback`, so long after its half message was stored."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:

@@ -7,7 +7,8 @@
         ├── BadRequest              a number or text of the request makes no sense
         ├── IllegalMessage          the message breaks a rule
         │   ├── PropertiesTooLong   its properties do not fit
-        │   ├── NotSupported        a delayed or transactional message
+        │   ├── NotSupported        a kind of message that cannot be stored here, or not in a batch
+        │   ├── BadDelay            a delivery time beyond the limit, or none at all
         │   ├── ForbiddenTopic      a system topic, or one without write permission
         │   ├── UnknownTopic        the topic does not exist and may not be created
         │   └── UnknownQueue        the topic has fewer queues
@@ -50,6 +51,12 @@ class NotSupported(IllegalMessage):
     """The message asks for something that this store cannot do yet."""
 
     kind = Kind.UNSUPPORTED
+
+
+class BadDelay(IllegalMessage):
+    """The delivery time cannot be kept: beyond the limit, or no time at all."""
+
+    kind = Kind.BAD_DELAY
 
 
 class ForbiddenTopic(IllegalMessage):

@@ -1,5 +1,6 @@
 """Reading what clients may see: one record; and what is not there for the moment only."""
 
+from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.format.unit import is_blank
 from tandemmq.store.log.message_store import MessageStore
 
@@ -19,6 +20,15 @@ def read_whole(store: MessageStore, offset: int, size: int | None = None) -> byt
     if any(known.begin < offset + len(record) and offset < known.end for known in store.damage):
         return None
     return record
+
+
+def named_record(data: bytes, topic: str, queue_id: int, queue_offset: int) -> Record | None:
+    """The record in `data`, its checksum not looked at; None where it is none, or not the one of that place."""
+    try:
+        record = decode_record(data, verify=False)
+    except CorruptRecord:
+        return None
+    return record if (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset) else None
 
 
 def may_have_been_lost(store: MessageStore, topic: str, queue_id: int) -> bool:

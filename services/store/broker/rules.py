@@ -5,9 +5,11 @@ Sources: RocketMQ's TopicValidator, HookUtils, MessageExtEncoder and SendMessage
 
 import re
 import struct
-from collections.abc import Mapping
+import zlib
 
+from tandemmq.store.broker import preparing
 from tandemmq.store.broker.errors import BadRequest, ForbiddenTopic, IllegalMessage, NotSupported, PropertiesTooLong
+from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
 
 LONGEST_TOPIC = 127
@@ -18,10 +20,12 @@ GROUP_TOPICS = ("%RETRY%", "%DLQ%")
 SYSTEM_TOPICS = frozenset(
     {
         "SCHEDULE_TOPIC_XXXX",
+        "rmq_sys_wheel_timer",
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
+        "TANDEM_SYS_DELIVERY",
         "OFFSET_MOVED_EVENT",
     }
 )
@@ -37,6 +41,7 @@ SPECIAL = frozenset(
         properties.TIMER_DELIVER_MS,
         properties.TIMER_DELAY_MS,
         properties.TIMER_DELAY_SEC,
+        properties.TIMER_OUT_MS,
         properties.WAIT,
         properties.POP_CK,
         properties.CRC32,
@@ -44,7 +49,6 @@ SPECIAL = frozenset(
 )
 """Properties that mean something to the broker when a message is sent. One look tells that most messages have none."""
 
-_TIMERS = (properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
 _STRIPPED = (properties.POP_CK, properties.CRC32)
 _MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
 """Parts of the names that are not allowed inside an encoded batch."""
@@ -93,18 +97,18 @@ def take_wait(given: dict[str, str]) -> bool:
     return given.pop(properties.WAIT, "true").strip().lower() != "false"
 
 
-def check_kind(given: Mapping[str, str]) -> None:
-    """Refuse messages that are not to be delivered at once."""
-    delay = given.get(properties.DELAY)
-    if delay is not None and _delay_level(delay) > 0:
+def check_kind_in_batch(given: dict[str, str]) -> None:
+    """Refuse in a batch what is not to be delivered at once: a batch lies in one queue, all of it."""
+    if delay_level(given) > 0:
         raise NotSupported(
-            f"Delayed messages are not supported yet (property DELAY={delay}).", remedy="Send without it."
+            f"Delayed messages are not supported in a batch (property DELAY={given[properties.DELAY]}).",
+            remedy="Send it message by message.",
         )
-    if given.get(properties.TRAN_MSG, "").strip().lower() == "true":
-        raise NotSupported("Transactional messages are not supported yet (property TRAN_MSG=true).")
-    for name in _TIMERS:
+    for name in TIMERS:
         if name in given:
-            raise NotSupported(f"Timed messages are not supported yet (property {name}).", remedy="Send without it.")
+            raise NotSupported(
+                f"Timed messages are not supported in a batch (property {name}).", remedy="Send it message by message."
+            )
 
 
 def encode_properties(given: dict[str, str], limit: int) -> bytes:
@@ -154,7 +158,12 @@ def check_batch(blob: bytes, body_limit: int) -> int | None:
 
 def _check_batch_properties(data: bytes) -> None:
     given = properties.decode(data)
-    check_kind(given)
+    check_kind_in_batch(given)
+    if preparing.is_half(given, 0):
+        raise NotSupported(
+            "A message of an encoded batch cannot begin a transaction (property TRAN_MSG=true): that is not supported.",
+            remedy="Send it alone.",
+        )
     if properties.WAIT in given:
         raise IllegalMessage(
             "A message of the batch has the property WAIT.", remedy="Set no_wait on the request instead."
@@ -169,11 +178,9 @@ def _check_batch_ends(pieces: list[bytes]) -> None:
         )
 
 
-def _delay_level(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise IllegalMessage(f"The property DELAY is no number: {text!r}.") from None
+def queue_of_group(message_group: str | None, queues: int) -> int:
+    """The queue of a message group, the same as long as the topic has so many; -1, any, for a message of none."""
+    return zlib.crc32(message_group.encode("utf-8", "surrogatepass")) % queues if message_group and queues else -1
 
 
 def check_not_negative(name: str, value: int) -> None:

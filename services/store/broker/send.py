@@ -10,10 +10,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
-from tandemmq.store.broker import rules
+from tandemmq.store.broker import preparing, rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.duplicates import DuplicateWindow, Stored
 from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, UnknownQueue, UnknownTopic
+from tandemmq.store.broker.postponing import DelayRules, Postponed, postpone
 from tandemmq.store.broker.topics import PERM_WRITE, TopicConfig, TopicTable
 from tandemmq.store.format import properties, sysflag
 from tandemmq.store.format.batch import decode_client_batch
@@ -47,6 +48,7 @@ class SendRules:
     append_crc: bool = False
     auto_create_topics: bool = True
     queues_of_new_topics: int = 4
+    delays: DelayRules = field(default_factory=DelayRules)
 
 
 class MessageOrigin(Enum):
@@ -98,6 +100,22 @@ class Ready(NamedTuple):
     wait: bool
     watched: bool = False
     copy: bool = False
+    half_of: int = -1
+    """Of a half message: the queue that it is to be delivered to."""
+    postponed: Postponed | None = None
+    """Where it is stored, it waits."""
+
+    @property
+    def transaction(self) -> bool:
+        """Whether it is a half message: `unique_key` is its transaction's id."""
+        return self.half_of >= 0
+
+    @property
+    def queue_id(self) -> int:
+        """The queue that consumers will find it in."""
+        if self.half_of >= 0:
+            return self.half_of
+        return self.message.queue_id if self.postponed is None else self.postponed.real_queue
 
 
 class Sent(NamedTuple):
@@ -224,27 +242,43 @@ class Sender:
         if len(body) > self._max_body:
             rules.check_body(len(body), self._max_body)
         sys_flag, born, reconsume_times = given.sys_flag, given.born_timestamp, given.reconsume_times
+        special = bool(given_properties) and not rules.SPECIAL.isdisjoint(given_properties)
+        by_client = given.origin is MessageOrigin.CLIENT
+        half = special and by_client and preparing.is_half(given_properties, reconsume_times)
+        if half:
+            sys_flag &= ~sysflag.TRANSACTION_MASK
         if sys_flag or born or reconsume_times:
             rules.check_numbers(sys_flag, born, reconsume_times)
         born = born or self._clock.now_ms()
-        wait, watched = True, False
+        wait, watched, half_of, postponed = True, False, -1, None
+        queue_id = given.queue_id
+        if queue_id == ANY_QUEUE and given_properties and by_client:
+            queue_id = rules.queue_of_group(given_properties.get(properties.SHARDING_KEY), config.write_queues)
+        queue_id = self._choose_queue(config, queue_id)
         if not given_properties:
             unique_key = self._new_id(born)
             encoded = b"UNIQ_KEY\x01%b\x02" % unique_key.encode()
         else:
-            if not rules.SPECIAL.isdisjoint(given_properties):
-                if given.origin is MessageOrigin.CLIENT:
-                    rules.check_kind(given_properties)
+            if special:
+                if by_client and not half:
+                    postponed = postpone(topic, queue_id, given_properties, self._clock.now_ms(), self._rules.delays)
                 wait = rules.take_wait(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
-            if self.duplicates is not None and given.origin is MessageOrigin.CLIENT:
+            if self.duplicates is not None and by_client:
                 watched = self.duplicates.watches(topic, unique_key, reconsume_times)
             if not unique_key:
                 unique_key = given_properties[properties.UNIQ_KEY] = self._new_id(born)
+            if half:
+                preparing.make_half(given_properties, topic, queue_id, unique_key)
+                half_of, topic, queue_id = queue_id, preparing.HALF_TOPIC, preparing.HALF_QUEUE
             encoded = rules.encode_properties(given_properties, self._max_properties)
+            if postponed is not None:
+                topic, queue_id = postponed.topic, postponed.queue_id
+                if self._topics.get(topic) is None:
+                    missing[topic] = TopicConfig(topic, postponed.queues, postponed.queues)
         message = Message(
             topic,
-            self._choose_queue(config, given.queue_id),
+            queue_id,
             body,
             encoded,
             given.flag,
@@ -254,7 +288,7 @@ class Sender:
             self._store_host,
             reconsume_times,
         )
-        return new_tuple(Ready, (message, unique_key, wait, watched, False))
+        return new_tuple(Ready, (message, unique_key, wait, watched, False, half_of, postponed))
 
     def _check_batch(self, given: NewBatch, missing: dict[str, TopicConfig]) -> EncodedBatch:
         """The batch as it is to be stored, measured."""

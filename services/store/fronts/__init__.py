@@ -3,6 +3,7 @@
 ::
 
     native/       our own gRPC contract, for clients
+    rocketmq5/    the contract of official RocketMQ 5 clients
     internal/     the contracts between the services of a node
     access.py     who may call what
 """

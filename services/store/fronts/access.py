@@ -6,8 +6,9 @@ same machine could call too.
 
 from collections.abc import Iterator
 
-from tandemmq.common.access.needs import ALL, Action, Need, publish, subscribe
+from tandemmq.common.access.needs import ALL, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import Rule, Rules, ability, about
+from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.v1 import store_pb2
 
 
@@ -58,6 +59,63 @@ RULES: Rules = {
     "GetLog": ability(Action.VIEW),
 }
 """`tandemmq.store.v1.Store`."""
+
+_Consuming = (
+    delivery_pb2.ReceiveRequest
+    | delivery_pb2.AcknowledgeRequest
+    | delivery_pb2.ChangeInvisibleRequest
+    | delivery_pb2.ForwardToDeadLettersRequest
+)
+
+
+def _consume(request: _Consuming) -> tuple[Need, Need]:
+    return group(request.group), subscribe(request.topic)
+
+
+def _receive_stream(request: delivery_pb2.ReceiveStreamRequest) -> tuple[Need, ...]:
+    return _consume(request.subscribe) if request.HasField("subscribe") else ()
+
+
+def _send_back(request: delivery_pb2.SendBackRequest) -> tuple[Need, Need]:
+    """A place in the log says no topic, and the copy can be read by the group."""
+    return group(request.group), subscribe(ALL)
+
+
+def _commit_offsets(request: delivery_pb2.CommitOffsetsRequest) -> Iterator[Need]:
+    yield group(request.group)
+    yield from map(subscribe, {commit.topic for commit in request.commits})
+
+
+def _of_sender(request: delivery_pb2.EndTransactionRequest | delivery_pb2.RecallRequest) -> tuple[Need]:
+    return (publish(request.topic),)
+
+
+def _heartbeat(request: delivery_pb2.HeartbeatRequest) -> Iterator[Need]:
+    """A group of producers too: who is in it is shown the half messages that it is asked about."""
+    for membership in request.memberships:
+        yield group(membership.group)
+        yield from map(subscribe, membership.subscriptions)
+
+
+def _leave(request: delivery_pb2.LeaveRequest) -> Iterator[Need]:
+    return map(group, request.groups)
+
+
+DELIVERY_RULES: Rules = {
+    "Receive": about(Action.GROUP, _consume),
+    "ReceiveStream": about(Action.GROUP, _receive_stream),
+    "Acknowledge": about(Action.GROUP, _consume),
+    "ChangeInvisible": about(Action.GROUP, _consume),
+    "ForwardToDeadLetters": about(Action.GROUP, _consume),
+    "SendBack": about(Action.GROUP, _send_back),
+    "CommitOffsets": about(Action.GROUP, _commit_offsets),
+    "EndTransaction": about(Action.PUBLISH, _of_sender),
+    "Recall": about(Action.PUBLISH, _of_sender),
+    "Heartbeat": about(Action.GROUP, _heartbeat),
+    "Leave": about(Action.GROUP, _leave),
+    "Attend": about(Action.GROUP, _heartbeat),
+}
+"""`tandemmq.delivery.v1.Delivery`."""
 
 REPLICA_LOG_RULES: Rules = {
     name: ability(Action.INTERNAL) for name in ("Link", "Receive", "GetRole", "Promote", "Fence", "Demote", "Remember")

@@ -6,7 +6,7 @@ Everything runs on one event loop unless a docstring says otherwise; the loop is
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
@@ -165,6 +165,10 @@ class MessageStore:
         """Begin flushing, checkpoints, retention, and the rebuilds that recovery asked for. Call on the event loop."""
         for part in (self._flush, self._checkpointer, self._retention, self._restoring, self.adoption, self.scrub):
             part.start()
+
+    def keep_from(self, guard: Callable[[], int | None]) -> None:
+        """Keep files from the log offset on that `guard` says, however old they are; it may say None."""
+        self._retention.guards.append(guard)
 
     @property
     def rebuilding(self) -> bool:

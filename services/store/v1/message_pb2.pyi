@@ -117,7 +117,9 @@ class Message(_message.Message):
         bytes of UTF-8, else rocketmq-status PROPERTIES_SIZE_EXCEEDED.
 
         Known names: UNIQ_KEY, the producer's own id of the message (the store makes one if it is missing); WAIT=false, see
-        SendRequest.no_wait (not stored). Not supported yet, and refused with UNIMPLEMENTED: DELAY above 0, TIMER_*, TRAN_MSG=true.
+        SendRequest.no_wait (not stored). DELAY above 0 is a level of messageDelayLevel, TIMER_DELIVER_MS a time in ms since 1970,
+        TIMER_DELAY_MS and TIMER_DELAY_SEC a time from now: consumers get the message then. A time that is past means now; one beyond
+        timerMaxDelaySec is refused. TRAN_MSG=true: a half message, see tandemmq.delivery.v1.
         """
 
     def __init__(

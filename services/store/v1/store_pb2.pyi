@@ -8,7 +8,7 @@ Errors. A call that fails has a gRPC status, a message that says what happened t
 them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
 
   INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
-  UNIMPLEMENTED       delayed and transactional messages, for now               MESSAGE_ILLEGAL
+  UNIMPLEMENTED       a kind that a batch cannot have; timers that are off      MESSAGE_ILLEGAL
   NOT_FOUND           no such topic to send to                                  MESSAGE_ILLEGAL
   NOT_FOUND           no such topic to read from                                NO_MATCHED_LOGIC_QUEUE
   NOT_FOUND           no message begins at that id                              MESSAGE_WAS_REMOVING
@@ -222,17 +222,25 @@ class SendReceipt(_message.Message):
     PHYSICAL_OFFSET_FIELD_NUMBER: _builtins.int
     STORE_TIMESTAMP_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    TRANSACTION_HANDLE_FIELD_NUMBER: _builtins.int
+    RECALL_HANDLE_FIELD_NUMBER: _builtins.int
     status: Global___SendStatus.ValueType
     message_id: _builtins.str
     """The offset id, for ViewMessage; empty if the message was not stored."""
     unique_key: _builtins.str
     """The message's UNIQ_KEY: the one it came with, or the one made for it."""
     queue_id: _builtins.int
+    """The queue that consumers find it in."""
     queue_offset: _builtins.int
+    """Its number in that queue; of a delayed message, its number among those that wait as it does."""
     physical_offset: _builtins.int
     store_timestamp: _builtins.int
     reason: _builtins.str
     """Why it was not stored; empty if it was."""
+    transaction_handle: _builtins.str
+    """Of a half message (TRAN_MSG=true): for `tandemmq.delivery.v1.Delivery/EndTransaction`; else empty."""
+    recall_handle: _builtins.str
+    """Of a message that waits for its time (TIMER_*): for `Delivery/Recall`; else empty."""
     def __init__(
         self,
         *,
@@ -244,10 +252,12 @@ class SendReceipt(_message.Message):
         physical_offset: _builtins.int = ...,
         store_timestamp: _builtins.int = ...,
         reason: _builtins.str = ...,
+        transaction_handle: _builtins.str = ...,
+        recall_handle: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_id", b"message_id", "physical_offset", b"physical_offset", "queue_id", b"queue_id", "queue_offset", b"queue_offset", "reason", b"reason", "status", b"status", "store_timestamp", b"store_timestamp", "unique_key", b"unique_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_id", b"message_id", "physical_offset", b"physical_offset", "queue_id", b"queue_id", "queue_offset", b"queue_offset", "reason", b"reason", "recall_handle", b"recall_handle", "status", b"status", "store_timestamp", b"store_timestamp", "transaction_handle", b"transaction_handle", "unique_key", b"unique_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,7 +8,7 @@ Errors. A call that fails has a gRPC status, a message that says what happened t
 them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
 
   INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
-  UNIMPLEMENTED       delayed and transactional messages, for now               MESSAGE_ILLEGAL
+  UNIMPLEMENTED       a kind that a batch cannot have; timers that are off      MESSAGE_ILLEGAL
   NOT_FOUND           no such topic to send to                                  MESSAGE_ILLEGAL
   NOT_FOUND           no such topic to read from                                NO_MATCHED_LOGIC_QUEUE
   NOT_FOUND           no message begins at that id                              MESSAGE_WAS_REMOVING

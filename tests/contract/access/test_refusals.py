@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from tandemmq.admin.v1 import admin_pb2 as admin
+from tandemmq.delivery.v1 import delivery_pb2 as delivery
 from tandemmq.metadata.v1 import metadata_pb2 as metadata
 from tandemmq.node.v1 import node_pb2 as node
 from tandemmq.replication.v1 import healing_pb2
@@ -24,6 +25,7 @@ from tests.unit.common.access.test_rules import SERVICES
 pytestmark = pytest.mark.xdist_group("access")
 
 REFUSALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
+DELIVERY = "tandemmq.delivery.v1.Delivery"
 STORE, LOG, FILES = "tandemmq.store.v1.Store", "tandemmq.store.v1.ReplicaLog", "tandemmq.store.v1.DerivedFiles"
 HEALING, REPAIR = "tandemmq.replication.v1.Healing", "tandemmq.store.v1.LogRepair"
 METADATA, REPLICATION = "tandemmq.metadata.v1.Metadata", "tandemmq.replication.v1.Replication"
@@ -31,6 +33,7 @@ NODE, ADMIN = "tandemmq.node.v1.Node", "tandemmq.admin.v1.Admin"
 
 MINE = message_pb2.Message(topic="mine", queue_id=0)
 PULL = store.PullRequest(topic="mine")
+MEMBER = delivery.Membership(group="mine-g")
 COMMIT = metadata.OffsetCommit(topic="mine", group="mine-g", offset=1)
 
 
@@ -63,6 +66,38 @@ CASES = [
     Case("store", STORE, "ListQueues", store.ListQueuesRequest(topic="mine"), "consumer reader viewer"),
     Case("store", STORE, "ListQueues", store.ListQueuesRequest(), "viewer"),
     Case("store", STORE, "GetLog", store.GetLogRequest(), "viewer"),
+    Case("store", DELIVERY, "Receive", delivery.ReceiveRequest(topic="mine", group="mine-g"), "consumer"),
+    Case(
+        "store",
+        DELIVERY,
+        "ReceiveStream",
+        delivery.ReceiveStreamRequest(subscribe=delivery.ReceiveRequest(topic="mine", group="mine-g")),
+        "consumer",
+    ),
+    Case("store", DELIVERY, "Acknowledge", delivery.AcknowledgeRequest(topic="mine", group="mine-g"), "consumer"),
+    Case(
+        "store", DELIVERY, "ChangeInvisible", delivery.ChangeInvisibleRequest(topic="mine", group="mine-g"), "consumer"
+    ),
+    Case(
+        "store",
+        DELIVERY,
+        "ForwardToDeadLetters",
+        delivery.ForwardToDeadLettersRequest(topic="mine", group="mine-g"),
+        "consumer",
+    ),
+    Case("store", DELIVERY, "SendBack", delivery.SendBackRequest(group="mine-g", physical_offset=-1), ""),
+    Case(
+        "store",
+        DELIVERY,
+        "CommitOffsets",
+        delivery.CommitOffsetsRequest(group="mine-g", commits=[delivery.OffsetCommit(topic="mine", offset=-1)]),
+        "consumer",
+    ),
+    Case("store", DELIVERY, "EndTransaction", delivery.EndTransactionRequest(topic="mine"), "producer"),
+    Case("store", DELIVERY, "Recall", delivery.RecallRequest(topic="mine"), "producer"),
+    Case("store", DELIVERY, "Heartbeat", delivery.HeartbeatRequest(memberships=[MEMBER]), "consumer"),
+    Case("store", DELIVERY, "Leave", delivery.LeaveRequest(groups=["mine-g"]), "consumer"),
+    Case("store", DELIVERY, "Attend", delivery.HeartbeatRequest(client_id="one", memberships=[MEMBER]), "consumer"),
     *map(described, ("store", "metasync", "replicator", "admin")),
     Case("metasync", METADATA, "ListTopics", metadata.ListTopicsRequest(), "viewer peer"),
     Case("metasync", METADATA, "PutTopics", metadata.PutTopicsRequest(), "manager peer"),

@@ -23,7 +23,7 @@ REFLECTION = "grpc.reflection.v1alpha.ServerReflection"
 NODE = "tandemmq.node.v1.Node"
 
 PORTS: dict[str, list[str]] = {
-    "store": [HEALTH, REFLECTION, NODE, "tandemmq.store.v1.Store"],
+    "store": [HEALTH, REFLECTION, "tandemmq.delivery.v1.Delivery", NODE, "tandemmq.store.v1.Store"],
     "internal": [
         HEALTH,
         REFLECTION,
@@ -45,6 +45,9 @@ PORTS: dict[str, list[str]] = {
 """What each port serves, in the order of names."""
 
 METADATA = "/tandemmq.metadata.v1.Metadata"
+STORE = "/tandemmq.store.v1.Store"
+RECEIVED = "received"
+"""The topic that is received from: whoever has received a message has it for himself."""
 
 
 class Entry(NamedTuple):
@@ -55,7 +58,7 @@ class Entry(NamedTuple):
     """One that is answered. `$name` stands for a value that only the running services know."""
     changes: bool | str
     """It is there to change something: what it refuses is looked at call by call. `always`: the contract says that it
-    may note something of a request that it refuses.
+    may note something of a request that it refuses; or making a good request (sending what is to be received) does.
     """
     waits: bool
     """It may wait for more, as long as the caller does."""
@@ -140,17 +143,41 @@ class Scene:
         """Where the store's log ends now."""
         return str(self.ports["internal"].ask("/tandemmq.store.v1.ReplicaLog/GetRole").max_offset)
 
+    def sent(self) -> str:
+        """The topic of a message that nobody has received yet."""
+        message = {"topic": RECEIVED, "body": "eA==", "tag": "A"}
+        self.ports["store"].ask(f"{STORE}/Send", message=message)
+        return RECEIVED
+
+    def held(self) -> str:
+        """The handle of a message that was just received."""
+        path = "/tandemmq.delivery.v1.Delivery/Receive"
+        answer = self.ports["store"].ask(path, group="readers", topic=self.sent(), maxMessages=1, waitMs=10_000)
+        return str(answer.messages[0].handle)
+
+    def special(self, handle: str, **properties: str) -> str:
+        """The handle that a message with such properties gets in its receipt."""
+        message = {"topic": "specials", "body": "eA==", "properties": properties}
+        return str(getattr(self.ports["store"].ask(f"{STORE}/Send", message=message).receipt, handle))
+
     def state(self) -> dict[str, Any]:
-        """What only an accepted call may change: tables, ends of the log, role, jobs; of services that are there."""
+        """What only an accepted call may change: tables, ends of queues, role, jobs; of services that are there.
+
+        The store goes on by itself with what it was given: it writes facts, delivers what was delayed, and tells the
+        metadata service how far groups are. All of that leaves the topic `surface` and these tables alone.
+        """
         seen: dict[str, Any] = {}
         if "metasync" in self.ports:
-            for table_name in ("TOPICS", "SUBSCRIPTION_GROUPS", "CONSUMER_OFFSETS", "DELAY_OFFSETS"):
+            for table_name in ("TOPICS", "SUBSCRIPTION_GROUPS"):
                 port = self.ports["metasync"]
                 request = port.message(f"{METADATA}/GetTable", {"table": table_name})
                 seen[table_name] = port.call(f"{METADATA}/GetTable", [request], most=10_000).answers
         if "internal" in self.ports:
             role = self.ports["internal"].ask("/tandemmq.store.v1.ReplicaLog/GetRole")
-            seen["role"] = (role.identity, role.min_offset, role.max_offset, list(role.epochs))
+            seen["role"] = (role.identity, role.min_offset, list(role.epochs))
+        if "store" in self.ports:
+            topics = self.ports["store"].ask(f"{STORE}/ListQueues").topics
+            seen["queues"] = [topic for topic in topics if topic.topic == "surface"]
         if "admin" in self.ports:
             jobs = self.ports["admin"].ask("/tandemmq.admin.v1.Admin/ListJobs").jobs
             seen["jobs"] = [job.id for job in jobs]
@@ -197,7 +224,12 @@ def _metrics_ports(processes: list[ServiceProcess]) -> dict[str, int]:
 
 def _furnish(scene: Scene, node: Node) -> None:
     metasync = scene.ports["metasync"]
-    for what, name in (("Topics", "surface"), ("Topics", "gone-topic"), ("Topics", "%DLQ%readers")):
+    for what, name in (
+        ("Topics", RECEIVED),
+        ("Topics", "surface"),
+        ("Topics", "gone-topic"),
+        ("Topics", "%DLQ%readers"),
+    ):
         metasync.ask(f"{METADATA}/Put{what}", topics=[{"name": name, "readQueues": 2, "writeQueues": 2}])
     metasync.ask(f"{METADATA}/PutGroups", groups=[{"name": "readers"}, {"name": "gone-group"}])
     with node.client() as client:
@@ -205,11 +237,17 @@ def _furnish(scene: Scene, node: Node) -> None:
         commits = [{"topic": "surface", "group": "readers", "queueId": 0, "offset": "1"}]
         metasync.ask(f"{METADATA}/CommitOffsets", commits=commits)
         stage(_config(node), _dispatched(client))
+        _use_once(scene)
     rot = Rot(scene, node, receipts[2].physical_offset, receipts[3].physical_offset)
     scene.values = {
         "message_id": lambda: receipts[0].message_id,
         "job": scene.job,
         "identity": scene.identity,
+        "sent": scene.sent,
+        "held": scene.held,
+        "half": lambda: scene.special("transaction_handle", TRAN_MSG="true", PGROUP="writers"),
+        "timed": lambda: scene.special("recall_handle", TIMER_DELAY_SEC="86400"),
+        "first_begin": lambda: str(receipts[0].physical_offset),
         "first_end": lambda: str(receipts[1].physical_offset),
         "log_end": scene.log_end,
         "replicator": lambda: node.address("replicator"),
@@ -217,6 +255,14 @@ def _furnish(scene: Scene, node: Node) -> None:
         "rot_end": lambda: str(receipts[3].physical_offset),
         "rot_bytes": lambda: rot.good,
     }
+
+
+def _use_once(scene: Scene) -> None:
+    """The broker makes topics of its own when they are first used: that is over when states are compared."""
+    scene.special("transaction_handle", TRAN_MSG="true", PGROUP="writers")
+    scene.special("recall_handle", TIMER_DELAY_SEC="86400")
+    scene.special("recall_handle", DELAY="3")
+    scene.held()
 
 
 class Rot:

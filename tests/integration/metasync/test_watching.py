@@ -15,6 +15,7 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
 from tests.faults.proxy import Proxy
@@ -157,3 +158,29 @@ async def test_half_transfers_do_not_touch_the_store_s_table(master: MetasyncPro
         await until(lambda: names(table) == many, "all of it")
         await link.close()
     assert seen <= {0, len(many)}
+
+
+async def test_the_store_s_groups_follow_too(master: MetasyncProcess, tmp_path: Path) -> None:
+    policy = '{"groupRetryPolicy":{"customizedRetryPolicy":{"next":[1,2,3000]},"type":"CUSTOMIZED"}}'
+    with master.stub() as stub:
+        theirs = pb.SubscriptionGroupConfig(name="theirs", retry_max_times=3, other_json=policy)
+        stub.PutGroups(pb.PutGroupsRequest(groups=[theirs]))
+    topics, groups = opened(tmp_path), WatchedGroupTable(tmp_path / "store", LocalDisk())
+    deleted: list[frozenset[str]] = []
+    groups.removed = deleted.append
+    mine = GroupConfig("mine", retry_max_times=2, consume_message_orderly=True, attributes={"a": "b"})
+    await groups.add([mine])
+    link = MetasyncLink(master.address, topics, PLAIN, groups)
+    link.start()
+    await until(lambda: groups.get("theirs") and groups.get("mine") and not groups.waiting, "in step")
+    assert groups.get("theirs") == GroupConfig("theirs", retry_max_times=3, retry_policy=(3000,))
+    assert groups.get("mine") == mine
+    with master.stub() as stub:
+        there = {one.name: one for one in stub.ListGroups(pb.ListGroupsRequest()).groups}
+        assert (there["mine"].retry_max_times, there["mine"].consume_message_orderly) == (2, True)
+        stub.DeleteGroups(pb.DeleteGroupsRequest(names=["theirs"]))
+    await until(lambda: deleted == [frozenset({"theirs"})], "deleted here too")
+    await link.close()
+    again = WatchedGroupTable(tmp_path / "store", LocalDisk())
+    assert {one.name for one in again.all()} == {one.name for one in groups.all()}
+    assert again.get("mine") == mine

@@ -24,6 +24,7 @@ class Stores(NamedTuple):
     """Addresses of stores, and the file that alice's secret is in."""
 
     plain: str
+    without_tls: str
     tls: str
     mutual: str
     """With an access list too."""
@@ -40,13 +41,14 @@ def stores(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates)
     mutual = {"tls_server_trust_cert_path": certificates.ours.certificate, "access_file": directory / "access.toml"}
     processes = [
         StoreProcess(directory / "plain"),
+        StoreProcess(directory / "without", tls_mode="disabled"),
         StoreProcess(directory / "tls", **tls),
         # Not the usual 5 s at the end: grpc.aio leaves its connection open when a test's event loop is gone.
         StoreProcess(directory / "mutual", shutdown_grace_ms=200, **tls, **mutual),
     ]
     try:
-        plain, only_tls, mutual_tls = (process.start().address for process in processes)
-        yield Stores(plain, only_tls, mutual_tls, directory / "secret")
+        plain, without_tls, only_tls, mutual_tls = (process.start().address for process in processes)
+        yield Stores(plain, without_tls, only_tls, mutual_tls, directory / "secret")
     finally:
         for process in processes:
             process.stop()
@@ -144,8 +146,11 @@ def test_tls_on_one_side_only(stores: Stores, certificates: Certificates) -> Non
         "its certificate"
     )
     message = said("--tls-ca", certificates.ours.certificate, "offsets", "--address", stores.plain)
+    assert f"the store at {stores.plain} shows a certificate that cannot be trusted: self-signed" in message
+    message = said("--tls-ca", certificates.ours.certificate, "offsets", "--address", stores.without_tls)
     assert message == (
-        f"tandem: UNAVAILABLE: the store at {stores.plain} speaks no TLS; leave --tls-ca, --tls-cert and --tls-key away"
+        f"tandem: UNAVAILABLE: the store at {stores.without_tls} speaks no TLS; leave --tls-ca, --tls-cert and "
+        "--tls-key away"
     )
 
 

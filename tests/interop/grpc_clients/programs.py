@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,6 +132,11 @@ def _build_node(home: Path) -> None:
     _fetch(home, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 
 
+def _build_python(home: Path) -> None:
+    _fetch(home, sys.executable, "-m", "venv", "venv")
+    _fetch(home, "venv/bin/pip", "install", "-q", "--disable-pip-version-check", "-r", "requirements.txt")
+
+
 def _build_java(home: Path) -> None:
     _fetch(home, "mvn", "-B", "-q", "dependency:build-classpath", "-Dmdep.outputFile=classpath.txt")
     jars = (home / "classpath.txt").read_text()
@@ -161,5 +167,18 @@ PROGRAMS = {
     ),
     "java": Program("java", {"mvn": "maven", "javac": "default-jdk-headless"}, _build_java, _java),
     "cpp": Program("cpp", {"g++": "g++", "pkg-config": "pkg-config"}, _build_cpp, lambda home: [str(home / "client")]),
+    "rocketmq5-python": Program(
+        "../rocketmq5/python", {}, _build_python, lambda home: [str(home / "venv/bin/python"), str(home / "client.py")]
+    ),
+    "rocketmq5-node": Program(
+        "../rocketmq5/node",
+        {"node": "nodejs", "npm": "npm"},
+        _build_node,
+        lambda home: ["node", str(home / "client.js")],
+    ),
+    "rocketmq5-java": Program(
+        "../rocketmq5/java", {"mvn": "maven", "javac": "default-jdk-headless"}, _build_java, _java
+    ),
+    "rocketmq5-go": Program("../rocketmq5/go", _GO, _build_go, lambda home: [str(home / "client")]),
 }
 """By what tests call them."""

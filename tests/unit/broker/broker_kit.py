@@ -23,6 +23,7 @@ from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk, LocalDisk
+from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 
@@ -62,7 +63,7 @@ class Kit:
     def send(self, topic: str, body: bytes = b"", queue_id: int = 0, /, **properties: str) -> int:
         """Sends a message and gives its physical offset."""
         if self.topics.get(topic) is None:
-            self.topics._topics[topic] = TopicConfig(topic, 4, 4)
+            self.topics._entries[topic] = TopicConfig(topic, 4, 4)
         _, place = in_one_step(self.sender.send(NewMessage(topic, HOST, body, dict(properties), queue_id)))
         self.sent.append(place.physical_offset)
         return place.physical_offset
@@ -90,10 +91,17 @@ def in_one_step(call: Coroutine[Any, Any, Result]) -> Result:
 
 @asynccontextmanager
 async def broker(
-    root: Path, *, disk: Disk | None = None, rules: dict[str, Any] | None = None, window: int = 0, **settings: Any
+    root: Path,
+    *,
+    disk: Disk | None = None,
+    rules: dict[str, Any] | None = None,
+    window: int = 0,
+    clock: SetClock | None = None,
+    timers: Timers | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Kit]:
     """An open store; closed cleanly at the end."""
-    clock, disk = SetClock(), disk or LocalDisk()
+    clock, disk = clock or SetClock(), disk or LocalDisk()
     config = StoreConfig(
         **{
             "store_path_root_dir": root,
@@ -107,7 +115,7 @@ async def broker(
             **settings,
         }
     )
-    store = MessageStore.open(config, disk=disk, clock=clock)
+    store = MessageStore.open(config, disk=disk, clock=clock, timers=timers)
     store.start()
     topics = LocalTopicTable(root, disk, clock)
     puller = Puller(store, topics)

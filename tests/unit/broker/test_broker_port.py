@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, NotSupported
+from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage
 from tandemmq.store.broker.group_transfer import InSyncReplicasNotEnough, PutStatus, ReplicationRules
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage
@@ -39,9 +39,8 @@ async def test_a_send_that_would_wait_for_too_few_replicas_is_refused_and_makes_
 
 async def test_the_broker_itself_may_write_where_clients_may_not(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
-        for wrong, error in ((new(DELAYED), ForbiddenTopic), (new(DELAY="3"), NotSupported)):
-            with pytest.raises(error):
-                await kit.broker.send(wrong)
+        with pytest.raises(ForbiddenTopic):
+            await kit.broker.send(new(DELAYED))
         own = new(DELAYED, b"later", DELAY="3", REAL_TOPIC="orders")
         own.origin = MessageOrigin.BROKER
         receipt = await kit.broker.send(own)
@@ -78,3 +77,16 @@ async def test_what_comes_and_goes_is_counted_once_by_whoever_asks(tmp_path: Pat
             ("rocketmq_messages_out_total", "orders"): 2,
         }
         assert size < 2 * len(found.records)
+
+
+async def test_messages_of_one_group_lie_in_one_queue_and_groups_in_several(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        queues: dict[str, set[int]] = {}
+        for number in range(40):
+            name = f"customer-{number % 10}"
+            given = NewMessage("orders", HOST, b"x", {"__SHARDINGKEY": name})
+            queues.setdefault(name, set()).add((await kit.broker.send(given)).ready.queue_id)
+        assert all(len(found) == 1 for found in queues.values())
+        assert len(set.union(*queues.values())) > 1
+        named = NewMessage("orders", HOST, b"x", {"__SHARDINGKEY": "customer-1"}, queue_id=3)
+        assert (await kit.broker.send(named)).ready.queue_id == 3

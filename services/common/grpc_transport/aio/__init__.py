@@ -2,6 +2,7 @@
 
 server.py       Server: `grpc.aio.Server` on this transport; start, drain, stop
 listen.py       listening sockets for gRPC addresses
+first_byte.py   FirstByte: plain text and TLS on one listening socket
 protocol.py     Protocol: one socket; back-pressure in both directions, flushes
 flushing.py     Flushing: its writing half, which a client's has too
 identity.py     who the peer is

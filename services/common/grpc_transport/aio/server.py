@@ -12,6 +12,8 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.grpc_transport.aio.first_byte import Context as FirstByteContext
+from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
 from tandemmq.common.grpc_transport.aio.first_step import first_step, takes_stand_ins, without_step
 from tandemmq.common.grpc_transport.aio.handlers import Methods
 from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
@@ -68,8 +70,8 @@ class Server(grpc.aio.Server):
         """Connections over the limit since the last tick."""
         self.stopping = False
         self._reuse_port = reuse_port
-        self._bound: list[tuple[Bound, ssl.SSLContext | None]] = []
-        self._listeners: list[asyncio.Server] = []
+        self._bound: list[tuple[Bound, ssl.SSLContext | FirstByteContext | None]] = []
+        self._listeners: list[asyncio.Server | FirstByte] = []
         self._ticking: asyncio.TimerHandle | None = None
         self._started = False
         self._empty = asyncio.Event()
@@ -105,7 +107,21 @@ class Server(grpc.aio.Server):
         server_credentials.set_alpn_protocols(["h2"])
         return self._bind(address, server_credentials)
 
-    def _bind(self, address: str, tls: ssl.SSLContext | None) -> int:
+    def add_mixed_port(self, address: str, context: FirstByteContext) -> int:
+        """Both on one port: the first byte of each connection tells whether it is TLS. Raises RuntimeError.
+
+        `context` gives what TLS is served with; it is asked for each such connection, and should remember. It may raise
+        OSError: then the connection is closed.
+        """
+
+        async def with_alpn() -> ssl.SSLContext:
+            found = await context()
+            found.set_alpn_protocols(["h2"])
+            return found
+
+        return self._bind(address, with_alpn)
+
+    def _bind(self, address: str, tls: ssl.SSLContext | FirstByteContext | None) -> int:
         if self._started:
             raise ValueError("Cannot bind a port after the server has started")
         found = listen(address, self._reuse_port)
@@ -122,6 +138,10 @@ class Server(grpc.aio.Server):
         for bound, tls in self._bound:
             plain = bound.socket
             create = self.loop.create_unix_server if plain.family == socket.AF_UNIX else self.loop.create_server
+            if callable(tls):
+                seconds = self.limits.handshake_seconds
+                self._listeners.append(FirstByte(plain, self._protocol, tls, seconds, self._is_full))
+                continue
             handshake = self.limits.handshake_seconds if tls is not None else None
             self._listeners.append(
                 await create(self._protocol, sock=plain, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake)
@@ -208,6 +228,12 @@ class Server(grpc.aio.Server):
     def _check_empty(self) -> None:
         if self.stopping and not self.protocols and not self.tasks:
             self._empty.set()
+
+    def _is_full(self, waiting: int) -> bool:
+        """Whether no more connections are taken beside so many that have not begun."""
+        full = len(self.protocols) + waiting >= self.limits.max_connections
+        self.turned_away += full
+        return full
 
     def _protocol(self) -> Protocol:
         return Protocol(self)

@@ -1,4 +1,4 @@
-"""`tandemmq.store.v1`, our own gRPC contract for clients.
+"""`tandemmq.store.v1` and `tandemmq.delivery.v1`, our own gRPC contracts for clients.
 
 One noun per file::
 
@@ -8,8 +8,18 @@ One noun per file::
     store_servicer.py the calls with one request and one answer
     send_stream.py    SendStream: pipelined, answers in order
     pull_stream.py    PullStream: sends while there is credit
+    credit.py         how much more the client of a stream takes
+    timed.py          calls are measured
     room.py           an answer is made when there is room for it
     statuses.py       which statuses the errors are: one row for each kind
+
+and of consuming as a group::
+
+    delivery_requests.py  protobuf requests as delivery wants them
+    delivery_answers.py   what delivery says as protobuf
+    delivery_servicer.py  the calls with one request and one answer
+    receive_stream.py     ReceiveStream: gives out while there is credit
+    attendance.py         heartbeats, and the streams on which clients are asked
 
 Handlers raise `TandemError`s; the guard of `tandemmq.common` makes statuses of them, with the table of `statuses.py`.
 """

@@ -9,6 +9,8 @@ from tandemmq.store.broker.pulled import Pulled
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.broker.send import Ready, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.delivery.recalls import recall_handle
+from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE
@@ -35,8 +37,13 @@ def _fill(receipt: store_pb2.SendReceipt, ready: Ready, place: Appended, status:
     receipt.status = status  # type: ignore[assignment]  # the same numbers
     receipt.message_id = f"{message.store_host.digits}{physical_offset:016X}"
     receipt.unique_key = ready.unique_key
-    receipt.queue_id = message.queue_id
+    receipt.queue_id = ready.queue_id
     receipt.physical_offset = physical_offset
+    if ready.half_of >= 0:
+        handle = TransactionHandle(ready.unique_key, place.queue_offset, physical_offset)
+        receipt.transaction_handle = str(handle)
+    elif ready.postponed is not None:
+        receipt.recall_handle = recall_handle(ready)
 
 
 def receipts(sent: SentAll, status: PutStatus) -> store_pb2.SendBatchResponse:
@@ -54,7 +61,7 @@ def receipts(sent: SentAll, status: PutStatus) -> store_pb2.SendBatchResponse:
             add(
                 status=_failed_status(failure),
                 unique_key=ready.unique_key,
-                queue_id=ready.message.queue_id,
+                queue_id=ready.queue_id,
                 reason=_reason(failure),
             )
     return answer

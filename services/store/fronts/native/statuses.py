@@ -16,6 +16,7 @@ _NAMES = {
     Kind.INVALID: _ILLEGAL,
     Kind.UNSUPPORTED: _ILLEGAL,
     Kind.TOO_LARGE: _ILLEGAL,
+    Kind.BAD_DELAY: _ILLEGAL,
     Kind.PROPERTIES_TOO_LONG: "PROPERTIES_SIZE_EXCEEDED",
     Kind.UNKNOWN_TOPIC: _ILLEGAL,
     Kind.UNKNOWN_QUEUE: _ILLEGAL,
@@ -26,11 +27,19 @@ _NAMES = {
     Kind.NO_MESSAGE: "MESSAGE_WAS_REMOVING",
     Kind.NOT_FOUND: UNAVAILABLE,
     Kind.CONFLICT: UNAVAILABLE,
+    Kind.UNKNOWN_GROUP: "CONSUMER_GROUP_NOT_FOUND",
+    Kind.FORBIDDEN_GROUP: "FORBIDDEN",
+    Kind.BAD_FILTER: "ILLEGAL_FILTER_EXPRESSION",
+    Kind.BAD_INVISIBLE_TIME: "ILLEGAL_INVISIBLE_TIME",
+    Kind.BAD_HANDLE: "INVALID_RECEIPT_HANDLE",
+    Kind.HANDLE_EXPIRED: "INVALID_RECEIPT_HANDLE",
+    Kind.UNKNOWN_TRANSACTION: "INVALID_TRANSACTION_ID",
+    Kind.TRANSACTION_ENDED: "INVALID_TRANSACTION_ID",
     Kind.FEW_REPLICAS: "IN_SYNC_REPLICAS_NOT_ENOUGH",
     Kind.EXHAUSTED: "SYSTEM_BUSY",
     Kind.DAMAGED: _ILLEGAL,
 }
-"""RocketMQ's names, where the store says more than other services."""
+"""RocketMQ's names, where the store says more than other services: of a message, and the codes of its version 5."""
 
 STATUSES: StatusTable = MappingProxyType(
     {kind: one._replace(rocketmq=_NAMES.get(kind, one.rocketmq)) for kind, one in grpc_status.STATUSES.items()}

@@ -1,10 +1,10 @@
 """The store's calls with one request and one answer; the streams are in modules of their own."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
-from functools import partial, wraps
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import grpc
 
@@ -21,33 +21,14 @@ from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.native.send_stream import SendStream
 from tandemmq.store.fronts.native.statuses import STATUSES
+from tandemmq.store.fronts.native.timed import timed
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]
-Answer = TypeVar("Answer")
 
 DEFAULT_QUERY_MESSAGES = 32
 DEFAULT_UNIQUE_MESSAGES = 64
-
-
-def timed(handler: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """Measures a call for `rocketmq_rpc_latency`."""
-    method = handler.__name__
-
-    @wraps(handler)
-    async def measured(self: "StoreServicer", request: Any, context: Context) -> Answer:
-        begun = time.perf_counter()
-        outcome = "SUCCESS"
-        try:
-            return await handler(self, request, context)
-        except TandemError as error:
-            outcome = STATUSES[error.kind].rocketmq
-            raise
-        finally:
-            self.metrics.called(method, outcome, time.perf_counter() - begun)
-
-    return measured
 
 
 class StoreServicer(store_pb2_grpc.StoreServicer):

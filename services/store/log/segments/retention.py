@@ -9,6 +9,7 @@ is room again, sends go on by themselves.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from tandemmq.store.log.edges.slices import Slices
@@ -35,6 +36,8 @@ class Retention:
         self._checkpointer = checkpointer
         self._task: asyncio.Task[None] | None = None
         self._last_record_times: dict[int, int] = {}
+        self.guards: list[Callable[[], int | None]] = []
+        """Each gives the log offset from which on files are kept, whatever their age; None: it keeps none."""
 
     def start(self) -> None:
         """Begin the passes."""
@@ -70,9 +73,12 @@ class Retention:
         if not forced and not self._checkpointer.complete:
             return 0  # what a rebuild writes is not durable yet: a power cut may leave holes where messages expired
         going: list[MappedFile] = []
+        kept_from = min((at for at in (guard() for guard in self.guards) if at is not None), default=None)
         for file in parts.files.files[:-1][: config.delete_file_batch_max]:
             if not forced and not self._expired(file):
                 break
+            if kept_from is not None and file.end > kept_from:
+                break  # what is needed of it is written again soon, and then it goes
             going.append(file)
         going = await self._recorded(going)
         if not going:

@@ -14,6 +14,7 @@ from tandemmq.common import node_access
 from tandemmq.common.access.gate import Gate
 from tandemmq.common.access.needs import ALL, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import Rules, check_complete
+from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metasync import access as metasync_access
 from tandemmq.node.v1 import node_pb2
@@ -26,6 +27,7 @@ PROTOS = Path(__file__).resolve().parents[4] / "protos"
 
 RULES: dict[str, Rules] = {
     "tandemmq.store.v1.Store": store_access.RULES,
+    "tandemmq.delivery.v1.Delivery": store_access.DELIVERY_RULES,
     "tandemmq.store.v1.ReplicaLog": store_access.REPLICA_LOG_RULES,
     "tandemmq.store.v1.DerivedFiles": store_access.DERIVED_FILES_RULES,
     "tandemmq.store.v1.LogRepair": store_access.LOG_REPAIR_RULES,
@@ -38,6 +40,7 @@ RULES: dict[str, Rules] = {
 
 FILES = (
     store_pb2,
+    delivery_pb2,
     replica_log_pb2,
     derived_files_pb2,
     log_repair_pb2,
@@ -83,11 +86,19 @@ def message(topic: str) -> message_pb2.Message:
     return message_pb2.Message(topic=topic)
 
 
+DELIVERY = "tandemmq.delivery.v1.Delivery"
 STORE, METADATA, ADMIN = "tandemmq.store.v1.Store", "tandemmq.metadata.v1.Metadata", "tandemmq.admin.v1.Admin"
 BATCH = store_pb2.SendBatchRequest(
     messages=[message("a"), message("b"), message("a")], batches=[message_pb2.EncodedBatch(topic="c")]
 )
 PULL = store_pb2.PullRequest(topic="a", consumer_group="g")
+RECEIVE = delivery_pb2.ReceiveRequest(topic="a", group="g")
+HEARTBEAT = delivery_pb2.HeartbeatRequest(
+    memberships=[
+        delivery_pb2.Membership(group="g", subscriptions={"a": delivery_pb2.Filter()}),
+        delivery_pb2.Membership(group="p", producer=True),
+    ]
+)
 COMMITS = [metadata_pb2.OffsetCommit(topic=topic, group="g", queue_id=n) for n in range(3) for topic in ("a", "b")]
 INSTEAD = (Action.INTERNAL,)
 
@@ -106,6 +117,33 @@ INSTEAD = (Action.INTERNAL,)
         (STORE, "ListQueues", store_pb2.ListQueuesRequest(), {Need(Action.VIEW)}),
         (STORE, "QueryMessage", store_pb2.QueryMessageRequest(topic="a", key="k"), {subscribe("a")}),
         (STORE, "GetOffsets", store_pb2.GetOffsetsRequest(topic="a"), {subscribe("a", Action.VIEW)}),
+        (DELIVERY, "Receive", RECEIVE, {group("g"), subscribe("a")}),
+        (
+            DELIVERY,
+            "ReceiveStream",
+            delivery_pb2.ReceiveStreamRequest(subscribe=RECEIVE),
+            {group("g"), subscribe("a")},
+        ),
+        (DELIVERY, "ReceiveStream", delivery_pb2.ReceiveStreamRequest(credit=store_pb2.Credit(messages=1)), set()),
+        (
+            DELIVERY,
+            "Acknowledge",
+            delivery_pb2.AcknowledgeRequest(group="g", topic="a", handles=["h"]),
+            {group("g"), subscribe("a")},
+        ),
+        (DELIVERY, "SendBack", delivery_pb2.SendBackRequest(group="g"), {group("g"), subscribe(ALL)}),
+        (
+            DELIVERY,
+            "CommitOffsets",
+            delivery_pb2.CommitOffsetsRequest(
+                group="g", commits=[delivery_pb2.OffsetCommit(topic=topic) for topic in "aba"]
+            ),
+            {group("g"), subscribe("a"), subscribe("b")},
+        ),
+        (DELIVERY, "EndTransaction", delivery_pb2.EndTransactionRequest(topic="a", group="g"), {publish("a")}),
+        (DELIVERY, "Recall", delivery_pb2.RecallRequest(topic="a"), {publish("a")}),
+        (DELIVERY, "Attend", HEARTBEAT, {group("g"), group("p"), subscribe("a")}),
+        (DELIVERY, "Leave", delivery_pb2.LeaveRequest(groups=["g", "p"]), {group("g"), group("p")}),
         (
             METADATA,
             "CommitOffsets",

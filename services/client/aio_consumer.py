@@ -1,0 +1,266 @@
+"""Consumer: messages for a group, each to be settled; for asyncio."""
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from tandemmq.client.attending import HEARTBEAT_SECONDS, heartbeat_of, new_client_id
+from tandemmq.client.cluster import Access, Cluster, may_pass, pause_before
+from tandemmq.client.errors import ClientError
+from tandemmq.client.holding import Held, Holding
+from tandemmq.client.message import MessageContent
+from tandemmq.client.outgoing import Seconds, seconds_of
+from tandemmq.client.records import decode_records
+from tandemmq.delivery.v1 import delivery_pb2
+
+log = logging.getLogger("tandemmq.client")
+
+WAIT_SECONDS = 20.0
+"""How long one request waits at the broker for messages."""
+
+INVISIBLE_SECONDS = 30.0
+"""How long messages stay ours without a word of us: what a killed process held comes again after that."""
+
+PREFETCH = 32
+
+_NO_TOPIC = "NO_MATCHED_LOGIC_QUEUE"
+"""There is no such topic yet: consumers may be started before the first message is sent."""
+
+
+class Message(MessageContent):
+    """A message that we hold. Settle it once; until then it is kept from others."""
+
+    __slots__ = ("_held", "_holding")
+
+    def __init__(self, content: MessageContent, held: Held, holding: Holding) -> None:
+        super().__init__(content.topic, content.record, content.delivery_number)
+        object.__setattr__(self, "_held", held)
+        object.__setattr__(self, "_holding", holding)
+
+    _held: Held
+    _holding: Holding
+
+    def tried(self) -> "Message":
+        """The same message, still held, with the next number: for programs that try again themselves."""
+        content = MessageContent(self.topic, self.record, self.delivery_number + 1)
+        return Message(content, self._held, self._holding)
+
+    async def ack(self) -> None:
+        """It is dealt with, and that is durable. Raises NoLongerHeld if it came to somebody else meanwhile."""
+        await self._holding.acknowledge(self._held)
+
+    async def retry(self, after: Seconds = 0.0) -> None:
+        """It comes again after so many seconds, or a timedelta: to us or to another member of the group."""
+        await self._holding.postpone(self._held, seconds_of(after))
+
+    async def dead_letter(self) -> None:
+        """It goes to the group's dead letters, and comes no more."""
+        await self._holding.forward(self._held)
+
+
+class Consumer:
+    """Receives for one group from one topic.
+
+    Use it as `async with`, and iterate::
+
+        async with Consumer("127.0.0.1:8081", group="billing", topic="orders") as consumer:
+            async for message in consumer:
+                await handle(message)
+                await message.ack()
+
+    Messages are fetched ahead, and renewed for as long as they are held. At the end those that were not looked at are
+    given back; what was handed out and not settled comes again after `invisible` seconds. When the store is away the
+    consumer waits for it; iterating raises RequestFailed for what no retry can mend (GroupRefused, FilterRefused).
+    """
+
+    def __init__(
+        self,
+        addresses: str | Sequence[str],
+        *,
+        group: str,
+        topic: str,
+        filter: str = "*",
+        sql: str = "",
+        prefetch: int = PREFETCH,
+        invisible: Seconds = INVISIBLE_SECONDS,
+        **access: Unpack[Access],
+    ) -> None:
+        """`addresses`: `host:port` of the store; of each of a pair.
+
+        `filter`: tags, as in `A || B`; or `sql`: a condition over properties, as in `price > 10`. `prefetch`: most
+        messages that wait here; 0: one is fetched when it is asked for. `invisible`: 10 seconds and more. `access`: as
+        for StoreClient.
+        """
+        if sql and filter != "*":
+            raise ValueError("give either filter (tags) or sql")
+        if prefetch < 0:
+            raise ValueError("prefetch must be 0 or more")
+        self.group, self.topic = group, topic
+        self._filter = delivery_pb2.Filter(
+            kind=delivery_pb2.SQL92 if sql else delivery_pb2.TAG, expression=sql or filter
+        )
+        self._prefetch = prefetch
+        self._invisible = seconds_of(invisible)
+        self._cluster = Cluster(addresses, **access)
+        self._holding = Holding(self._cluster, group, topic, self._invisible)
+        self._client_id = new_client_id()
+        self._ready: deque[Message] = deque()
+        self._news = asyncio.Condition()
+        self._asking = 0
+        self._failed: ClientError | None = None
+        self._stopped = False
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def __aenter__(self) -> Self:
+        self._start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _start(self) -> None:
+        if not self._tasks:
+            self._tasks = [
+                asyncio.create_task(self._fetch(), name="fetch messages"),
+                asyncio.create_task(self._holding.keep(), name="renew messages"),
+                asyncio.create_task(self._beat(), name="heartbeat"),
+            ]
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+    async def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None after `timeout` seconds without one, or after `stop`. Raises RequestFailed."""
+        self._start()
+        self._asking += 1
+        await self._tell()
+        try:
+            async with asyncio.timeout(timeout), self._news:
+                await self._news.wait_for(lambda: self._ready or self._stopped or self._failed is not None)
+        except TimeoutError:
+            return None
+        finally:
+            self._asking -= 1
+        if self._stopped:
+            return None
+        if self._ready:
+            message = self._ready.popleft()
+            await self._tell()
+            return message
+        if self._failed is not None:
+            raise self._failed
+        return None
+
+    async def stop(self) -> None:
+        """Fetch no more: iterating ends, and what nobody has looked at is given back. What is held stays held."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._tasks:
+            await _ended(self._tasks[0])
+        back = [message._held for message in self._ready]
+        self._ready.clear()
+        await self._tell()
+        if back:
+            await self._holding.give_back(back)
+
+    async def close(self) -> None:
+        """Stop, leave the group and end the connections."""
+        await self.stop()
+        for task in self._tasks:
+            await _ended(task)
+        with suppress(ClientError):
+            await self._cluster.call(
+                lambda stubs: stubs.delivery.Leave,
+                delivery_pb2.LeaveRequest(client_id=self._client_id, groups=[self.group]),
+                delivery_pb2.LeaveResponse,
+                keep_trying=0.0,
+            )
+        await self._cluster.close()
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    # -- in the background ------------------------------------------------------------------------------------------
+
+    async def _fetch(self) -> None:
+        """Keep the shelf full, until something fails for good."""
+        attempt, attempt_id = 0, secrets.token_hex(8)
+        while True:
+            async with self._news:
+                await self._news.wait_for(self._has_room)
+            try:
+                await self._fetch_some(attempt_id)
+            except ClientError as error:
+                if not may_pass(error) and error.status != _NO_TOPIC:
+                    self._failed = error
+                    await self._tell()
+                    return
+                attempt += 1
+                log.log(logging.WARNING if attempt == 1 else logging.DEBUG, "no messages at present: %s", error)
+                await asyncio.sleep(pause_before(attempt))
+            else:
+                attempt, attempt_id = 0, secrets.token_hex(8)
+
+    def _has_room(self) -> bool:
+        if self._prefetch:
+            return len(self._ready) <= self._prefetch // 2
+        return self._asking > 0 and not self._ready
+
+    async def _fetch_some(self, attempt_id: str) -> None:
+        """One request: the same `attempt_id` again gets what a lost answer had."""
+        request = delivery_pb2.ReceiveRequest(
+            group=self.group,
+            topic=self.topic,
+            filter=self._filter,
+            max_messages=max(1, self._prefetch - len(self._ready)),
+            invisible_ms=round(self._invisible * 1000),
+            wait_ms=round(WAIT_SECONDS * 1000),
+            client_id=self._client_id,
+            attempt_id=attempt_id,
+        )
+        answer = await self._cluster.call(
+            lambda stubs: stubs.delivery.Receive,
+            request,
+            delivery_pb2.ReceiveResponse,
+            keep_trying=WAIT_SECONDS,
+            wait=WAIT_SECONDS,
+        )
+        for one in answer.messages:
+            content = MessageContent(one.topic, decode_records(one.record)[0], one.delivery_number)
+            held = self._holding.take(one.handle, one.invisible_ms)
+            self._ready.append(Message(content, held, self._holding))
+        if answer.messages:
+            await self._tell()
+
+    async def _beat(self) -> None:
+        """Say that we are there, so that the group's members can be seen."""
+        membership = delivery_pb2.Membership(group=self.group, subscriptions={self.topic: self._filter})
+        heartbeat = heartbeat_of(self._client_id, [membership])
+        while True:
+            try:
+                await self._cluster.call(
+                    lambda stubs: stubs.delivery.Heartbeat,
+                    heartbeat,
+                    delivery_pb2.HeartbeatResponse,
+                    keep_trying=HEARTBEAT_SECONDS,
+                )
+            except ClientError as error:
+                log.debug("heartbeat: %s", error)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+
+async def _ended(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,253 @@
+"""Producer: sends messages, now, later, in order, or as a transaction; for asyncio."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from enum import Enum
+from inspect import isawaitable
+from types import TracebackType
+from typing import Self, Unpack
+
+from tandemmq.client.attending import Attending
+from tandemmq.client.cluster import Access, Cluster
+from tandemmq.client.encode import Outgoing
+from tandemmq.client.outgoing import Extras, Seconds, Sent, milliseconds_at, outgoing, seconds_of, sent
+from tandemmq.client.records import decode_records
+from tandemmq.client.results import batch_request, send_request
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.store.format import properties as names
+from tandemmq.store.format.record import Record
+from tandemmq.store.v1 import store_pb2
+
+log = logging.getLogger("tandemmq.client")
+
+KEEP_TRYING = 30.0
+"""Seconds for which a send is tried again, unless the producer is told otherwise."""
+
+
+class TransactionState(Enum):
+    """How a transaction has ended, as the answer to the broker's question."""
+
+    COMMIT = delivery_pb2.COMMIT
+    ROLLBACK = delivery_pb2.ROLLBACK
+    UNKNOWN = delivery_pb2.UNKNOWN
+    """Not known yet: ask again later."""
+
+
+Check = Callable[[Record], TransactionState | Awaitable[TransactionState]]
+"""Looks up how the transaction of a half message has ended. A plain function runs in a thread."""
+
+
+class Producer:
+    """Sends to one broker. Use it as `async with Producer(...) as producer:`.
+
+    Every send is tried again, at each address in turn, until it is stored or `keep_trying` seconds are over; its
+    UNIQ_KEY stays the same, by which the broker knows a message that it has already (setting deduplicationWindow).
+    Raises RequestFailed if the store refuses, StoreUnreachable if none answers in time.
+    """
+
+    def __init__(
+        self,
+        addresses: str | Sequence[str],
+        *,
+        group: str = "",
+        check: Check | None = None,
+        keep_trying: float = KEEP_TRYING,
+        **access: Unpack[Access],
+    ) -> None:
+        """`addresses`: `host:port` of the store; of each of a pair.
+
+        `group`: for transactions, the name that all instances of this program share. `check`: asked about
+        transactions whose end the broker does not know, of any instance. `access`: as for StoreClient.
+        """
+        self._cluster = Cluster(addresses, **access)
+        self._group = group
+        self._check = check
+        self._keep_trying = keep_trying
+        self._order: dict[str, _Turn] = {}
+        self._ends: dict[str, TransactionState] = {}
+        self._attending: Attending | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._check is not None:
+            self._attend()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connections."""
+        if self._attending is not None:
+            await self._attending.close()
+        await self._cluster.close()
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    async def send(self, topic: str, body: bytes | str, **extras: Unpack[Extras]) -> Sent:
+        """Store a message; as safe as the store is set up to make it when this returns."""
+        return await self._send(outgoing(topic, body, extras), extras.get("order_key", ""))
+
+    async def send_after(self, topic: str, body: bytes | str, delay: Seconds, **extras: Unpack[Extras]) -> Sent:
+        """Store a message that consumers get after `delay`, in seconds or as a timedelta; by the broker's clock."""
+        wait = str(round(seconds_of(delay) * 1000))
+        return await self._send(outgoing(topic, body, extras, **{names.TIMER_DELAY_MS: wait}))
+
+    async def send_at(self, topic: str, body: bytes | str, when: datetime | float, **extras: Unpack[Extras]) -> Sent:
+        """Store a message that consumers get at `when`: a datetime with a time zone, or seconds since 1970."""
+        due = str(milliseconds_at(when))
+        return await self._send(outgoing(topic, body, extras, **{names.TIMER_DELIVER_MS: due}))
+
+    async def send_batch(self, messages: Iterable[Outgoing]) -> list[Sent]:
+        """Store messages of any topics with one wait for the disk; all are refused or none."""
+        ready = [
+            outgoing(
+                one.topic,
+                one.body,
+                {"tag": one.tag, "keys": one.keys, "properties": one.properties, "queue_id": one.queue_id},
+            )
+            for one in messages
+        ]
+        answer = await self._cluster.call(
+            lambda stubs: stubs.store.SendBatch,
+            batch_request(ready, False),
+            store_pb2.SendBatchResponse,
+            keep_trying=self._keep_trying,
+        )
+        return [sent(one.topic, receipt) for one, receipt in zip(ready, answer.receipts, strict=True)]
+
+    async def recall(self, message: Sent) -> None:
+        """Take back a message that waits for its time. What was delivered meanwhile is not taken back."""
+        if not message.recall_handle:
+            raise ValueError(f"the message of {message.topic} does not wait for a time: it cannot be recalled")
+        await self._cluster.call(
+            lambda stubs: stubs.delivery.Recall,
+            delivery_pb2.RecallRequest(topic=message.topic, handle=message.recall_handle),
+            delivery_pb2.RecallResponse,
+            keep_trying=self._keep_trying,
+        )
+
+    async def _send(self, message: Outgoing, order_key: str = "") -> Sent:
+        if not order_key:
+            return await self._store(message)
+        async with self._in_turn(order_key):
+            return await self._store(message)
+
+    async def _store(self, message: Outgoing) -> Sent:
+        answer = await self._cluster.call(
+            lambda stubs: stubs.store.Send,
+            send_request(message, False),
+            store_pb2.SendResponse,
+            keep_trying=self._keep_trying,
+        )
+        if answer.receipt.status != store_pb2.PUT_OK:
+            log.warning("%s: stored with %s", message.topic, store_pb2.SendStatus.Name(answer.receipt.status))
+        return sent(message.topic, answer.receipt)
+
+    @asynccontextmanager
+    async def _in_turn(self, order_key: str) -> AsyncIterator[None]:
+        """One message of a key after the other: a retry must not overtake."""
+        turn = self._order.setdefault(order_key, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._order[order_key]
+
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def transaction(self) -> "AsyncIterator[Transaction]":
+        """Messages that consumers get when the block ends well, and never when it raises.
+
+        If the process dies in the block, the broker asks `check` of another instance of the group.
+        Raises ValueError without a `group`.
+        """
+        if not self._group:
+            raise ValueError("a transaction needs the producers' group: Producer(..., group=...)")
+        self._attend()
+        transaction = Transaction(self)
+        try:
+            yield transaction
+        except BaseException:
+            await asyncio.shield(self._end(transaction, TransactionState.ROLLBACK))
+            raise
+        await self._end(transaction, TransactionState.COMMIT)
+
+    async def send_half(self, message: Outgoing) -> Sent:
+        """Store one message of a transaction; `Transaction.send` is how it is called."""
+        self._ends[message.properties[names.UNIQ_KEY]] = TransactionState.UNKNOWN
+        properties = {**message.properties, names.TRAN_MSG: "true", names.PGROUP: self._group}
+        return await self._store(
+            Outgoing(message.topic, message.body, message.tag, message.keys, properties, message.queue_id)
+        )
+
+    async def _end(self, transaction: "Transaction", state: TransactionState) -> None:
+        for one in transaction.messages:
+            self._ends[one.unique_key] = state
+        for one in transaction.messages:
+            await self._end_one(one.topic, one.transaction_handle, state, checked=False)
+            self._ends.pop(one.unique_key, None)
+
+    async def _end_one(self, topic: str, handle: str, state: TransactionState, *, checked: bool) -> None:
+        request = delivery_pb2.EndTransactionRequest(
+            topic=topic, handle=handle, ending=state.value, group=self._group, checked=checked
+        )
+        await self._cluster.call(
+            lambda stubs: stubs.delivery.EndTransaction,
+            request,
+            delivery_pb2.EndTransactionResponse,
+            keep_trying=self._keep_trying,
+        )
+
+    def _attend(self) -> None:
+        if self._attending is None:
+            membership = delivery_pb2.Membership(group=self._group, producer=True)
+            self._attending = Attending(self._cluster, [membership], self._asked)
+
+    async def _asked(self, command: delivery_pb2.AttendResponse) -> None:
+        """The broker asks how a transaction has ended."""
+        if command.WhichOneof("command") != "check_transaction":
+            return
+        asked = command.check_transaction
+        state = self._ends.get(asked.transaction_id)
+        if state is None and self._check is not None:
+            state = await self._looked_up(decode_records(asked.record)[0])
+        await self._end_one(asked.topic, asked.handle, state or TransactionState.UNKNOWN, checked=True)
+
+    async def _looked_up(self, record: Record) -> TransactionState:
+        assert self._check is not None
+        if asyncio.iscoroutinefunction(self._check):
+            return TransactionState(await self._check(record))
+        found = await asyncio.to_thread(self._check, record)
+        return TransactionState(await found if isawaitable(found) else found)
+
+
+class Transaction:
+    """The messages of one `Producer.transaction` block."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.messages: list[Sent] = []
+        """What was sent in it."""
+
+    async def send(self, topic: str, body: bytes | str, **extras: Unpack[Extras]) -> Sent:
+        """Store a message that waits for the end of the block."""
+        stored = await self._producer.send_half(outgoing(topic, body, extras))
+        self.messages.append(stored)
+        return stored
+
+
+class _Turn:
+    """Who waits to send with one order key."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0

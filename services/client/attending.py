@@ -1,0 +1,89 @@
+"""Attending: a client keeps a stream open to each store of its broker, on which it is asked."""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import grpc
+
+from tandemmq.client.cluster import Cluster, pause_before
+from tandemmq.client.errors import ClientError, from_rpc
+from tandemmq.delivery.v1 import delivery_pb2
+
+log = logging.getLogger("tandemmq.client")
+
+HEARTBEAT_SECONDS = 20.0
+
+Asked = Callable[[delivery_pb2.AttendResponse], Awaitable[None]]
+"""Answers what a broker asks; a ClientError is logged, and the broker asks again."""
+
+
+def new_client_id() -> str:
+    """A name that no other client has."""
+    return f"{socket.gethostname()[:100]}@{os.getpid()}#{secrets.token_hex(4)}"
+
+
+def heartbeat_of(client_id: str, memberships: Sequence[delivery_pb2.Membership]) -> delivery_pb2.HeartbeatRequest:
+    """What a client says of itself."""
+    try:
+        installed = version("tandemmq")
+    except PackageNotFoundError:
+        installed = ""
+    return delivery_pb2.HeartbeatRequest(
+        client_id=client_id, memberships=memberships, language="PYTHON", version=installed
+    )
+
+
+class Attending:
+    """One client's streams; a slave asks nothing, until it is master. Close it before the cluster."""
+
+    def __init__(self, cluster: Cluster, memberships: Sequence[delivery_pb2.Membership], asked: Asked) -> None:
+        self.client_id = new_client_id()
+        self._cluster = cluster
+        self._heartbeat = heartbeat_of(self.client_id, memberships)
+        self._asked = asked
+        self._answers: set[asyncio.Task[None]] = set()
+        self._tasks = [
+            asyncio.create_task(self._attend(address), name=f"attend {address}") for address in cluster.addresses
+        ]
+
+    async def close(self) -> None:
+        """End the streams; the broker asks others from now on."""
+        for task in (*self._tasks, *self._answers):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._answers, return_exceptions=True)
+
+    async def _attend(self, address: str) -> None:
+        attempt = 0
+        while True:
+            try:
+                call = self._cluster.stubs(address).delivery.Attend(self._heartbeats())
+                async for command in call:
+                    attempt = 0
+                    self._take(command)
+            except grpc.aio.AioRpcError as error:
+                log.debug("%s: attending: %s", address, from_rpc(error))
+            attempt += 1
+            await asyncio.sleep(pause_before(attempt))
+
+    async def _heartbeats(self) -> AsyncIterator[delivery_pb2.HeartbeatRequest]:
+        while True:
+            yield self._heartbeat
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    def _take(self, command: delivery_pb2.AttendResponse) -> None:
+        task = asyncio.create_task(self._answer(command))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, command: delivery_pb2.AttendResponse) -> None:
+        try:
+            await self._asked(command)
+        except ClientError as error:
+            log.warning("what the broker asked could not be answered: %s", error)
+        except Exception:
+            log.exception("what the broker asked could not be answered")

@@ -1,0 +1,136 @@
+"""Cluster: one store, or the several of a broker of which one is master; calls go to whoever can answer them."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
+
+import grpc
+
+from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
+from tandemmq.client.errors import ClientError, StoreUnreachable, from_rpc
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
+from tandemmq.store.v1.store_pb2_grpc import StoreStub
+
+if TYPE_CHECKING:
+    from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryAsyncStub
+    from tandemmq.store.v1.store_pb2_grpc import StoreAsyncStub
+
+log = logging.getLogger("tandemmq.client")
+
+CALL_SECONDS = 10.0
+"""How long one try may take, beside the time for which it is asked to wait."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between tries; they double, and half of each is left to chance."""
+
+_ELSEWHERE = "SERVICE_NOT_AVAILABLE"
+
+
+class Access(TypedDict, total=False):
+    """Who calls, and over what: `StoreClient` says what each means."""
+
+    user: str | None
+    secret: str | None
+    tls_ca: File | None
+    tls_certificate: File | None
+    tls_key: File | None
+
+
+class Stubs(NamedTuple):
+    """The contracts of one store's client port."""
+
+    store: "StoreAsyncStub"
+    delivery: "DeliveryAsyncStub"
+
+
+Got = TypeVar("Got")
+
+
+def addresses_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """`host:port`, or several, in a sequence or with commas between. Raises ValueError."""
+    found = given.split(",") if isinstance(given, str) else list(given)
+    addresses = tuple(one.strip() for one in found if one.strip())
+    for address in addresses or ("",):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(f"{address!r} is no address of a store: write HOST:PORT, as in 127.0.0.1:8081")
+    return addresses
+
+
+def pause_before(attempt: int) -> float:
+    """Seconds to wait before the try of that number, 1 and more."""
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 10))
+    return longest * random.uniform(0.5, 1.0)
+
+
+def may_pass(error: ClientError) -> bool:
+    """Whether the same request may succeed later, or at another store of the broker."""
+    if isinstance(error, StoreUnreachable) or error.code == "UNAVAILABLE":
+        return True
+    return bool(error.status) and (error.code == "RESOURCE_EXHAUSTED" or error.status == _ELSEWHERE)
+
+
+class Cluster:
+    """Connections to the stores of one broker, for one event loop. Close it."""
+
+    def __init__(self, addresses: str | Sequence[str], **access: Any) -> None:
+        """`access`: see `Access`. Nothing is sent before the first call. Raises ValueError."""
+        self.addresses = addresses_of(addresses)
+        self._access = access
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._stubs: dict[str, Stubs] = {}
+        self._current = 0
+
+    @property
+    def current(self) -> str:
+        """The address that answered last, or is tried next."""
+        return self.addresses[self._current % len(self.addresses)]
+
+    def stubs(self, address: str) -> Stubs:
+        """The contracts at an address."""
+        if address not in self._stubs:
+            channel = self._channels[address] = open_aio_channel(address, options=LASTING_OPTIONS, **self._access)
+            self._stubs[address] = Stubs(StoreStub(channel), DeliveryStub(channel))
+        return self._stubs[address]
+
+    async def call(
+        self,
+        which: Callable[[Stubs], Callable[..., Any]],
+        request: Any,
+        answer_type: type[Got],
+        *,
+        keep_trying: float,
+        wait: float = 0.0,
+    ) -> Got:
+        """The answer to a request, of whichever store gives one; tries again for `keep_trying` seconds.
+
+        `wait`: seconds for which the store is asked to wait itself. Raises RequestFailed, StoreUnreachable.
+        """
+        give_up = time.monotonic() + keep_trying
+        attempt = 0
+        while True:
+            address = self.current
+            try:
+                answer = await which(self.stubs(address))(request, timeout=CALL_SECONDS + wait)
+            except grpc.aio.AioRpcError as error:
+                failed = from_rpc(error)
+            else:
+                assert isinstance(answer, answer_type)
+                return answer
+            attempt += 1
+            self._current = self.addresses.index(address) + 1
+            pause = pause_before(1 + attempt // len(self.addresses))
+            if not may_pass(failed) or time.monotonic() + pause > give_up:
+                raise failed from None
+            log.debug("%s: %s; trying again at %s", address, failed, self.current)
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """End the connections."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+        self._stubs.clear()

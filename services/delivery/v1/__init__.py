@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/delivery/v1; never edited."""

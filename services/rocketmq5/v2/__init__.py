@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/rocketmq5/v2; never edited."""

@@ -1,0 +1,123 @@
+"""What consumers say of messages that they hold: done with, later, never again; and where a group stands."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.delivery.clock import DeliveryClock
+from tandemmq.store.delivery.dead_letters import Graveyard
+from tandemmq.store.delivery.errors import HandleExpired
+from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
+from tandemmq.store.delivery.handles import ReceiptHandle, decode_handle
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.place_reader import PlaceReader
+from tandemmq.store.delivery.port import Outcome
+from tandemmq.store.delivery.receive_rules import check_change
+from tandemmq.store.delivery.renewal import Renewals
+from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.format.record import decode_record
+
+
+class Acknowledger:
+    """Takes handles back."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        reader: PlaceReader,
+        clock: DeliveryClock,
+        graveyard: Graveyard,
+        side: SideState,
+        renewals: Renewals,
+        *,
+        dealt: Callable[[Sequence[Dealt]], None],
+    ) -> None:
+        """`dealt` hears of what was dealt with."""
+        self._journal = journal
+        self._reader = reader
+        self._clock = clock
+        self._graveyard = graveyard
+        self._side = side
+        self._renewals = renewals
+        self._dealt = dealt
+
+    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+        """See `port.DeliveryPort`."""
+        outcomes: list[Outcome] = []
+        done: dict[Place, set[int]] = {}
+        for text in handles:
+            try:
+                handle = decode_handle(text, group, topic)
+                if self.is_open(handle):
+                    done.setdefault(handle.place, set()).add(handle.offset)
+                outcomes.append(Outcome(text))
+            except TandemError as error:
+                outcomes.append(Outcome(text, error))
+        facts = [Dealt(place, *run) for place, offsets in done.items() for run in runs(offsets)]
+        if facts:
+            self._journal.note(*facts)
+            self._dealt(facts)
+        if any(one.error is None for one in outcomes):
+            await self._journal.safe()
+        return outcomes
+
+    def change(self, group: str, topic: str, text: str, invisible_ms: int) -> str:
+        """See `port.DeliveryPort.change_invisible`. The handle stays as it is."""
+        check_change(invisible_ms)
+        handle = decode_handle(text, group, topic)
+        if self.is_open(handle):
+            place, offset = handle.place, handle.offset
+            self._renewals.drop(place, offset)
+            self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
+            self._side.waits_for_retry(place, offset)
+        return text
+
+    async def forward(self, group: str, topic: str, text: str) -> None:
+        """See `port.DeliveryPort`. Once more for the same message is fine."""
+        handle = decode_handle(text, group, topic)
+        await self._graveyard.open(group)
+        if self.is_open(handle):
+            self._forward(handle, topic)
+        await self._journal.safe()
+
+    def _forward(self, handle: ReceiptHandle, topic: str) -> None:
+        place, offset = handle.place, handle.offset
+        data = self._reader.one(place, offset)
+        if not isinstance(data, bytes):
+            fact = Dealt(place, offset)  # it expired while it was held: there is nothing left to copy
+        else:
+            before = 0 if place.topic == topic else decode_record(data, verify=False).reconsume_times
+            letter = self._graveyard.letter(data, place.group, before + handle.number)
+            copy = self._journal.copy(letter)
+            self._graveyard.count(place.group, topic)
+            fact = Dealt(place, offset, 1, copy.physical_offset)
+        self._journal.note(fact)
+        self._dealt([fact])
+
+    def is_open(self, handle: ReceiptHandle) -> bool:
+        """Whether a handle names a message that waits to be dealt with; False if it was dealt with before.
+
+        Raises HandleExpired.
+        """
+        progress = self._journal.ledger.progress(handle.place)
+        if progress is None or progress.resets != handle.resets or handle.offset >= progress.given:
+            raise _expired("the group's position was set since, or the group or topic was deleted")
+        if handle.offset not in progress.entries:
+            return False
+        if not self._side.counts(handle, progress):
+            raise _expired("the message was given out again since")
+        return True
+
+
+def runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """Offsets as (first, how many) of those that follow one another."""
+    found: list[tuple[int, int]] = []
+    for offset in sorted(offsets):
+        if found and sum(found[-1]) == offset:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((offset, 1))
+    return found
+
+
+def _expired(why: str) -> HandleExpired:
+    return HandleExpired(f"The receipt handle counts no more: {why}.", remedy="Receive the message again.")

@@ -1,0 +1,42 @@
+"""Receives that may be repeated: what an attempt was given, until that is due again."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tandemmq.store.delivery.answer import Share
+from tandemmq.store.delivery.handles import Shown
+
+_MOST = 20_000
+"""Attempts that are remembered; the oldest are forgotten first."""
+
+
+class AttemptKey(NamedTuple):
+    """Whose attempt: group, topic, client, and the text that the client chose."""
+
+    group: str
+    topic: str
+    client_id: str
+    attempt_id: str
+
+
+class Attempts:
+    """By attempt: the messages that it was given."""
+
+    def __init__(self) -> None:
+        self._given: OrderedDict[AttemptKey, list[tuple[Share, Shown]]] = OrderedDict()
+
+    def remember(self, key: AttemptKey, given: Sequence[tuple[Share, Shown]]) -> None:
+        """An attempt was given these messages."""
+        self._given.pop(key, None)
+        self._given[key] = list(given)
+        if len(self._given) > _MOST:
+            self._given.popitem(last=False)
+
+    def get(self, key: AttemptKey) -> list[tuple[Share, Shown]]:
+        """What an attempt was given before; the receiver looks which of it still counts."""
+        return self._given.get(key, [])
+
+    def forget(self, key: AttemptKey) -> None:
+        """Its answer never left."""
+        self._given.pop(key, None)

@@ -1,0 +1,214 @@
+"""Keeps the index of timers in step with the queue of `rmq_sys_wheel_timer`, on masters and slaves."""
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable
+
+from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.postponing import TIMER_TOPIC
+from tandemmq.store.delivery.delays.timer_entry import BadEntries, TimerEntry, entry_of
+from tandemmq.store.delivery.delays.timer_index import TimerIndex
+from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
+from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.format.record import MIN_RECORD_SIZE
+from tandemmq.store.log.edges.threads import in_thread
+from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.message_store import MessageStore
+
+log = get_log(__name__)
+
+_TURN_SECONDS = 0.0015
+_AT_ONCE = 256
+_RETRY_SECONDS = 0.1
+_CHECKPOINT_SECONDS = 5.0
+
+
+class TimerFollower:
+    """Reads the records of the queue and puts them into the index, by itself, as they come."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        index: TimerIndex,
+        precision_ms: int,
+        roll_after_ms: int,
+        progress: Callable[[], TimersDone | None],
+    ) -> None:
+        """`progress`: how far timers are delivered, here or by this store's master."""
+        self._store = store
+        self._timers = store.timers
+        self._index = index
+        self._waiting = WaitingQueue(store, TIMER_TOPIC, 0)
+        self._precision_ms = precision_ms
+        self._roll_after_ms = roll_after_ms
+        self._progress = progress
+        self._idle: asyncio.Future[None] | None = None
+        self._checkpoints: asyncio.Task[None] | None = None
+        self._running = False
+        self._changed = False
+        self._done: tuple[TimersDone | None, int] = (None, 0)  # progress, and the log offset that holds it
+        self.on_entries: Callable[[list[TimerEntry]], None] = lambda _: None
+        """Told what was added to the index."""
+        self.on_cleared: Callable[[], None] = lambda: None
+        """Told that the index is being made anew, or has lost its end."""
+        self.unreadable = 0
+        """Records that could not be read, so that their times are not known."""
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Load the index, and follow the queue from there on."""
+        self._running = True
+        try:
+            self._index.load()
+        except OSError as error:
+            log.failure("the index of timers cannot be read", error)
+        self._timers.call_soon(self._turn)
+        self._checkpoints = asyncio.create_task(self._checkpoint_often(), name="checkpoints of the timer index")
+
+    async def stop(self) -> None:
+        """End, with a checkpoint."""
+        self._running = False
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._checkpoints is not None:
+            self._checkpoints.cancel()
+            await asyncio.gather(self._checkpoints, return_exceptions=True)
+        await self.checkpoint()
+        self._index.close()
+
+    def entry(self, offset: int) -> TimerEntry | None:
+        """The entry of a record as the log has it now; None where it cannot be read. Raises StoreError, OSError."""
+        unit = self._waiting.queue.unit(offset)
+        record = None if unit is None else self._waiting.record(offset, unit)
+        return None if record is None else entry_of(record, self._precision_ms, self._roll_after_ms)
+
+    @property
+    def end(self) -> int:
+        """Where the queue ends, as far as it may be read."""
+        return self._waiting.queue.readable_end
+
+    # -- following --------------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Put into the index now what the queue has, as far as that goes in one turn."""
+        if self._running:
+            self._store.catch_up()
+            self._follow(time.perf_counter() + _TURN_SECONDS)
+
+    def make_anew(self, why: str) -> None:
+        """Throw the index away and make it from the log."""
+        log.warning("the index of timers is made anew from the log", reason=why)
+        self._index.clear()
+        self._waiting.forget()
+        self._changed = True
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.cancel()
+        self.on_cleared()
+        self._timers.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        if not self._running or self._idle is not None:
+            return
+        try:
+            more = self._follow(time.perf_counter() + _TURN_SECONDS)
+        except BadEntries as error:
+            self.make_anew(str(error))
+            return
+        except (StoreError, OSError) as error:
+            log.debug("the index of timers waits", reason=str(error))
+            self._timers.call_later(_RETRY_SECONDS, self._turn)
+            return
+        if more:
+            self._timers.call_soon(self._turn)
+        else:
+            self._idle = self._waiting.queue.wait_beyond(self._index.indexed)
+            self._idle.add_done_callback(functools.partial(self._woken, self._idle))
+
+    def _woken(self, idle: "asyncio.Future[None]", _: object) -> None:
+        if self._idle is idle:
+            self._idle = None
+        self._turn()
+
+    def _follow(self, until: float) -> bool:
+        """Take some records; whether there are more. Raises BadEntries, StoreError, OSError."""
+        index, waiting = self._index, self._waiting
+        queue = waiting.queue
+        if not self._is_of(queue.max_offset):
+            return False
+        offset, physical, end = max(index.indexed, queue.min_offset), index.physical, queue.readable_end
+        entries: list[TimerEntry] = []
+        try:
+            while offset < end and len(entries) < _AT_ONCE and time.perf_counter() < until:
+                unit = waiting.unit(offset, end)
+                if unit is None:
+                    break
+                record = waiting.record(offset, unit)
+                if record is None:
+                    self.unreadable += 1
+                else:
+                    entries.append(entry_of(record, self._precision_ms, self._roll_after_ms))
+                if unit.size >= MIN_RECORD_SIZE:
+                    physical = unit.end
+                offset += 1
+        finally:
+            if offset > index.indexed:
+                index.add(entries, offset, physical)
+                self._changed = True
+                self.on_entries(entries)
+        return offset < end
+
+    def _is_of(self, end: int) -> bool:
+        """Whether the index is one of the queue as it is. Where the log was cut, so is the index."""
+        index, queue = self._index, self._waiting.queue
+        if index.indexed > end:
+            if not self._waiting.complete:
+                return False
+            unit = queue.unit(end - 1) if end > queue.min_offset else None
+            log.info("the index of timers is cut", indexed=index.indexed, end=end)
+            index.cut(end, unit.end if unit is not None else 0)
+            self._waiting.forget()
+            self._changed = True
+            self.on_cleared()
+        elif index.indexed > queue.min_offset:
+            unit = queue.unit(index.indexed - 1)
+            if unit is not None and unit.size >= MIN_RECORD_SIZE and unit.end != index.physical:
+                raise BadEntries("the log was cut and has grown again")
+        return True
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    async def _checkpoint_often(self) -> None:
+        while True:
+            await self._timers.sleep(_CHECKPOINT_SECONDS)
+            await self.checkpoint()
+
+    def _drop_what_is_done(self) -> None:
+        """What was done at the last checkpoint, if that is on disk by now: with the power it must not come back."""
+        done, end = self._done
+        if done is not None and self._store.flushed_offset >= end:
+            before = self._index.dropped
+            self._index.drop(done.indexed, done.due, done.offset)
+            self._changed |= self._index.dropped != before
+        if done is None or self._store.flushed_offset >= end:
+            self._done = self._progress(), self._store.commit_log.max_offset
+
+    async def checkpoint(self) -> None:
+        """Make the index durable, without what is done. Errors are logged: it is tried again."""
+        self._drop_what_is_done()
+        if not self._changed:
+            return
+        self._changed = False
+        pending = self._index.checkpoint()
+        try:
+            await in_thread(pending.write)
+            aside = self._index.written(pending)
+            await in_thread(self._index.remove, aside)
+            self._changed |= not pending.is_of(self._index)
+        except OSError as error:
+            self._changed = True
+            if pending.is_of(self._index):
+                self._index.not_written(pending)
+                log.failure("the index of timers cannot be made durable", error)

@@ -1,0 +1,63 @@
+"""What images of the journal may say: cursors whose facts are durable, and that no take-over undoes."""
+
+from typing import NamedTuple
+
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.images import Cursor
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.message_store import MessageStore
+
+
+class CursorChanges(NamedTuple):
+    """What has changed. `mark`: queue offset of the journal record behind which nothing of it is."""
+
+    cursors: list[Cursor]
+    gone: list[Place]
+    levels: dict[int, int]
+    mark: int
+
+
+class DurableCursors:
+    """Gives changes when they may be told outside; for one taker."""
+
+    def __init__(self, store: MessageStore, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+        self._levels: dict[int, int] = {}
+
+    async def take(self) -> CursorChanges | None:
+        """What has changed since the last call and is durable and confirmed; None if there is nothing, or not yet."""
+        ledger = self._journal.ledger
+        if not self._journal.open:
+            return None
+        moved, levels = ledger.take_moved(), dict(ledger.levels)
+        if not moved and levels == self._levels:
+            return None
+        cursors, gone = [], []
+        for place in moved:
+            progress = ledger.progress(place)
+            if progress is None:
+                gone.append(place)
+            else:
+                cursors.append(Cursor(place, progress.cursor, progress.resets))
+        changed = {level: offset for level, offset in levels.items() if self._levels.get(level) != offset}
+        mark = 0
+        try:
+            end = self._journal.write()
+            mark = self._journal.next
+            safe = not end or (await self._store.wait_flushed(end) and self._store.confirm_offset >= end)
+        except StoreError:
+            safe = False
+        if not safe:
+            ledger.moved_again(moved)
+            return None
+        self._levels = levels
+        return CursorChanges(cursors, gone, changed, mark)
+
+    def put_back(self, changes: CursorChanges) -> None:
+        """They could not be told: `take` gives what stands then once more."""
+        self._journal.ledger.moved_again([one.place for one in changes.cursors])
+        self._journal.ledger.moved_again(changes.gone)
+        for level in changes.levels:
+            self._levels.pop(level, None)

@@ -1,0 +1,110 @@
+"""What operators see of groups: what waits for them, what they hold, how old it is. By group and topic, read only.
+
+Read piece by piece on the event loop every few seconds, and kept as values, so that whoever asks, on whatever thread,
+costs nothing.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.progress import QueueProgress
+from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.log.edges.timers import Timers
+from tandemmq.store.log.message_store import MessageStore
+
+_EVERY_SECONDS = 5.0
+_AT_A_TIME = 100
+"""Places read in one turn of the loop."""
+
+
+class GroupFigures(NamedTuple):
+    """One group in one topic, all queues together. Times are store times of messages, in ms; 0: there is none."""
+
+    group: str
+    topic: str
+    lag: int = 0
+    """Messages that are not dealt with."""
+    in_flight: int = 0
+    """Those of them that were given out and are not due again."""
+    ready: int = 0
+    """Those that can be given out now."""
+    most_deliveries: int = 0
+    """Of one message that is not dealt with: how often it was given out."""
+    oldest_ms: int = 0
+    """The oldest that is not dealt with."""
+    oldest_waiting_ms: int = 0
+    """The oldest that was never given out."""
+
+
+class Figures:
+    """Reads them now and then."""
+
+    def __init__(self, store: MessageStore, ledger: Ledger, timers: Timers, in_flight: Callable[[Place], int]) -> None:
+        """`in_flight`: how many messages of a place somebody holds."""
+        self.now: list[GroupFigures] = []
+        """As they were read last, by group and topic."""
+        self._store = store
+        self._ledger = ledger
+        self._timers = timers
+        self._in_flight = in_flight
+
+    async def run(self) -> None:
+        """Read them until cancelled."""
+        while True:
+            await self._timers.sleep(_EVERY_SECONDS)
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Read them now."""
+        found: dict[tuple[str, str], GroupFigures] = {}
+        for number, progress in enumerate(list(self._ledger.all())):
+            if number % _AT_A_TIME == _AT_A_TIME - 1:
+                await self._timers.sleep(0)
+            one = self._read(progress)
+            key = one.group, one.topic
+            found[key] = one if key not in found else _together(found[key], one)
+        self.now = [found[key] for key in sorted(found)]
+
+    def _read(self, progress: QueueProgress) -> GroupFigures:
+        place = progress.place
+        queue = self._store.queue(place.topic, place.queue)
+        end = progress.given if queue is None else max(queue.readable_end, progress.given)
+        lag = end - progress.given + len(progress.entries)
+        if not lag:
+            return GroupFigures(place.group, place.topic)
+        in_flight = self._in_flight(place)
+        ready = end - progress.given + self._ledger.ready_count(place)
+        most = max((entry.number for entry in list(progress.entries.values())), default=0)
+        waiting = self._time(place, progress.given) if progress.given < end else 0
+        return GroupFigures(
+            place.group, place.topic, lag, in_flight, ready, most, self._time(place, progress.cursor), waiting
+        )
+
+    def _time(self, place: Place, offset: int) -> int:
+        """When a message was stored; 0 where it cannot be read."""
+        queue = self._store.queue(place.topic, place.queue)
+        units = [] if queue is None else queue.read(offset, 1)
+        data = self._store.read_record(units[0].physical_offset, units[0].size) if units else None
+        try:
+            return 0 if data is None else decode_record(data, verify=False).store_timestamp
+        except CorruptRecord:
+            return 0
+
+
+def _together(one: GroupFigures, other: GroupFigures) -> GroupFigures:
+    return GroupFigures(
+        one.group,
+        one.topic,
+        one.lag + other.lag,
+        one.in_flight + other.in_flight,
+        one.ready + other.ready,
+        max(one.most_deliveries, other.most_deliveries),
+        _older(one.oldest_ms, other.oldest_ms),
+        _older(one.oldest_waiting_ms, other.oldest_waiting_ms),
+    )
+
+
+def _older(one: int, other: int) -> int:
+    return min(one, other) if one and other else one or other

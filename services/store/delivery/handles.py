@@ -1,0 +1,147 @@
+"""Receipt handles: what a consumer gives back to say which message it means. No I/O and no clock.
+
+Opaque to clients: base64 for URLs, at most 200 characters. Inside::
+
+    byte 0      version, 1
+    8 bytes     hash of the group and the place's topic
+    byte        how the place's topic follows from the one the consumer asked for (`Shown`)
+    varints     queue, offset, number of the delivery, reset count of the place, start number of the store
+    4 bytes     CRC-32 of all before
+
+The checksum is against damage, not against forgery: who may call may acknowledge anything of its group anyway.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+from zlib import crc32
+
+from tandemmq.store.delivery.errors import BadHandle
+from tandemmq.store.delivery.facts import Place
+
+LONGEST_HANDLE = 200
+"""Characters of a handle."""
+
+_VERSION = 1
+_HASH_SIZE = 8
+_MOST = (1 << 63) - 1
+_HANDLE = re.compile(r"[A-Za-z0-9_-]+")
+_REMEDY = "Give back the handle as it was received, with the group and topic it was received for."
+
+
+class Shown(IntEnum):
+    """How a message's own topic follows from the topic that it was asked for with."""
+
+    AS_ASKED = 0
+    RETRY = 1
+    """`%RETRY%<group>`, where classic consumers send messages back to."""
+    POP_RETRY_V1 = 2
+    """`%RETRY%<group>_<topic>`, a Java broker's own for POP."""
+    POP_RETRY_V2 = 3
+    """`%RETRY%<group>+<topic>`."""
+
+
+def own_topic(group: str, topic: str, shown: Shown) -> str:
+    """The topic in which a message lies that is shown as one of `topic`."""
+    if shown is Shown.AS_ASKED:
+        return topic
+    if shown is Shown.RETRY:
+        return f"%RETRY%{group}"
+    return f"%RETRY%{group}{'_' if shown is Shown.POP_RETRY_V1 else '+'}{topic}"
+
+
+class ReceiptHandle(NamedTuple):
+    """What a handle says: this message, given out for the `number`-th time, between these resets, by that start."""
+
+    place: Place
+    offset: int
+    number: int
+    resets: int
+    start: int
+
+
+def encode_handle(handle: ReceiptHandle, shown: Shown) -> str:
+    """The text of a handle."""
+    place = handle.place
+    data = bytearray((_VERSION,))
+    data += _name_hash(place.group, place.topic)
+    data.append(shown)
+    for number in (place.queue, handle.offset, handle.number, handle.resets, handle.start):
+        while number > 0x7F:
+            data.append(number & 0x7F | 0x80)
+            number >>= 7
+        data.append(number)
+    data += crc32(data).to_bytes(4, "big")
+    return _text(data)
+
+
+def _text(data: bytes | bytearray) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decode_handle(text: str, group: str, topic: str) -> ReceiptHandle:
+    """What a handle says, given back for a group and the topic that was asked for.
+
+    Raises:
+        BadHandle: it cannot be read, or is one of another group or topic.
+    """
+    data = _bytes(text)
+    names, kind, at = data[1 : 1 + _HASH_SIZE], data[1 + _HASH_SIZE], 2 + _HASH_SIZE
+    if kind not in Shown.__members__.values():
+        raise _unreadable()
+    place_topic = own_topic(group, topic, Shown(kind))
+    if names != _name_hash(group, place_topic):
+        raise BadHandle(f"The receipt handle is not one of group {group} and topic {topic}.", remedy=_REMEDY)
+    numbers: list[int] = []
+    for _ in range(5):
+        number, at = _varint(data, at)
+        numbers.append(number)
+    if at != len(data):
+        raise _unreadable()
+    queue, offset, delivery, resets, start = numbers
+    return ReceiptHandle(Place(group, place_topic, queue), offset, delivery, resets, start)
+
+
+def _bytes(text: str) -> bytes:
+    """The bytes of a handle before its checksum, which is right. Raises BadHandle."""
+    if len(text) > LONGEST_HANDLE or not _HANDLE.fullmatch(text):
+        raise _unreadable()
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise _unreadable() from None
+    if _text(data) != text:  # bits behind the last byte
+        raise _unreadable()
+    whole, check = data[:-4], data[-4:]
+    if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole).to_bytes(4, "big") != check:
+        raise _unreadable()
+    return whole
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and the index behind it. Raises BadHandle."""
+    number = shift = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if number > _MOST:
+            break
+        if not byte & 0x80:
+            return number, at
+        shift += 7
+    raise _unreadable()
+
+
+def _unreadable() -> BadHandle:
+    return BadHandle("The receipt handle cannot be read: it is none of this broker's.", remedy=_REMEDY)
+
+
+@lru_cache(maxsize=4096)
+def _name_hash(group: str, topic: str) -> bytes:
+    names = f"{group}\0{topic}".encode(errors="surrogatepass")
+    return hashlib.blake2b(names, digest_size=_HASH_SIZE).digest()

@@ -1,0 +1,202 @@
+"""The journal: facts on their way into the commit log, where they are as safe as messages.
+
+What is noted counts in the ledger at once. All that is noted in one turn of the event loop is written as one message to
+queue 0 of the topic `TANDEM_SYS_DELIVERY` at the end of the turn, or before that where somebody waits for it.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.delivery.base import Base, SafeBase
+from tandemmq.store.delivery.errors import NotDelivering, NotSafe
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, Place
+from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, Position, encode_records
+from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.message import Message
+from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
+
+log = get_log(__name__)
+
+_RETRY_SECONDS = 1.0
+_ENTRIES_A_TURN = 20_000
+"""So much of snapshots is written in one turn."""
+_MOST_UNWRITTEN = 100_000
+"""So many facts may wait for a disk that is full; then nothing is given out any more."""
+
+
+class Journal:
+    """Notes facts. All of it on the event loop, and by the master only."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        ledger: Ledger,
+        acknowledgement: Acknowledgement,
+        host: Host,
+        base: Base | None = None,
+        safe_base: SafeBase | None = None,
+    ) -> None:
+        """`host`: the store host of what is appended. Without a `base` it begins at the first record written."""
+        self.ledger = ledger
+        self._store = store
+        self._acknowledgement = acknowledgement
+        self._host = host
+        self._base = base or Base(store.config.mapped_file_size_commit_log)
+        self._safe_base = safe_base or SafeBase()
+        self._most_bytes = min(MOST_BYTES, store.config.mapped_file_size_commit_log // 4)
+        self._unwritten: list[Fact] = []
+        self._scheduled = False
+        self._failure: TandemError | None = None
+        self.open = False
+        """Whether facts may be noted: this store delivers."""
+        self.moved_outside: list[Callable[[Sequence[Place]], None]] = []
+        """Those who hear of places whose cursor was moved by what somebody else said: the metadata service."""
+        self.start = 0
+        """New after each unclean start and promotion, greater than all before."""
+        self.next = 0
+        """Queue offset of the next record."""
+        self.end_offset = 0
+        """Log offset behind the newest record that this store has written."""
+
+    def begin(self, start: int, next_record: int) -> None:
+        """Facts may be noted from now on: the ledger is what the journal says up to a queue offset."""
+        self._unwritten = []
+        self._failure = None
+        self.start = start
+        self.next = next_record
+        self.end_offset = 0
+        self.open = True
+
+    # -- noting -----------------------------------------------------------------------------------------------------
+
+    def note(self, *facts: Fact) -> None:
+        """Make facts true now, and have them written at the end of this turn.
+
+        Raises:
+            NotDelivering: this store is no master, or its state is not read yet. ValueError: a fact is about a place
+            that was never made; `Moved` makes one.
+        """
+        if not self.open:
+            raise NotDelivering("This store gives out nothing at present: it notes no progress of groups.")
+        apply = self.ledger.apply
+        for fact in facts:
+            if isinstance(fact, Given | GivenAgain | Dealt) and self.ledger.progress(fact.place) is None:
+                raise ValueError(f"{fact.place} was never made")
+            apply(fact)
+            self._unwritten.append(fact)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._store.timers.call_soon(self._turn)
+
+    def copy(self, message: Message) -> Appended:
+        """Append a copy that a fact is going to name: a dead letter, a retry, a delayed message that is due.
+
+        What is noted afterwards lies behind it in the log. Raises StoreError as `MessageStore.append`.
+        """
+        if not self.open:
+            raise NotDelivering("This store gives out nothing at present: it copies no messages.")
+        return self._store.append(message)
+
+    def check(self) -> None:
+        """Whether more may be given out. Raises the failure that keeps the journal from being written."""
+        if self._failure is not None and len(self._unwritten) > _MOST_UNWRITTEN:
+            raise self._failure
+        if self._store.flags.failed:
+            raise NotDelivering(f"Nothing is given out: {self._store.why_not_writable}.", remedy="See the store's log.")
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def write(self) -> int:
+        """Write now what is noted; gives the log offset behind it. Raises StoreError: it is kept, and tried again."""
+        if self._unwritten:
+            self._write(self._unwritten)
+            if self._failure is not None:
+                self._failure = None
+                log.info("the journal of deliveries is written again")
+            self._keep_base()
+        return self.end_offset
+
+    def keep_base_soon(self) -> None:
+        """Move the base on where it is too old, in a turn of its own; for when nothing is noted for long."""
+        if self.open:
+            self._schedule()
+
+    def _keep_base(self) -> None:
+        """Tell the oldest unit whole again, where the base lies too far back: one record at a time."""
+        if self._base.late(self._store.commit_log.max_offset, self.ledger) is None:
+            return
+        self._write(self._base.oldest(_ENTRIES_A_TURN, self.ledger))
+        if self._base.late(self._store.commit_log.max_offset, self.ledger) is not None:
+            self._schedule()
+
+    def _write(self, facts: list[Fact]) -> None:
+        """Append records; what was written is taken off `facts`. Raises StoreError."""
+        base = self._base.position(Position(self.next, self._store.commit_log.max_offset))
+        for body, written in encode_records(base, self.start, list(facts), self._most_bytes):
+            try:
+                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host))
+            except StoreError as error:
+                self._failed(error)
+                raise
+            del facts[: len(written)]
+            self.next, self.end_offset = place.queue_offset + 1, place.end_offset
+            self._base.wrote(written, Position(place.queue_offset, place.physical_offset), place.size)
+        now = self._base.position(Position(self.next, self.end_offset))
+        self._safe_base.wrote(self.end_offset, now.log_offset)
+
+    async def safe(self) -> None:
+        """Wait until all that is noted so far is as durable as a send is.
+
+        Raises:
+            StoreError: the log does not take it now. NotSafe: disk or replicas did not answer in time, or cannot. In
+            both cases it stays noted.
+        """
+        end = self.write()
+        if not end:
+            return
+        status = await self._acknowledgement.status(end, True)
+        if status is not PutStatus.PUT_OK:
+            raise NotSafe(f"What was done is noted, but it is not known to be safe: {status.name}.")
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        try:
+            if self.open:
+                self.write()
+                self._keep_base()
+        except StoreError:
+            if not self._scheduled:
+                self._scheduled = True
+                self._store.timers.call_later(_RETRY_SECONDS, self._turn)
+
+    def _failed(self, error: StoreError) -> None:
+        if self._failure is None:
+            log.error("the journal of deliveries cannot be written", reason=error.message)
+        self._failure = error
+
+    @property
+    def failure(self) -> TandemError | None:
+        """Why the journal could not be written last; None while it can."""
+        return self._failure
+
+    def close(self) -> None:
+        """Delivery ends in an orderly way: write what is noted, and note no more."""
+        if self.open:
+            self.open = False
+            with contextlib.suppress(StoreError):
+                self.write()
+
+    def drop(self) -> None:
+        """This store is no master any more: what is not written never will be."""
+        self._unwritten = []
+        self.open = False

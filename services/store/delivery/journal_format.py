@@ -1,0 +1,307 @@
+"""Journal records: facts as bytes. No I/O.
+
+The body of a message of `TANDEM_SYS_DELIVERY`, all of it unsigned LEB128 numbers but for the first byte and names::
+
+    byte     version, 1
+    number   base: queue offset of the oldest journal record that is still needed
+    number   log offset of that record
+    number   start number of the store that writes
+    number   names; each: number of bytes, UTF-8
+    number   places; each: group (number of a name), topic (number of a name), queue
+    number   facts; each: kind, then
+
+     1  Given        place, first, messages, due
+     2  GivenAgain   place, offset, number, due
+     3  Dealt        place, first, messages, copy + 1
+     4  Moved        place, cursor, resets
+     5  Forgotten    place
+     6  LevelDone    level, offset, copy + 1
+     7  TimersDone   indexed, due, offset, copy + 1
+     8  Snapshot     place, cursor, given, resets, 1 if more follows else 0, entries;
+                     each: offset less the one before (at first less 0), number, due less the one before as zigzag
+
+Each record can be read by itself: names are whole, values absolute.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from tandemmq.store.delivery.errors import UnreadableJournal
+from tandemmq.store.delivery.facts import (
+    Dealt,
+    Fact,
+    Forgotten,
+    Given,
+    GivenAgain,
+    LevelDone,
+    Moved,
+    Place,
+    Snapshot,
+    TimersDone,
+)
+
+JOURNAL_TOPIC = "TANDEM_SYS_DELIVERY"
+"""The internal topic of the journal; it has one queue."""
+
+VERSION = 1
+MOST_BYTES = 256 << 10
+"""A record has no more, unless a single fact takes more."""
+MOST_ENTRIES = 8_000
+"""So many entries of a snapshot have room in a record."""
+_LIMIT = 1 << 63
+_MOST_GIVEN = 1 << 20
+
+Thing = TypeVar("Thing")
+
+
+class Position(NamedTuple):
+    """Where a journal record is: its offset in the journal's queue, and in the log."""
+
+    queue_offset: int
+    log_offset: int
+
+
+class JournalRecord(NamedTuple):
+    """What a journal record says."""
+
+    base: Position
+    start: int
+    """A number that is new after each unclean start and promotion, and greater than all before."""
+    facts: tuple[Fact, ...]
+
+
+# -- encode --------------------------------------------------------------------------------------------------------
+
+
+def encode_records(
+    base: Position, start: int, facts: Sequence[Fact], most_bytes: int = MOST_BYTES
+) -> list[tuple[bytes, Sequence[Fact]]]:
+    """The facts, in order, as the bodies of as few records as they fit into; each body with its facts."""
+    records: list[tuple[bytes, Sequence[Fact]]] = []
+    page, begin = _Page(), 0
+    for at, fact in enumerate(facts):
+        page.add(fact)
+        if page.size > most_bytes and page.facts > 1:
+            page.take_back()
+            records.append((page.encode(base, start), facts[begin:at]))
+            page, begin = _Page(), at
+            page.add(fact)
+    if page.facts:
+        records.append((page.encode(base, start), facts[begin:]))
+    return records
+
+
+class _Page:
+    """One record in the making."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._places: dict[Place, int] = {}
+        self._table = bytearray()
+        self._body = bytearray()
+        self._before = (0, 0, 0, 0)
+        self._name_bytes = bytearray()
+        self.facts = 0
+
+    @property
+    def size(self) -> int:
+        return len(self._table) + len(self._body) + len(self._name_bytes) + 64
+
+    def add(self, fact: Fact) -> None:
+        self._before = (len(self._body), len(self._table), len(self._name_bytes), len(self._names))
+        self.facts += 1
+        body = self._body
+        if isinstance(fact, Dealt):
+            body.append(3)
+            _put(body, self._place(fact.place), fact.first, fact.messages, fact.copy + 1)
+        elif isinstance(fact, Given):
+            body.append(1)
+            _put(body, self._place(fact.place), fact.first, fact.messages, fact.due)
+        elif isinstance(fact, GivenAgain):
+            body.append(2)
+            _put(body, self._place(fact.place), fact.offset, fact.number, fact.due)
+        elif isinstance(fact, Moved):
+            body.append(4)
+            _put(body, self._place(fact.place), fact.cursor, fact.resets)
+        elif isinstance(fact, Forgotten):
+            body.append(5)
+            _put(body, self._place(fact.place))
+        elif isinstance(fact, LevelDone):
+            body.append(6)
+            _put(body, fact.level, fact.offset, fact.copy + 1)
+        elif isinstance(fact, TimersDone):
+            body.append(7)
+            _put(body, fact.indexed, fact.due, fact.offset, fact.copy + 1)
+        else:
+            self._add_snapshot(fact)
+
+    def _add_snapshot(self, fact: Snapshot) -> None:
+        body = self._body
+        body.append(8)
+        _put(body, self._place(fact.place), fact.cursor, fact.given, fact.resets, int(fact.more), len(fact.entries))
+        last_offset = last_due = 0
+        for offset, number, due in fact.entries:
+            step = due - last_due
+            _put(body, offset - last_offset, number, step << 1 if step >= 0 else (-step << 1) - 1)
+            last_offset, last_due = offset, due
+
+    def _place(self, place: Place) -> int:
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = len(self._places)
+            _put(self._table, self._name(place.group), self._name(place.topic), place.queue)
+        return known
+
+    def _name(self, name: str) -> int:
+        known = self._names.get(name)
+        if known is None:
+            known = self._names[name] = len(self._names)
+            data = name.encode()
+            _put(self._name_bytes, len(data))
+            self._name_bytes += data
+        return known
+
+    def take_back(self) -> None:
+        """Leave out the fact that was added last. What it added to the tables goes too."""
+        body, table, name_bytes, names = self._before
+        del self._body[body:], self._name_bytes[name_bytes:]
+        if len(self._table) > table:
+            del self._table[table:]
+            self._places.popitem()
+        while len(self._names) > names:
+            self._names.popitem()
+        self.facts -= 1
+
+    def encode(self, base: Position, start: int) -> bytes:
+        head = bytearray((VERSION,))
+        _put(head, base.queue_offset, base.log_offset, start, len(self._names))
+        places, facts = bytearray(), bytearray()
+        _put(places, len(self._places))
+        _put(facts, self.facts)
+        return b"".join((head, self._name_bytes, places, self._table, facts, self._body))
+
+
+def _put(into: bytearray, *numbers: int) -> None:
+    for number in numbers:
+        rest = number
+        while rest > 0x7F:
+            into.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        into.append(rest)
+
+
+# -- decode --------------------------------------------------------------------------------------------------------
+
+
+def decode_record_body(body: bytes) -> JournalRecord:
+    """What a journal message says. Raises UnreadableJournal."""
+    if not body:
+        raise UnreadableJournal("The journal record is empty.")
+    if body[0] != VERSION:
+        raise UnreadableJournal(
+            f"The journal record has version {body[0]}; this release knows {VERSION}.",
+            remedy="Use the release that wrote it.",
+        )
+    reader = _Reader(body)
+    base = Position(reader.number(), reader.number())
+    start = reader.number()
+    reader.names = [reader.text() for _ in reader.count()]
+    reader.places = [Place(reader.name(), reader.name(), reader.number()) for _ in reader.count()]
+    facts = tuple([_fact(reader) for _ in reader.count()])
+    if reader.at != len(body):
+        raise UnreadableJournal(f"The journal record has {len(body) - reader.at} bytes more than it says.")
+    return JournalRecord(base, start, facts)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 1
+        self.names: list[str] = []
+        self.places: list[Place] = []
+
+    def number(self) -> int:
+        data, at = self._data, self.at
+        value = shift = 0
+        while True:
+            if at >= len(data) or shift > 63:
+                raise UnreadableJournal(f"The journal record breaks off, or has no number, at byte {self.at}.")
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        if value >= _LIMIT:
+            raise UnreadableJournal(f"The journal record has the number {value} at byte {self.at}.")
+        self.at = at
+        return value
+
+    def count(self) -> range:
+        """So many things follow; each has a byte at least."""
+        many = self.number()
+        if many > len(self._data) - self.at:
+            raise UnreadableJournal(f"The journal record says that {many} things follow byte {self.at}.")
+        return range(many)
+
+    def text(self) -> str:
+        size = self.number()
+        data = self._data[self.at : self.at + size]
+        self.at += size
+        if len(data) != size:
+            raise UnreadableJournal("The journal record breaks off inside a name.")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise UnreadableJournal("The journal record has a name that is no UTF-8.") from None
+
+    def name(self) -> str:
+        return self._one_of(self.names)
+
+    def place(self) -> Place:
+        return self._one_of(self.places)
+
+    def _one_of(self, things: list[Thing]) -> Thing:
+        number = self.number()
+        if number >= len(things):
+            raise UnreadableJournal(f"The journal record names number {number} of {len(things)}.")
+        return things[number]
+
+    def entries(self) -> Iterator[tuple[int, int, int]]:
+        offset = due = 0
+        for at in self.count():
+            step = self.number()
+            if at and not step:
+                raise UnreadableJournal("The journal record has an entry twice.")
+            offset += step
+            number, zigzag = self.number(), self.number()
+            due += (zigzag >> 1) if not zigzag & 1 else -((zigzag + 1) >> 1)
+            if due < 0 or offset >= _LIMIT:
+                raise UnreadableJournal("The journal record has an entry that cannot be.")
+            yield offset, number, due
+
+
+def _fact(reader: _Reader) -> Fact:
+    kind, number = reader.number(), reader.number
+    match kind:
+        case 1:
+            given = Given(reader.place(), number(), number(), number())
+            if given.messages > _MOST_GIVEN:
+                raise UnreadableJournal(f"The journal record gives out {given.messages} messages at once.")
+            return given
+        case 2:
+            return GivenAgain(reader.place(), number(), number(), number())
+        case 3:
+            return Dealt(reader.place(), number(), number(), number() - 1)
+        case 4:
+            return Moved(reader.place(), number(), number())
+        case 5:
+            return Forgotten(reader.place())
+        case 6:
+            return LevelDone(number(), number(), number() - 1)
+        case 7:
+            return TimersDone(number(), number(), number(), number() - 1)
+        case 8:
+            place, cursor, given_to, resets, more = reader.place(), number(), number(), number(), number()
+            return Snapshot(place, cursor, given_to, resets, tuple(reader.entries()), bool(more))
+    raise UnreadableJournal(f"The journal record has a fact of kind {kind}, which this release does not know.")

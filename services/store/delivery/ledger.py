@@ -1,0 +1,421 @@
+"""All places of a store: how far each group is in each queue, and what is due next. No I/O and no clock.
+
+`Ledger.apply` is the one function that changes anything, live as at replay. What is due lies in one heap for all
+places; an item of it is one integer that stands for a run of messages that were given out together. Items whose
+messages are dealt with stay until their time, or until they are half of the heap.
+"""
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from tandemmq.store.delivery.facts import (
+    Dealt,
+    Fact,
+    Forgotten,
+    Given,
+    GivenAgain,
+    LevelDone,
+    Moved,
+    Place,
+    Snapshot,
+    TimersDone,
+)
+from tandemmq.store.delivery.progress import MOST_DUE, Entry, QueueProgress
+
+# An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
+# Python integer, 48 bytes, and not looked at by the garbage collector.
+_MESSAGES_BITS, _FIRST_BITS, _PLACE_BITS = 15, 63, 28
+_MOST_MESSAGES = (1 << _MESSAGES_BITS) - 1
+_MOST_FIRST = (1 << _FIRST_BITS) - 1
+_MOST_PLACE = (1 << _PLACE_BITS) - 1
+_DUE_AT = _MESSAGES_BITS + _FIRST_BITS + _PLACE_BITS
+_FEW = 4_096
+"""A heap with fewer dead messages is left alone."""
+
+
+class _Account:
+    """One place in the ledger."""
+
+    __slots__ = ("aside", "number", "pieces", "progress", "ready")
+
+    def __init__(self, progress: QueueProgress, number: int) -> None:
+        self.progress = progress
+        self.number = number
+        self.ready: OrderedDict[int, None] = OrderedDict()
+        self.aside: set[int] = set()
+        self.pieces: list[Snapshot] | None = None
+
+
+class Ledger:
+    """The state of all deliveries of a store."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, dict[int, _Account]]] = {}
+        self._accounts: dict[int, _Account] = {}
+        self._next_number = 0
+        self._heap: list[int] = []
+        self._in_heap = 0  # messages that its items stand for
+        self._compact_beyond = _FEW
+        self._now = 0
+        self._fresh: dict[Place, None] = {}  # places that have something to give since the last `come_due`
+        self.entries = 0
+        """Messages that are given out, or wait to be again, in all places."""
+        self.ready_entries = 0
+        """Those of them that may be given out now."""
+        self.aside_entries = 0
+        """Those that might be, but wait for others; see `set_aside`."""
+        self._moved: dict[Place, None] = {}  # places whose cursor has moved since the last `take_moved`
+        self.levels: dict[int, int] = {}
+        """By delay level: the queue offset below which all is delivered."""
+        self.timers: TimersDone | None = None
+        """How far the timers' topic is delivered; None: nothing is known."""
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def progress(self, place: Place) -> QueueProgress | None:
+        """The state of a place, to be read only; None where the group never was."""
+        account = self._account(place)
+        return None if account is None else account.progress
+
+    def places(self, group: str, topic: str | None = None) -> list[QueueProgress]:
+        """The places of a group, in one topic or in all."""
+        topics = self._groups.get(group, {})
+        some = topics.values() if topic is None else (topics.get(topic, {}),)
+        return [account.progress for queues in some for account in queues.values()]
+
+    def groups(self) -> list[str]:
+        """Groups that have a place."""
+        return list(self._groups)
+
+    def all(self) -> Iterator[QueueProgress]:
+        """All places, in the order in which they came to be."""
+        return (account.progress for account in self._accounts.values())
+
+    def __len__(self) -> int:
+        """How many places there are."""
+        return len(self._accounts)
+
+    @property
+    def in_flight_in_all(self) -> int:
+        """Messages that are given out and not due again yet."""
+        return self.entries - self.ready_entries - self.aside_entries
+
+    def in_flight(self, place: Place) -> int:
+        """Messages of a place that are given out and not due again yet."""
+        account = self._account(place)
+        if account is None:
+            return 0
+        return len(account.progress.entries) - len(account.ready) - len(account.aside)
+
+    def ready(self, place: Place, most: int | None = None) -> list[int]:
+        """Offsets of a place that may be given out again, or were not yet (number 0); in the order they became so."""
+        account = self._account(place)
+        return [] if account is None else list(islice(account.ready, most))
+
+    def is_ready(self, place: Place, offset: int) -> bool:
+        """Whether a message may be given out again."""
+        account = self._account(place)
+        return account is not None and offset in account.ready
+
+    def ready_count(self, place: Place) -> int:
+        """How many messages of a place may be given out again."""
+        account = self._account(place)
+        return 0 if account is None else len(account.ready)
+
+    def set_aside(self, place: Place, offset: int) -> None:
+        """A message that is ready waits for another one, until `put_back`. It is no fact: a restart makes it ready."""
+        account = self._account(place)
+        if account is not None and offset in account.ready:
+            self._not_ready(account, offset, 1)
+            account.aside.add(offset)
+            self.aside_entries += 1
+
+    def put_back(self, place: Place, offset: int) -> None:
+        """A message that was set aside is ready again."""
+        account = self._account(place)
+        if account is not None and offset in account.aside:
+            self._not_ready(account, offset, 1)
+            self._make_ready(account, offset)
+
+    def aside(self, place: Place) -> int:
+        """How many messages of a place are set aside."""
+        account = self._account(place)
+        return 0 if account is None else len(account.aside)
+
+    def next_due(self) -> int | None:
+        """When `come_due` has something to say next, in milliseconds; None: not before another fact.
+
+        What lies there may be dealt with already: then `come_due` gives nothing.
+        """
+        if self._fresh:
+            return self._now
+        return self._heap[0] >> _DUE_AT if self._heap else None
+
+    def take_moved(self) -> list[Place]:
+        """Places whose cursor has moved, or that are gone, since the last call."""
+        moved, self._moved = list(self._moved), {}
+        return moved
+
+    def moved_again(self, places: Iterable[Place]) -> None:
+        """Have `take_moved` give them once more."""
+        self._moved.update(dict.fromkeys(places))
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def come_due(self, now_ms: int, most: int = 20_000) -> list[Place]:
+        """Make ready what is due now; gives the places that have something to give since the last call.
+
+        Places whose cursor was moved are among them. It looks at about `most` messages, so that others have their turn:
+        what is left is due (`next_due`) at once.
+        """
+        self._now = max(self._now, now_ms)
+        limit = (self._now + 1) << _DUE_AT
+        enough = self._in_heap - most
+        while self._heap and self._heap[0] < limit and self._in_heap > enough:
+            self._come_due(heapq.heappop(self._heap))
+        fresh, self._fresh = list(self._fresh), {}
+        return fresh
+
+    def _come_due(self, item: int) -> None:
+        due, number, first, messages = _unpack(item)
+        self._in_heap -= messages
+        account = self._accounts.get(number)
+        if account is None:
+            return
+        entries = account.progress.entries
+        for offset in range(first, first + messages):
+            entry = entries.get(offset)
+            if entry is not None and entry.due == due:
+                self._make_ready(account, offset)
+
+    def _make_ready(self, account: _Account, offset: int) -> None:
+        if offset not in account.ready:
+            account.ready[offset] = None
+            self.ready_entries += 1
+        self._fresh[account.progress.place] = None
+
+    def _wait(self, account: _Account, first: int, messages: int, due: int) -> None:
+        """Have so many messages come again when they are due."""
+        due = min(max(due, 0), MOST_DUE)
+        if due <= self._now:
+            for offset in range(first, first + messages):
+                self._make_ready(account, offset)
+            return
+        for at in range(first, first + messages, _MOST_MESSAGES):
+            some = min(first + messages - at, _MOST_MESSAGES)
+            heapq.heappush(self._heap, _pack(due, account.number, at, some))
+        self._in_heap += messages
+        if self._in_heap > self._compact_beyond and self._in_heap > 2 * self.in_flight_in_all + _FEW:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Throw out what is dealt with, or is due at another time."""
+        heap: set[int] = set()
+        self._in_heap = 0
+        for item in self._heap:
+            due, number, first, messages = _unpack(item)
+            account = self._accounts.get(number)
+            if account is None:
+                continue
+            entries = account.progress.entries
+            alive = [at for at in range(first, first + messages) if at in entries and entries[at].due == due]
+            for begin, count in _runs(alive):
+                heap.add(_pack(due, number, begin, count))
+                self._in_heap += count
+        self._heap = list(heap)
+        heapq.heapify(self._heap)
+        self._compact_beyond = 2 * self._in_heap + _FEW
+
+    def hold_back(self, least: int, most: int) -> None:
+        """Let nothing that was given out be due before `least` or after `most`; what is ready waits till then too.
+
+        After a start, those who hold messages have time to acknowledge them. No fact says so: it is done by whoever
+        delivers, and costs nothing but time where it is not known.
+        """
+        for account in self._accounts.values():
+            entries = account.progress.entries
+            for offset, entry in entries.items():
+                due = min(max(entry.due, least), most)
+                if entry.number and due != entry.due:
+                    entries[offset] = Entry(entry.number, due)
+                    if account.ready.pop(offset, 0) is None:
+                        self.ready_entries -= 1
+                    self._wait(account, offset, 1, due)
+
+    def clear(self) -> None:
+        """Nothing is known."""
+        self._groups.clear()
+        self._accounts.clear()
+        self._heap.clear()
+        self._fresh.clear()
+        self._moved.clear()
+        self._in_heap, self._compact_beyond = 0, _FEW
+        self.entries = self.ready_entries = self.aside_entries = 0
+        self.levels.clear()
+        self.timers = None
+
+    # -- facts ------------------------------------------------------------------------------------------------------
+
+    def apply(self, fact: Fact) -> None:
+        """Make it so. Facts of a place that is not known are passed over, but for those that make one.
+
+        `Moved` and `Snapshot` make a place. At replay what comes before the first of them is about a state that the
+        `Snapshot` tells whole.
+        """
+        if isinstance(fact, LevelDone):
+            self.levels[fact.level] = fact.offset
+        elif isinstance(fact, TimersDone):
+            self.timers = fact
+        elif isinstance(fact, Snapshot):
+            self._restore(fact)
+        elif isinstance(fact, Forgotten):
+            self._forget(fact.place)
+        else:
+            account = self._account(fact.place)
+            if account is not None:
+                account.pieces = None
+                self._change(account, fact)
+            elif isinstance(fact, Moved):
+                self._open(fact.place, fact.cursor, fact.resets)
+
+    def _change(self, account: _Account, fact: Given | GivenAgain | Dealt | Moved) -> None:
+        progress = account.progress
+        before, looked_at = len(progress.entries), progress.given
+        stood = progress.cursor
+        if isinstance(fact, Dealt):
+            progress.deal(fact)
+            self._not_ready(account, fact.first, fact.messages)
+            self._count(account, before, looked_at, min(fact.first, progress.given))
+        elif isinstance(fact, Given):
+            progress.give(fact)
+            self._count(account, before, looked_at, min(fact.first, progress.given))
+            first = max(fact.first, looked_at)
+            if fact.first + fact.messages > first:
+                self._wait(account, first, fact.first + fact.messages - first, fact.due)
+        elif isinstance(fact, GivenAgain):
+            progress.give_again(fact)
+            if fact.offset in progress.entries:
+                self._not_ready(account, fact.offset, 1)
+                self._wait(account, fact.offset, 1, fact.due)
+        else:
+            known = progress.resets, progress.cursor
+            progress.move(fact)
+            if (progress.resets, progress.cursor) != known:
+                gone = [offset for offset in (*account.ready, *account.aside) if offset not in progress.entries]
+                for offset in gone:
+                    self._not_ready(account, offset, 1)
+                self._fresh[progress.place] = None
+            self.entries += len(progress.entries) - before
+        if progress.cursor != stood:
+            self._moved[progress.place] = None
+
+    def _count(self, account: _Account, before: int, begin: int, end: int) -> None:
+        """Entries have changed; those in `begin` to `end` are new, and were never given out."""
+        self.entries += len(account.progress.entries) - before
+        for offset in range(begin, end):
+            if offset in account.progress.entries:
+                self._make_ready(account, offset)
+
+    def _not_ready(self, account: _Account, first: int, messages: int) -> None:
+        ready = account.ready
+        if account.aside:
+            few = messages <= len(account.aside)
+            wanted = range(first, first + messages)
+            gone = account.aside.intersection(wanted) if few else {at for at in account.aside if at in wanted}
+            account.aside -= gone
+            self.aside_entries -= len(gone)
+        if not ready:
+            return
+        before = len(ready)
+        if messages == 1:
+            ready.pop(first, None)
+        else:
+            some: Iterable[int] = range(first, first + messages)
+            if messages > len(ready):
+                some = [offset for offset in ready if first <= offset < first + messages]
+            for offset in some:
+                ready.pop(offset, None)
+        self.ready_entries -= before - len(ready)
+
+    def _restore(self, fact: Snapshot) -> None:
+        """A snapshot counts when its last piece is there: a part of it would say that the rest is dealt with."""
+        account = self._account(fact.place)
+        if account is None:
+            account = self._open(fact.place, fact.cursor, fact.resets)
+        if fact.more:
+            account.pieces = [*(account.pieces or ()), fact]
+            return
+        pieces, account.pieces = [*(account.pieces or ()), fact], None
+        self._empty(account)
+        progress = account.progress
+        progress.forget()
+        for piece in pieces:
+            progress.restore(piece)
+        self.entries += len(progress.entries)
+        self._fresh[progress.place] = None
+        by_due: dict[int, list[int]] = {}
+        for offset, entry in progress.entries.items():
+            by_due.setdefault(entry.due, []).append(offset)
+        for due in sorted(by_due):
+            for first, messages in _runs(by_due[due]):
+                self._wait(account, first, messages, due)
+
+    def _account(self, place: Place) -> _Account | None:
+        queues = self._groups.get(place.group, _NONE).get(place.topic)
+        return None if queues is None else queues.get(place.queue)
+
+    def _open(self, place: Place, cursor: int, resets: int) -> _Account:
+        number, self._next_number = self._next_number, self._next_number + 1
+        account = self._accounts[number] = _Account(QueueProgress(place, cursor, resets), number)
+        self._groups.setdefault(place.group, {}).setdefault(place.topic, {})[place.queue] = account
+        self._fresh[place] = self._moved[place] = None
+        return account
+
+    def _empty(self, account: _Account) -> None:
+        """Nothing of it is given out or ready any more."""
+        self.entries -= len(account.progress.entries)
+        self.ready_entries -= len(account.ready)
+        self.aside_entries -= len(account.aside)
+        account.ready.clear()
+        account.aside.clear()
+
+    def _forget(self, place: Place) -> None:
+        account = self._account(place)
+        if account is None:
+            return
+        self._empty(account)
+        del self._accounts[account.number]
+        topics = self._groups[place.group]
+        del topics[place.topic][place.queue]
+        if not topics[place.topic]:
+            del topics[place.topic]
+        if not topics:
+            del self._groups[place.group]
+        self._fresh.pop(place, None)
+        self._moved[place] = None
+
+
+def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """Offsets that ascend, as (first, how many) of those that follow one another."""
+    begin = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield offsets[begin], at - begin
+            begin = at
+
+
+_NONE: dict[str, dict[int, _Account]] = {}
+
+
+def _pack(due: int, number: int, first: int, messages: int) -> int:
+    return ((due << _PLACE_BITS | number) << _FIRST_BITS | first) << _MESSAGES_BITS | messages
+
+
+def _unpack(item: int) -> tuple[int, int, int, int]:
+    messages = item & _MOST_MESSAGES
+    item >>= _MESSAGES_BITS
+    first = item & _MOST_FIRST
+    item >>= _FIRST_BITS
+    return item >> _PLACE_BITS, item & _MOST_PLACE, first, messages

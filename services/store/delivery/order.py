@@ -1,0 +1,148 @@
+"""Order by message group: which messages of an ordered group must wait for which. No I/O and no clock.
+
+A line is the messages of one message group (`__SHARDINGKEY`) that a consumer group has looked at and not dealt with,
+over all queues of a topic. Only its first may be given out, with those directly behind it in the same answer. The
+others are held back: they have an entry of number 0, or wait to be given out again, and are set aside until the first
+is dealt with. So a message that fails holds up its own message group and nothing else.
+
+What has no message group is in one line with all such messages of its queue.
+"""
+
+from collections import deque
+from collections.abc import Container
+
+from tandemmq.store.delivery.facts import Place
+
+Spot = tuple[int, int]
+"""A queue, and an offset in it."""
+
+
+class Line:
+    """One message group. Messages of one queue are in order of their offsets; queues take turns when one is empty."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: dict[int, deque[int]] = {}
+
+    def add(self, spot: Spot) -> None:
+        """A message was looked at. One that was there before is passed over."""
+        queue, offset = spot
+        offsets = self._queues.get(queue)
+        if offsets is None:
+            self._queues[queue] = deque((offset,))
+        elif offset > offsets[-1]:
+            offsets.append(offset)
+        elif offset not in offsets:  # rare: after a restart, and what comes late
+            self._queues[queue] = deque(sorted((*offsets, offset)))
+
+    def head(self) -> Spot | None:
+        """The message that is first."""
+        for queue, offsets in self._queues.items():
+            return queue, offsets[0]
+        return None
+
+    def drop(self, spot: Spot) -> None:
+        """A message is dealt with."""
+        queue, offset = spot
+        offsets = self._queues.get(queue)
+        if offsets is None:
+            return
+        if offsets[0] == offset:
+            offsets.popleft()
+        elif offset in offsets:
+            offsets.remove(offset)
+        if not offsets:
+            del self._queues[queue]
+
+    def follows(self, spot: Spot, chosen: Container[Spot]) -> bool:
+        """Whether all before `spot` are among those that are `chosen` for the same answer."""
+        queue, offset = spot
+        for first, offsets in self._queues.items():
+            if first != queue:
+                return False
+            for one in offsets:
+                if one == offset:
+                    return True
+                if (queue, one) not in chosen:
+                    return False
+            return False
+        return False
+
+    def after(self, spot: Spot) -> Spot | None:
+        """The message behind one of those that are first."""
+        queue, offset = spot
+        behind = iter(self._queues.get(queue, ()))
+        for one in behind:
+            if one >= offset:
+                following = next(behind, None)
+                return None if following is None else (queue, following)
+        return None
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+
+class MessageGroups:
+    """The lines of one consumer group in one topic."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, Line] = {}
+        self._keys: dict[Spot, str] = {}
+        self.held: dict[int, set[int]] = {}
+        """By queue: offsets that are set aside until they are first in their line."""
+
+    def __len__(self) -> int:
+        """Messages that are in some line."""
+        return len(self._keys)
+
+    def add(self, spot: Spot, key: str) -> None:
+        """A message with this message group was looked at."""
+        if spot not in self._keys:
+            self._keys[spot] = key
+            self._lines.setdefault(key, Line()).add(spot)
+
+    def may_go(self, spot: Spot, chosen: Container[Spot] = ()) -> bool:
+        """Whether a message may be given out, together with those that are `chosen` already."""
+        return self._lines[self._keys[spot]].follows(spot, chosen)
+
+    def let_follow(self, spot: Spot) -> Spot | None:
+        """A message is given out: the one behind it, if it was set aside, no longer is, and may go with it."""
+        following = self._lines[self._keys[spot]].after(spot)
+        return following if following is not None and self._let_go(following) else None
+
+    def hold(self, spot: Spot) -> None:
+        """A message is set aside until it is first."""
+        self.held.setdefault(spot[0], set()).add(spot[1])
+
+    def dealt(self, spot: Spot) -> Spot | None:
+        """A message is dealt with. Gives the one that was set aside for it, and is first now; it no longer is."""
+        key = self._keys.pop(spot, None)
+        self._let_go(spot)
+        if key is None:
+            return None
+        line = self._lines[key]
+        line.drop(spot)
+        head = line.head()
+        if head is None:
+            del self._lines[key]
+            return None
+        return head if self._let_go(head) else None
+
+    def _let_go(self, spot: Spot) -> bool:
+        held = self.held.get(spot[0])
+        if held is None or spot[1] not in held:
+            return False
+        held.remove(spot[1])
+        if not held:
+            del self.held[spot[0]]
+        return True
+
+    def held_in(self, queue: int) -> int:
+        """How many messages of a queue are set aside."""
+        return len(self.held.get(queue, ()))
+
+
+def line_key(place: Place, message_group: str | None) -> str:
+    """The line that a message belongs to."""
+    return f"g{message_group}" if message_group else f"q{place.queue}"

@@ -1,0 +1,75 @@
+"""The lines of all ordered groups, made of the ledger's open entries when they are first needed."""
+
+from collections.abc import Collection, Iterable
+
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.order import MessageGroups, Spot, line_key
+from tandemmq.store.delivery.place_reader import PlaceReader
+from tandemmq.store.format import properties
+from tandemmq.store.format.record import Record, decode_record
+
+
+class OrderLines:
+    """By group and topic: who waits for whom."""
+
+    def __init__(self, ledger: Ledger, reader: PlaceReader) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._groups: dict[tuple[str, str], MessageGroups] = {}
+
+    def take(self, place: Place, offset: int, record: Record, chosen: Collection[Spot]) -> bool:
+        """Whether a message may be given out now, with those that are chosen for the same answer; else it is held."""
+        lines = self._of(place)
+        spot = place.queue, offset
+        lines.add(spot, line_key(place, record.properties.get(properties.SHARDING_KEY)))
+        if lines.may_go(spot, chosen):
+            following = lines.let_follow(spot)
+            if following is not None:
+                self._ledger.put_back(Place(place.group, place.topic, following[0]), following[1])
+            return True
+        lines.hold(spot)
+        return False
+
+    def held(self, place: Place, begin: int, end: int) -> list[int]:
+        """Offsets of a range that are held."""
+        lines = self._groups.get((place.group, place.topic))
+        if lines is None:
+            return []
+        held = lines.held.get(place.queue, ())
+        return [offset for offset in range(begin, end) if offset in held] if held else []
+
+    def dealt(self, place: Place, offsets: Iterable[int]) -> None:
+        """Messages are dealt with: those that come next in their lines are ready."""
+        lines = self._groups.get((place.group, place.topic))
+        if lines is None:
+            return
+        for offset in offsets:
+            freed = lines.dealt((place.queue, offset))
+            if freed is not None:
+                self._ledger.put_back(Place(place.group, place.topic, freed[0]), freed[1])
+
+    def forget(self, group: str, topic: str) -> None:
+        """The cursor was set: the lines are made anew when they are needed."""
+        lines = self._groups.pop((group, topic), None)
+        if lines is None:
+            return
+        for queue, offsets in list(lines.held.items()):
+            for offset in offsets:
+                self._ledger.put_back(Place(group, topic, queue), offset)
+
+    def _of(self, place: Place) -> MessageGroups:
+        key = place.group, place.topic
+        lines = self._groups.get(key)
+        if lines is None:
+            lines = self._groups[key] = MessageGroups()
+            for progress in self._ledger.places(place.group, place.topic):
+                self._load(lines, progress.place, sorted(progress.entries))
+        return lines
+
+    def _load(self, lines: MessageGroups, place: Place, offsets: list[int]) -> None:
+        for offset in offsets:
+            data = self._reader.one(place, offset)
+            if isinstance(data, bytes):
+                message_group = decode_record(data, verify=False).properties.get(properties.SHARDING_KEY)
+                lines.add((place.queue, offset), line_key(place, message_group))

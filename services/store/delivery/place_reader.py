@@ -1,0 +1,107 @@
+"""Reading the messages of a place: those that were not looked at yet, in a stretch, and single ones again."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tandemmq.store.broker.errors import NoSuchQueue, NotReadable
+from tandemmq.store.broker.pull import Puller
+from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.broker.reading import named_record, read_whole
+from tandemmq.store.broker.tags import TagFilter
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.format.record import MIN_RECORD_SIZE
+from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
+from tandemmq.store.log.message_store import MessageStore
+
+
+class Absence(Enum):
+    """Why a message cannot be read."""
+
+    GONE = "gone"
+    """It expired, or is lost."""
+    LATER = "later"
+    """Its queue is being put right, or it may not be seen yet."""
+
+
+class Stretch(NamedTuple):
+    """What was read of a queue: of the messages from `begin` to `end` those that are wanted, with their offsets."""
+
+    begin: int
+    """More than was asked for where messages have expired."""
+    end: int
+    records: list[tuple[int, bytes]]
+    more: bool = False
+    """There may be more behind it, and nothing keeps it from being read now."""
+    later: bool = False
+    """The queue is being put right."""
+
+
+class PlaceReader:
+    """Reads from a store."""
+
+    def __init__(self, store: MessageStore, puller: Puller) -> None:
+        self._store = store
+        self._puller = puller
+
+    def end(self, place: Place) -> int:
+        """Offset behind the last message that may be seen; 0 where there is no queue yet."""
+        queue = self._store.queue(place.topic, place.queue)
+        return 0 if queue is None else queue.readable_end
+
+    def stretch(self, place: Place, offset: int, most: int, most_bytes: int, tags: TagFilter | None) -> Stretch:
+        """Messages from an offset on: `most` of them, of so many bytes together, but one of any size."""
+        wanted = Wanted(place.topic, place.queue, offset, most, most_bytes, tags)
+        try:
+            pulled = self._puller.pull(wanted)
+            begin = offset
+            if pulled.status is PullStatus.OFFSET_TOO_SMALL:
+                begin = pulled.next_offset
+                pulled = self._puller.pull(Wanted(place.topic, place.queue, begin, most, most_bytes, tags))
+        except (QueueNotReady, QueueInDoubt):
+            return Stretch(offset, offset, [], later=True)
+        except (NoSuchQueue, NotReadable):
+            return Stretch(offset, offset, [])
+        if pulled.next_offset <= begin or pulled.status in _NOTHING:
+            return Stretch(begin, begin, [])
+        records = _split(pulled.records)
+        more = len(records) < most and pulled.next_offset < pulled.max_offset
+        return Stretch(begin, pulled.next_offset, records, more)
+
+    def one(self, place: Place, offset: int) -> bytes | Absence:
+        """One message."""
+        queue = self._store.queue(place.topic, place.queue)
+        if queue is None:
+            return Absence.LATER
+        if offset < queue.min_offset:
+            return Absence.GONE
+        units = queue.read(offset, 1)
+        if units and MIN_RECORD_SIZE <= units[0].size <= self._store.config.mapped_file_size_commit_log:
+            data = read_whole(self._store, units[0].physical_offset, units[0].size)
+            if data is not None and named_record(data, place.topic, place.queue, offset) is not None:
+                return data
+        if self._store.repairs.is_lost(queue, offset):
+            return Absence.GONE
+        self._store.repairs.doubt(queue, offset)
+        return Absence.LATER
+
+
+_NOTHING = frozenset(
+    {
+        PullStatus.OFFSET_OVERFLOW_ONE,
+        PullStatus.OFFSET_OVERFLOW_BADLY,
+        PullStatus.NO_MATCHED_LOGIC_QUEUE,
+        PullStatus.NO_MESSAGE_IN_QUEUE,
+        PullStatus.OFFSET_TOO_SMALL,
+    }
+)
+
+
+def _split(data: bytes) -> list[tuple[int, bytes]]:
+    """Records that follow one another, each with its queue offset."""
+    records = []
+    at, end = 0, len(data)
+    while at < end:
+        size = int.from_bytes(data[at : at + 4], "big")
+        records.append((int.from_bytes(data[at + 20 : at + 28], "big"), data[at : at + size]))
+        at += size
+    return records

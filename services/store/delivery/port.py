@@ -1,0 +1,150 @@
+"""What fronts ask of delivery, and what they get. Fronts translate; everything that is meant is behind this."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.format.host import Host
+
+ANY = -1
+"""Any queue of a topic."""
+
+
+class FilterKind(Enum):
+    """How a filter expression is to be read."""
+
+    TAG = "TAG"
+    SQL = "SQL92"
+
+
+class Subscription(NamedTuple):
+    """Which messages of a topic a consumer wants."""
+
+    expression: str = "*"
+    kind: FilterKind = FilterKind.TAG
+
+
+EVERYTHING = Subscription()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A receive: what is wanted.
+
+    `invisible_ms`: 0 for the group's default. `renew`: the broker makes given messages stay invisible as long as the
+    client lives (`client_id` names it). `attempt_id`: a repeat of an attempt whose answer was lost gets the same
+    messages with the same numbers. `wait_ms`: how long to wait for the first message.
+    """
+
+    group: str
+    topic: str
+    queue: int = ANY
+    subscription: Subscription = EVERYTHING
+    most: int = 32
+    most_bytes: int = 4 << 20
+    invisible_ms: int = 0
+    wait_ms: int = 0
+    renew: bool = False
+    client_id: str = ""
+    attempt_id: str = ""
+
+
+class GivenMessage(NamedTuple):
+    """A message that a consumer gets."""
+
+    topic: str
+    """As the consumer asked for it; a message of the group's retry topic is shown under its own topic."""
+    record: bytes
+    number: int
+    """How often it has been given out, this time included; 1 and more."""
+    handle: str
+    invisible_ms: int
+
+
+class Batch(Protocol):
+    """What a receive gives: messages that are given out, provisionally until the answer is on its way."""
+
+    @property
+    def messages(self) -> Sequence[GivenMessage]:
+        """The messages; none when the time was over."""
+        ...
+
+    def sent(self) -> None:
+        """The answer was written: they count as given."""
+        ...
+
+    def release(self) -> None:
+        """The answer was never written: they are there again, uncounted. Nothing where `sent` came before."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What became of one handle of a request."""
+
+    handle: str
+    error: TandemError | None = None
+
+
+class Ending(Enum):
+    """How a transaction ends."""
+
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    UNKNOWN = "unknown"
+
+
+Room = Callable[[int], Awaitable[None]]
+"""Waits until an answer of so many bytes may be made; it may raise."""
+
+
+class DeliveryPort(Protocol):
+    """Delivery, as calls. Each may raise NotDelivering, and as it says."""
+
+    async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
+        """Messages, now or when there are some.
+
+        Raises: UnknownGroup, ForbiddenGroup, BadDelivery, BadFilter, BadInvisibleTime, TooMuchInFlight, NoSuchQueue,
+        NotReadable, StoreStopping, and `room`.
+        """
+        ...
+
+    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+        """Messages are dealt with; done when that is as durable as a send. In the order of `handles`."""
+        ...
+
+    async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
+        """Make a message come again after so many ms from now (0 and more); gives the handle that counts from now on.
+
+        Raises: BadHandle, HandleExpired, BadInvisibleTime.
+        """
+        ...
+
+    async def forward(self, group: str, topic: str, handle: str) -> None:
+        """Copy a message to the group's dead letters, and be done with it. Raises BadHandle, HandleExpired."""
+        ...
+
+    async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
+        """A classic consumer's message comes again after a delay level, by a copy (CONSUMER_SEND_MSG_BACK)."""
+        ...
+
+    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
+        """A consumer that pulls has dealt with all below `offset`; never goes back."""
+        ...
+
+    async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+        """Set cursors, backwards too; what is in flight is called back."""
+        ...
+
+    async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
+        """End a transaction. A repeat is fine. Raises UnknownTransaction, TransactionEnded. `group` may be empty."""
+        ...
+
+    async def recall(self, topic: str, handle: str, born_host: Host) -> str:
+        """Take back a message that waits for its time; gives its UNIQ_KEY. Raises BadHandle, UnknownTopic."""
+        ...
+
+    def gone(self, group: str, client_id: str) -> None:
+        """A client ends: what it holds with renewal comes again at once."""
+        ...

@@ -1,0 +1,147 @@
+"""One group in one queue: what is dealt with, what is given out, and what comes again. No I/O and no clock.
+
+::
+
+    0 ........ cursor ............................ given ............ end of the queue
+      dealt with      entries, and what is dealt          not looked at yet
+                      with between them
+
+All below the cursor is dealt with. Between it and `given` each message is either dealt with or has an entry: how often
+it was given out, and when it is due again. An entry of number 0 was looked at and not given out (its message group was
+locked, or an answer never left). What no fact says is not dealt with: a gap before the first message of a `Given`
+becomes entries.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Moved, Place, Snapshot
+
+_NUMBER_BITS = 16
+_MOST_NUMBER = (1 << _NUMBER_BITS) - 1
+MOST_DUE = (1 << 44) - 1
+"""The latest time that an entry can be due, in milliseconds since the Unix epoch: in the year 2527."""
+
+
+class Entry(int):
+    """A message that is given out or waits: how often it was given out, and when it is due again, in milliseconds.
+
+    One packed integer of 32 bytes: there may be a million of them.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, number: int, due: int) -> "Entry":
+        """A greater `number` than 65,535 counts as that."""
+        return super().__new__(cls, min(max(due, 0), MOST_DUE) << _NUMBER_BITS | min(number, _MOST_NUMBER))
+
+    @property
+    def number(self) -> int:
+        """How often it was given out; 0 if it never was."""
+        return self & _MOST_NUMBER
+
+    @property
+    def due(self) -> int:
+        """When it comes again, in milliseconds by the delivery clock."""
+        return self >> _NUMBER_BITS
+
+    def __repr__(self) -> str:
+        return f"Entry({self.number}, {self.due})"
+
+
+class QueueProgress:
+    """The state machine. Facts of its place are applied to it, live as at replay."""
+
+    __slots__ = ("_order", "cursor", "entries", "given", "place", "resets")
+
+    def __init__(self, place: Place, cursor: int = 0, resets: int = 0) -> None:
+        self.place = place
+        self.cursor = cursor
+        self.given = cursor
+        self.resets = resets
+        self.entries: dict[int, Entry] = {}
+        self._order: deque[int] = deque()  # offsets of entries, ascending; those that are gone are dropped when first
+
+    # -- facts ------------------------------------------------------------------------------------------------------
+
+    def give(self, fact: Given) -> None:
+        """See `Given`. Offsets that were given before are left as they are."""
+        self._look_at(fact.first)
+        entry = Entry(1, fact.due)
+        for offset in range(max(fact.first, self.given), fact.first + fact.messages):
+            self.entries[offset] = entry
+            self._order.append(offset)
+        self.given = max(self.given, fact.first + fact.messages)
+
+    def give_again(self, fact: GivenAgain) -> None:
+        """See `GivenAgain`. What is dealt with stays so."""
+        if fact.offset in self.entries:
+            self.entries[fact.offset] = Entry(fact.number, fact.due)
+
+    def deal(self, fact: Dealt) -> None:
+        """See `Dealt`. Offsets that were not looked at before are passed."""
+        end = fact.first + fact.messages
+        if end > self.given:
+            self._look_at(fact.first)
+            self.given = end
+        if fact.messages == 1:
+            self.entries.pop(fact.first, None)
+        elif fact.messages > len(self.entries):
+            for offset in [one for one in self.entries if fact.first <= one < end]:
+                del self.entries[offset]
+        else:
+            for offset in range(fact.first, end):
+                self.entries.pop(offset, None)
+        self._advance()
+
+    def move(self, fact: Moved) -> None:
+        """See `Moved`."""
+        if fact.resets > self.resets:
+            self.cursor = self.given = fact.cursor
+            self.resets = fact.resets
+            self.entries.clear()
+            self._order.clear()
+        elif fact.resets == self.resets and fact.cursor > self.cursor:
+            for offset in [one for one in self.entries if one < fact.cursor]:
+                del self.entries[offset]
+            self.given = max(self.given, fact.cursor)
+            self._advance()
+
+    def restore(self, fact: Snapshot) -> None:
+        """See `Snapshot`: the first piece replaces all there is, further pieces of it bring more entries."""
+        self.resets, self.given = fact.resets, fact.given
+        self.cursor = fact.cursor
+        for offset, number, due in fact.entries:
+            if offset not in self.entries:
+                self._order.append(offset)
+            self.entries[offset] = Entry(number, due)
+
+    def forget(self) -> None:
+        """Before the first piece of a snapshot: nothing is known."""
+        self.entries.clear()
+        self._order.clear()
+
+    def _look_at(self, offset: int) -> None:
+        """All up to `offset` was looked at; what no fact speaks of waits."""
+        waiting = Entry(0, 0)
+        for one in range(self.given, offset):
+            self.entries[one] = waiting
+            self._order.append(one)
+        self.given = max(self.given, offset)
+
+    def _advance(self) -> None:
+        order, entries = self._order, self.entries
+        while order and order[0] not in entries:
+            order.popleft()
+        self.cursor = order[0] if order else self.given
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def snapshot(self, most: int) -> Iterable[Snapshot]:
+        """The facts that say all of this, each with at most so many entries."""
+        entries = self.entries
+        rows = [(at, entries[at].number, entries[at].due) for at in self._order if at in entries]
+        pieces = [tuple(rows[at : at + most]) for at in range(0, len(rows), most)] or [()]
+        for number, piece in enumerate(pieces):
+            more = number + 1 < len(pieces)
+            yield Snapshot(self.place, self.cursor, self.given, self.resets, piece, more)

@@ -1,0 +1,407 @@
+"""One look for messages: what a receive finds, without waiting.
+
+Messages come from the places of the topic that was asked for, and from the group's retry topic. What is due again comes
+first, but in one look of five what is new does, so that neither holds up the other. Queues take turns.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tandemmq.store.delivery.answer import Answer, Share
+from tandemmq.store.delivery.clock import DeliveryClock
+from tandemmq.store.delivery.dead_letters import Graveyard
+from tandemmq.store.delivery.errors import TooMuchInFlight
+from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Place
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.handles import ReceiptHandle, Shown, encode_handle
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.order_lines import OrderLines
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
+from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.progress import Entry, QueueProgress
+from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.selection import Selection
+from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.format import properties
+from tandemmq.store.format.record import Record, decode_record
+
+_NEW_FIRST_EVERY = 5
+_READ_MOST = 64
+"""Records read at a time where each has to be looked into."""
+_LOOK_MOST = 2_048
+"""Records looked into in one look."""
+_READY_MOST = 64
+_BURY_AGAIN_MS = 5_000
+"""A dead letter that cannot be written is tried again after so long."""
+
+
+class Source(NamedTuple):
+    """A place that a receive looks at, and how its messages are shown."""
+
+    place: Place
+    shown: Shown
+
+
+class Call(NamedTuple):
+    """A receive, as the receiver needs it."""
+
+    group: GroupConfig
+    topic: str
+    selection: Selection
+    invisible_ms: int
+
+
+class Look(NamedTuple):
+    """What a look has found beside messages."""
+
+    more: bool = False
+    """It stopped before it had seen all."""
+    blocked: bool = False
+    """There was no room in flight in some place."""
+    later: bool = False
+    """A queue is being put right."""
+
+
+class Receiver:
+    """Looks for messages and gives them out. Holds what waits for another topic of the same retry topic."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        reader: PlaceReader,
+        clock: DeliveryClock,
+        rules: ReceiveRules,
+        graveyard: Graveyard,
+        side: SideState,
+        lines: OrderLines,
+        *,
+        dealt: Callable[[Sequence[Dealt]], None],
+        wake: Callable[[str, str], None],
+        open_graveyard: Callable[[str], None],
+    ) -> None:
+        """Tell what has happened.
+
+        `dealt` hears of what was passed or buried, `wake` of a group and topic that may have a message,
+        `open_graveyard` of a group that has no dead-letter topic yet.
+        """
+        self._journal = journal
+        self._ledger = journal.ledger
+        self._reader = reader
+        self._clock = clock
+        self._rules = rules
+        self._graveyard = graveyard
+        self._side = side
+        self._lines = lines
+        self._dealt = dealt
+        self._wake = wake
+        self._open_graveyard = open_graveyard
+        self._turns: dict[tuple[str, str], int] = {}
+        self._shelves: dict[tuple[str, str], deque[tuple[Place, int]]] = {}
+        self.expired: dict[tuple[str, str], int] = {}
+        """By group and topic: messages that had gone before anybody acknowledged them."""
+
+    def look(self, call: Call, sources: Sequence[Source], answer: Answer) -> Look:
+        """Put into the answer what there is. Raises what keeps the journal from being written."""
+        self._journal.check()
+        key = call.group.name, call.topic
+        turn = self._turns[key] = self._turns.get(key, -1) + 1
+        at = turn % len(sources) if sources else 0
+        ordered = [*sources[at:], *sources[:at]]
+        self._clear_shelf(call, answer.room)
+        steps = [self._again, self._new]
+        if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
+            steps.reverse()
+        found = Look()
+        for step in steps:
+            if step == self._again and not self._ledger.ready_entries:
+                continue
+            for source in ordered:
+                if answer.is_full():
+                    return found
+                one = step(call, source, answer)
+                found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
+        return found
+
+    def repeat(self, call: Call, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
+        """Give the messages of an attempt again that still count, with the same numbers."""
+        due = self._clock.now_ms() + call.invisible_ms
+        for share, shown in shares:
+            progress = self._ledger.progress(share.place)
+            entry = None if progress is None else progress.entries.get(share.offset)
+            if progress is None or entry is None or entry.number != share.number or progress.resets != share.resets:
+                continue
+            if self._ledger.is_ready(share.place, share.offset):
+                continue
+            data = self._reader.one(share.place, share.offset)
+            if isinstance(data, Absence):
+                continue
+            before = self._deliveries_before(data, shown)
+            self._journal.note(GivenAgain(share.place, share.offset, share.number, due))
+            self._add(call, Source(share.place, shown), progress, (share.offset, data, share.number, before), answer)
+
+    # -- again ------------------------------------------------------------------------------------------------------
+
+    def _again(self, call: Call, source: Source, answer: Answer) -> Look:
+        """What is due again, or was looked at and never given out."""
+        place = source.place
+        progress = self._ledger.progress(place)
+        if progress is None:
+            return Look()
+        looked_at = 0
+        while not answer.is_full() and looked_at < _LOOK_MOST:
+            offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
+            if not offsets:
+                return Look()
+            for offset in offsets:
+                if answer.is_full():
+                    break
+                looked_at += 1
+                if self._room(place) <= 0:
+                    return self._no_room(place)
+                if not self._give_again(call, source, progress, offset, answer):
+                    return Look(later=True)
+        return Look(more=not answer.is_full())
+
+    def _give_again(self, call: Call, source: Source, progress: QueueProgress, offset: int, answer: Answer) -> bool:
+        """Give out, pass, bury or set aside one message that is ready; False where it cannot be read now."""
+        place, entry = source.place, progress.entries[offset]
+        data = self._reader.one(place, offset)
+        if data is Absence.LATER:
+            return False
+        if isinstance(data, Absence):
+            self._count_expired(place, 1)
+            self._note_dealt([Dealt(place, offset)])
+            return True
+        record = None
+        if source.shown is not Shown.AS_ASKED or not call.selection.everything or call.group.consume_message_orderly:
+            record = decode_record(data, verify=False)
+        if record is not None and source.shown is Shown.RETRY and not self._is_of(record, call, place, offset):
+            return True
+        if record is not None and self._unwanted(call, source, record, entry):
+            self._note_dealt([Dealt(place, offset)])
+            return True
+        if record is not None and not self._may_go(call, place, offset, record, answer):
+            self._ledger.set_aside(place, offset)
+            return True
+        before = record.reconsume_times if record is not None and source.shown is not Shown.AS_ASKED else 0
+        if self._is_dead(call.group, before + entry.number):
+            if not self._bury(place, offset, entry, data, before + entry.number) and place.topic in answer.chosen:
+                answer.chosen[place.topic].discard((place.queue, offset))
+            return True
+        if not answer.fits(len(data)):
+            answer.most = len(answer.messages)
+            return True
+        number = entry.number + 1
+        self._journal.note(GivenAgain(place, offset, number, self._clock.now_ms() + call.invisible_ms))
+        self._side.given_again(place, offset)
+        self._add(call, source, progress, (offset, data, number, before), answer)
+        return True
+
+    @staticmethod
+    def _unwanted(call: Call, source: Source, record: Record, entry: Entry) -> bool:
+        """Whether a message that was never given out does not match."""
+        never_given = source.shown is Shown.AS_ASKED and entry.number == 0
+        return never_given and not call.selection.matches(record.properties)
+
+    def _may_go(self, call: Call, place: Place, offset: int, record: Record, answer: Answer) -> bool:
+        if not call.group.consume_message_orderly:
+            return True
+        chosen = answer.chosen.setdefault(place.topic, set())
+        if not self._lines.take(place, offset, record, chosen):
+            return False
+        chosen.add((place.queue, offset))
+        return True
+
+    def _is_dead(self, group: GroupConfig, deliveries: int) -> bool:
+        return group.retry_max_times >= 0 and deliveries > group.retry_max_times
+
+    def _bury(self, place: Place, offset: int, entry: Entry, data: bytes, deliveries: int) -> bool:
+        """Write a dead letter, or have it tried again later."""
+        if self._graveyard.has_topic(place.group):
+            fact = self._graveyard.bury(place, offset, data, deliveries)
+            if fact is not None:
+                self._note_dealt([fact])
+                return True
+        else:
+            self._open_graveyard(place.group)
+        self._journal.note(GivenAgain(place, offset, entry.number, self._clock.now_ms() + _BURY_AGAIN_MS))
+        self._side.waits_for_retry(place, offset)
+        return False
+
+    # -- the group's retry topic --------------------------------------------------------------------------------------
+
+    def _is_of(self, record: Record, call: Call, place: Place, offset: int) -> bool:
+        """Whether a message of the retry topic belongs to the topic that was asked for; else it is put on its shelf."""
+        topic = record.properties.get(properties.RETRY_TOPIC)
+        if topic is None or topic == call.topic:
+            return True
+        self._ledger.set_aside(place, offset)
+        self._shelves.setdefault((place.group, topic), deque()).append((place, offset))
+        self._wake(place.group, topic)
+        return False
+
+    def _clear_shelf(self, call: Call, most: int) -> None:
+        """What was found for this topic while another one was asked for can be had now."""
+        key = call.group.name, call.topic
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            return
+        for _ in range(min(most, len(shelf))):
+            self._ledger.put_back(*shelf.popleft())
+        if not shelf:
+            del self._shelves[key]
+
+    # -- new --------------------------------------------------------------------------------------------------------
+
+    def _room(self, place: Place) -> int:
+        """How many more messages of a place may be in flight."""
+        rules = self._rules
+        return min(
+            rules.most_in_flight - self._side.in_flight(place),
+            rules.most_in_flight_in_all - self._ledger.in_flight_in_all,
+        )
+
+    def _no_room(self, place: Place) -> Look:
+        self._side.block(place, by_all=self._ledger.in_flight_in_all >= self._rules.most_in_flight_in_all)
+        return Look(blocked=True)
+
+    def _new(self, call: Call, source: Source, answer: Answer) -> Look:
+        """What was not looked at yet."""
+        place = source.place
+        progress = self._ledger.progress(place)
+        if progress is None or progress.given >= self._reader.end(place):
+            return Look()
+        each = (
+            call.group.consume_message_orderly
+            or source.shown is not Shown.AS_ASKED
+            or call.selection.properties is not None
+        )
+        tags = call.selection.tags if source.shown is Shown.AS_ASKED else None
+        looked_at = 0
+        while looked_at < _LOOK_MOST and not answer.is_full():
+            if self._ledger.aside(place) >= self._rules.most_held_back:
+                return Look()
+            room = min(answer.room, self._room(place))
+            if room <= 0:
+                return self._no_room(place)
+            most = max(room, _READ_MOST) if each else room
+            stretch = self._reader.stretch(place, progress.given, most, answer.most_bytes - answer.bytes, tags)
+            if stretch.later:
+                return Look(later=True)
+            if stretch.end <= progress.given:
+                return Look()
+            if each:
+                self._take_each(call, source, progress, stretch, answer, room)
+                if self._ledger.ready_count(place):
+                    return Look(more=True)
+                looked_at += len(stretch.records) + 1
+                continue
+            self._take(call, source, progress, stretch, answer)
+            return Look(more=stretch.more and not answer.messages)
+        return Look(more=not answer.is_full())
+
+    def _take(self, call: Call, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer) -> None:
+        """Give out all that was read."""
+        place, now = source.place, self._clock.now_ms()
+        due = now + call.invisible_ms
+        facts: list[Given | Dealt] = []
+        self._expire(place, progress, stretch, facts)
+        at = first = stretch.begin
+        for offset, _ in stretch.records:
+            if offset != at:
+                if at > first:
+                    facts.append(Given(place, first, at - first, due))
+                facts.append(Dealt(place, at, offset - at))
+                first = offset
+            at = offset + 1
+        if at > first:
+            facts.append(Given(place, first, at - first, due))
+        if stretch.end > at:
+            facts.append(Dealt(place, at, stretch.end - at))
+        self._journal.note(*facts)
+        for offset, data in stretch.records:
+            self._add(call, source, progress, (offset, data, 1, 0), answer)
+
+    def _take_each(
+        self, call: Call, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer, room: int
+    ) -> None:
+        """Look into each message: give it out, pass it, or leave it looked at."""
+        place, due = source.place, self._clock.now_ms() + call.invisible_ms
+        facts: list[Given | Dealt] = []
+        self._expire(place, progress, stretch, facts)
+        given: list[tuple[int, bytes, int, int]] = []
+        at, end = stretch.begin, stretch.end
+        for offset, data in stretch.records:
+            if len(given) >= room or not answer.fits(len(data) + sum(len(one[1]) for one in given)):
+                end = offset
+                break
+            if offset > at:
+                facts.append(Dealt(place, at, offset - at))
+            at = offset + 1
+            record = decode_record(data, verify=False)
+            if source.shown is Shown.AS_ASKED and not call.selection.matches(record.properties):
+                facts.append(Dealt(place, offset))
+                continue
+            before = 0 if source.shown is Shown.AS_ASKED else record.reconsume_times
+            if self._goes_at_once(call, source, record, before) and self._may_go(call, place, offset, record, answer):
+                facts.append(Given(place, offset, 1, due))
+                given.append((offset, data, 1, before))
+        if end > at:
+            facts.append(Dealt(place, at, end - at))
+        if end > _end_of(facts, progress.given):
+            facts.append(Given(place, end, 0, 0))  # what no fact speaks of was looked at
+        self._journal.note(*facts)
+        for held in self._lines.held(place, stretch.begin, end):
+            self._ledger.set_aside(place, held)
+        for one in given:
+            self._add(call, source, progress, one, answer)
+
+    def _goes_at_once(self, call: Call, source: Source, record: Record, before: int) -> bool:
+        """Whether a new message is for this topic and not dead already; else it is ready, and looked at again."""
+        if source.shown is Shown.RETRY and record.properties.get(properties.RETRY_TOPIC, call.topic) != call.topic:
+            return False
+        return not self._is_dead(call.group, before)
+
+    def _expire(self, place: Place, progress: QueueProgress, stretch: Stretch, facts: list[Given | Dealt]) -> None:
+        """Messages that have gone before anybody got them are passed."""
+        if stretch.begin > progress.given:
+            lost = stretch.begin - progress.given
+            facts.append(Dealt(place, progress.given, lost))
+            self._count_expired(place, lost)
+
+    # -- both -------------------------------------------------------------------------------------------------------
+
+    def _add(
+        self, call: Call, source: Source, progress: QueueProgress, one: tuple[int, bytes, int, int], answer: Answer
+    ) -> None:
+        """Put into the answer: offset, record, number of the delivery, and deliveries before this place's."""
+        offset, data, number, before = one
+        handle = ReceiptHandle(source.place, offset, number, progress.resets, self._side.start)
+        text = encode_handle(handle, source.shown)
+        message = GivenMessage(call.topic, data, before + number, text, call.invisible_ms)
+        answer.add(message, Share(source.place, offset, number, progress.resets))
+
+    @staticmethod
+    def _deliveries_before(data: bytes, shown: Shown) -> int:
+        return 0 if shown is Shown.AS_ASKED else decode_record(data, verify=False).reconsume_times
+
+    def _note_dealt(self, facts: Sequence[Dealt]) -> None:
+        self._journal.note(*facts)
+        self._dealt(facts)
+
+    def _count_expired(self, place: Place, messages: int) -> None:
+        key = place.group, place.topic
+        self.expired[key] = self.expired.get(key, 0) + messages
+
+
+def _end_of(facts: Sequence[Given | Dealt], given: int) -> int:
+    return facts[-1].first + facts[-1].messages if facts else given
+
+
+def too_much(group: str, topic: str) -> TooMuchInFlight:
+    """What a receive is told that finds no room."""
+    return TooMuchInFlight(
+        f"So many messages of topic {topic} are given out to group {group} and not acknowledged that no more are.",
+        remedy="Acknowledge what was received, or let its invisible time end; see maxInFlight.",
+    )

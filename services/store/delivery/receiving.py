@@ -1,0 +1,370 @@
+"""Receiving with acknowledgement, put together: what fronts ask for, over the parts that do it.
+
+It works while this store is the master. Each time it becomes one, the parts are made anew over the ledger as it is.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.delivery.acknowledging import Acknowledger
+from tandemmq.store.delivery.answer import Answer, GivenBatch, Share
+from tandemmq.store.delivery.attempts import AttemptKey, Attempts
+from tandemmq.store.delivery.clock import DeliveryClock
+from tandemmq.store.delivery.cursors import Cursors
+from tandemmq.store.delivery.dead_letters import Graveyard
+from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
+from tandemmq.store.delivery.figures import Figures, GroupFigures
+from tandemmq.store.delivery.groups import GroupConfig, GroupTable
+from tandemmq.store.delivery.handles import Shown, own_topic
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.order_lines import OrderLines
+from tandemmq.store.delivery.place_reader import PlaceReader
+from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
+from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
+from tandemmq.store.delivery.receiver import Call, Look, Receiver, Source, too_much
+from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
+from tandemmq.store.delivery.selection import ParseFilter, Selections
+from tandemmq.store.delivery.sending_back import SendBacks
+from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.delivery.starts import Starts
+from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
+from tandemmq.store.format.host import Host
+from tandemmq.store.log.edges.timers import Timers
+
+log = get_log(__name__)
+
+_OF_GROUPS = ("%RETRY%", "%DLQ%")
+_LATER_SECONDS = 0.2
+"""A queue that is being put right is looked at again after so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What works during one mastership."""
+
+    side: SideState
+    lines: OrderLines
+    receiver: Receiver
+    acknowledger: Acknowledger
+    alarm: Alarm
+    renewals: Renewals
+    attempts: Attempts
+
+
+class Receiving:
+    """See `delivery.Receives` and `delivery.MovesCursors`; a `lifecycle.MasterService`."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        journal: Journal,
+        clock: DeliveryClock,
+        groups: GroupTable,
+        sessions: Sessions,
+        store_host: Host,
+        rules: ReceiveRules | None = None,
+        parse: ParseFilter | None = None,
+        timers: Timers | None = None,
+    ) -> None:
+        """`store_host`: of copies. `parse`: makes filters of all subscriptions but tags."""
+        self.rules = rules or ReceiveRules()
+        self._broker = broker
+        self._journal = journal
+        self._clock = clock
+        self._groups = groups
+        self._sessions = sessions
+        self._timers = timers or broker.store.timers
+        self._selections = Selections(parse)
+        self._reader = PlaceReader(broker.store, broker.puller)
+        self._starts = Starts(broker.store, broker.topics, journal)
+        self.graveyard = Graveyard(journal, broker.topics, store_host)
+        self.waiters = Waiters(broker.store, self._timers)
+        self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host)
+        self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
+        self.figures: Figures | None = None
+        """What operators see of groups; None before this store has delivered."""
+        self._parts: _Parts | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._draining = False
+        sessions.listen(self._members_changed)
+        journal.moved_outside.append(self._moved)
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, with the ledger as it is now."""
+        journal, clock = self._journal, self._clock
+        ledger = journal.ledger
+        side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader)
+        renewals = Renewals(journal, self._sessions, clock, self._timers, self._look_at_alarm)
+        receiver = Receiver(
+            journal, self._reader, clock, self.rules, self.graveyard, side, lines,
+            dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
+        )  # fmt: skip
+        acknowledger = Acknowledger(journal, self._reader, clock, self.graveyard, side, renewals, dealt=self._dealt)
+        alarm = Alarm(ledger, clock, self._timers, self._came_due)
+        self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts())
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self._background(self.figures.run(), "figures of groups")
+        if not self._draining:
+            self.waiters.resume()
+        alarm.look()
+
+    async def stop(self) -> None:
+        """End, and hold nothing of the ledger any more."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.alarm.end()
+            parts.renewals.end()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._draining:
+            self.waiters.end(_not_delivering())
+
+    def figures_now(self) -> list[GroupFigures]:
+        """What operators see of groups, as it was some seconds ago."""
+        return [] if self.figures is None else self.figures.now
+
+    def dead_letters(self) -> dict[tuple[str, str], int]:
+        """By group and topic: messages that became dead letters since the start."""
+        return dict(self.graveyard.buried)
+
+    def expired(self) -> dict[tuple[str, str], int]:
+        """By group and topic: messages that had gone before anybody acknowledged them."""
+        return {} if self._parts is None else dict(self._parts.receiver.expired)
+
+    def drain(self) -> None:
+        """The store stops: end every wait, and every later one, with StoreStopping."""
+        self._draining = True
+        self.waiters.stop()
+
+    @property
+    def _there(self) -> _Parts:
+        if self._parts is None:
+            raise _not_delivering()
+        return self._parts
+
+    # -- receive ----------------------------------------------------------------------------------------------------
+
+    async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
+        """See `port.DeliveryPort`."""
+        self.waiters.check()
+        check_wish(wish, self.rules)
+        selection = self._selections.select(wish.subscription)
+        readable_topic(wish.topic, wish.queue, self._broker.topics)
+        group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
+        default_ms = RENEWED_MS if wish.renew else group.consume_timeout_minutes * 60_000
+        invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or default_ms
+        call = Call(group, wish.topic, selection, invisible_ms)
+        end = self._timers.time() + wish.wait_ms / 1000
+        key = LineKey(wish.group, wish.topic, wish.queue)
+        woken = False
+        while True:
+            try:
+                if room is not None:
+                    await room(wish.most_bytes)
+            except BaseException:
+                if woken:
+                    self.waiters.wake_line(key)
+                raise
+            answer = Answer(wish.most, wish.most_bytes)
+            sources = self._sources(group, wish)
+            look = self._look(call, wish, sources, answer)
+            if answer.messages:
+                if answer.is_full():
+                    self.waiters.wake_line(key)
+                return self._batch(wish, sources, answer)
+            if look.more:
+                await asyncio.sleep(0)
+                continue
+            left = end - self._timers.time()
+            if left <= 0:
+                if look.blocked:
+                    raise too_much(wish.group, wish.topic)
+                return GivenBatch()
+            if look.later:
+                self._timers.call_later(_LATER_SECONDS, self.waiters.wake_line, key)
+            woken = await self.waiters.wait(key, self._watched(group, wish, sources), left)
+
+    def _look(self, call: Call, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+        parts = self._there
+        if wish.attempt_id:
+            before = parts.attempts.get(AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id))
+            parts.receiver.repeat(call, before, answer)
+        look = Look() if answer.messages else parts.receiver.look(call, sources, answer)
+        parts.alarm.look()
+        return look
+
+    def _sources(self, group: GroupConfig, wish: Wish) -> list[Source]:
+        """The places that a receive looks at; those that are not there yet are made."""
+        topic, queue = wish.topic, wish.queue
+        sources = [Source(place, Shown.AS_ASKED) for place in self._starts.open(group, topic)]
+        if queue != ANY:
+            return [source for source in sources if source.place.queue == queue]
+        if not topic.startswith(_OF_GROUPS):
+            for shown in (Shown.RETRY, Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
+                own = own_topic(group.name, topic, shown)
+                sources += [Source(place, shown) for place in self._starts.open(group, own)]
+        return sources
+
+    @staticmethod
+    def _watched(group: GroupConfig, wish: Wish, sources: list[Source]) -> list[Place]:
+        """The places whose messages a receive waits for; the retry topic's too where it is not there yet."""
+        places = [source.place for source in sources]
+        if wish.queue == ANY and not wish.topic.startswith(_OF_GROUPS):
+            retry = own_topic(group.name, wish.topic, Shown.RETRY)
+            if not any(place.topic == retry for place in places):
+                places += [Place(group.name, retry, queue) for queue in range(max(group.retry_queues, 0))]
+        return places
+
+    def _batch(self, wish: Wish, sources: list[Source], answer: Answer) -> GivenBatch:
+        parts = self._there
+        if wish.attempt_id:
+            shown = {source.place: source.shown for source in sources}
+            key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
+            parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
+        if wish.renew:
+            for share in answer.shares:
+                parts.renewals.hold(wish.group, wish.client_id, share)
+        self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
+        return GivenBatch(answer.messages, answer.shares, self._take_back)
+
+    def _take_back(self, shares: Sequence[Share]) -> None:
+        """The answer was never written: its messages are there again, uncounted."""
+        parts = self._parts
+        if parts is None:
+            return
+        now = self._clock.now_ms()
+        with suppress(NotDelivering):
+            for share in shares:
+                progress = self._journal.ledger.progress(share.place)
+                entry = None if progress is None else progress.entries.get(share.offset)
+                if progress is None or entry is None or progress.resets != share.resets:
+                    continue
+                if entry.number == share.number:
+                    self._journal.note(GivenAgain(share.place, share.offset, share.number - 1, now))
+                    parts.renewals.drop(share.place, share.offset)
+            parts.alarm.look()
+
+    # -- what became of messages ------------------------------------------------------------------------------------
+
+    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+        """See `port.DeliveryPort`."""
+        return await self._there.acknowledger.acknowledge(group, topic, handles)
+
+    async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
+        """See `port.DeliveryPort`."""
+        parts = self._there
+        changed = parts.acknowledger.change(group, topic, handle, invisible_ms)
+        for place in parts.side.unblock_all():
+            self.waiters.wake(place)
+        parts.alarm.look()
+        return changed
+
+    async def forward(self, group: str, topic: str, handle: str) -> None:
+        """See `port.DeliveryPort`."""
+        await self._there.acknowledger.forward(group, topic, handle)
+
+    async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
+        """See `port.DeliveryPort`. Raises MessageNotFound, UnknownGroup, ForbiddenGroup, StoreError, TableNotSaved."""
+        self._send_backs.check(physical_offset)  # first: a refused call must not have made a group
+        config = await admitted(group, self._groups, create=self.rules.create_groups)
+        end = await self._send_backs.send_back(config, physical_offset, delay_level, max_reconsume_times)
+        if end:
+            await self._broker.acknowledgement.status(end, True)
+
+    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
+        """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
+        config = await admitted(group, self._groups, create=self.rules.create_groups)
+        await self._cursors.commit(config, topic, queue, offset)
+
+    async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+        """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
+        config = await admitted(group, self._groups, create=False)
+        await self._cursors.reset(config, topic, offsets)
+
+    def gone(self, group: str, client_id: str) -> None:
+        """See `port.DeliveryPort`."""
+        parts = self._parts
+        if parts is not None and self._journal.open:
+            parts.renewals.gone(group, client_id)
+            parts.alarm.look()
+
+    # -- what follows -----------------------------------------------------------------------------------------------
+
+    def _dealt(self, facts: Sequence[Dealt]) -> None:
+        """Messages are dealt with: others may have waited for that."""
+        parts = self._parts
+        if parts is None:
+            return
+        for fact in facts:
+            offsets = range(fact.first, fact.first + fact.messages)
+            parts.lines.dealt(fact.place, offsets)
+            if parts.renewals.any:
+                for offset in offsets:
+                    parts.renewals.drop(fact.place, offset)
+            if parts.side.dealt(fact.place, offsets):
+                self.waiters.wake(fact.place)
+        if parts.side.all_blocked:
+            for place in parts.side.unblock_all():
+                self.waiters.wake(place)
+        parts.alarm.look()
+
+    def _moved(self, places: Sequence[Place]) -> None:
+        """Cursors were set."""
+        parts = self._parts
+        if parts is None:
+            return
+        for place in places:
+            parts.lines.forget(place.group, place.topic)
+            parts.side.moved(place)
+            self.waiters.wake(place)
+        parts.alarm.look()
+
+    def _came_due(self, place: Place) -> None:
+        self.waiters.wake(place)
+
+    def _look_at_alarm(self) -> None:
+        if self._parts is not None:
+            self._parts.alarm.look()
+
+    def _members_changed(self, group: str) -> None:
+        parts = self._parts
+        if parts is not None:
+            for _, client_id in parts.renewals.changed(group):
+                self.gone(group, client_id)
+
+    def _open_graveyard(self, group: str) -> None:
+        """Make a group's dead-letter topic; its dead letters are tried again when it is there."""
+
+        async def make() -> None:
+            try:
+                await self.graveyard.open(group)
+            except TandemError as error:
+                log.warning("no topic for dead letters", group=group, reason=error.message)
+
+        self._background(make(), f"dead letters of {group}")
+
+    def _background(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        if not any(task.get_name() == name for task in self._tasks):
+            task = asyncio.create_task(work, name=name)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            work.close()
+
+
+def _not_delivering() -> NotDelivering:
+    return NotDelivering(
+        "This store gives out no messages at present: it is no master, or reads its journal.",
+        remedy="Ask the master, or again in a moment.",
+    )

@@ -1,0 +1,61 @@
+"""Where a group begins in a topic that it consumes for the first time.
+
+As RocketMQ does it for POP: a queue whose first message is still there, and not far from the end of the log, from that
+message on; any other from its end. The places of all queues are fixed when the group first appears, so that what is
+sent from then on is delivered, whichever queue is asked for first. Retry and dead-letter topics, and queues that come
+later, begin with what they have. The group's attribute `consumeFromWhere` says it otherwise.
+"""
+
+from tandemmq.store.broker.topics import TopicTable
+from tandemmq.store.delivery.facts import Moved, Place
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.message_store import MessageStore
+
+NEAR_BYTES = 1 << 30
+"""A first message that lies so near to the end of the log is where a new group begins."""
+
+FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
+FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+"""Values of consumeFromWhere; any other is as none."""
+
+_OF_GROUPS = ("%RETRY%", "%DLQ%")
+
+
+class Starts:
+    """Opens places."""
+
+    def __init__(self, store: MessageStore, topics: TopicTable, journal: Journal) -> None:
+        self._store = store
+        self._topics = topics
+        self._journal = journal
+
+    def open(self, group: GroupConfig, topic: str) -> list[Place]:
+        """All places of a group in a topic; those that are not there yet are made. None where there is no topic."""
+        config = self._topics.get(topic)
+        if config is None:
+            return []
+        places = [Place(group.name, topic, queue) for queue in range(config.read_queues)]
+        ledger = self._journal.ledger
+        missing = [place for place in places if ledger.progress(place) is None]
+        if missing:
+            first = len(missing) == len(places) and not ledger.places(group.name, topic)
+            where = self._where(group) if first and not topic.startswith(_OF_GROUPS) else FROM_FIRST
+            self._journal.note(*[Moved(place, self._begin(place, where), 0) for place in missing])
+        return places
+
+    @staticmethod
+    def _where(group: GroupConfig) -> str:
+        return str(group.attributes.get("consumeFromWhere") or group.other.get("consumeFromWhere") or "")
+
+    def _begin(self, place: Place, where: str) -> int:
+        queue = self._store.queue(place.topic, place.queue)
+        if queue is None:
+            return 0
+        if where == FROM_FIRST:
+            return queue.min_offset
+        if where != FROM_LAST and queue.min_offset == 0:
+            first = queue.unit(0)
+            if first is None or self._store.commit_log.max_offset - first.physical_offset <= NEAR_BYTES:
+                return 0
+        return queue.readable_end

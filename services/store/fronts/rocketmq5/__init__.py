@@ -1,0 +1,28 @@
+"""Official RocketMQ 5 clients: `/apache.rocketmq.v2.MessagingService`. Translates, authorizes, maps errors; no more.
+
+One noun per file::
+
+    front.py            the service: its methods, and the parts that answer them
+    front_rules.py      what it needs to know of the settings
+    answered.py         every call ends in an answer, and is measured
+    call.py             one call: who makes it, what it may do, how long it may take
+    caller.py           who makes a call, by its headers
+    identity.py         who that is, by access key and signature
+    names.py            namespaces, topics and groups as the store calls them
+    statuses.py         errors as codes
+    topic_access.py     topics, made at first sight
+    routes.py           which queues a topic has, and where
+    message_types.py    which types of messages a topic takes
+    sending.py          SendMessage
+    sent_message.py     a message as a producer sends it
+    body_digest.py      digests of bodies
+    receiving.py        ReceiveMessage
+    given_message.py    a message as a consumer gets it
+    receipts.py         acknowledge, change, forward
+    transactions.py     ends of transactions, and recalls
+    heartbeats.py       clients that live, and that end
+    clients.py          the clients that are there
+    client_settings.py  what clients are answered about their settings
+    telemetry.py        the stream with each client
+    client_metrics.py   what clients measure
+"""

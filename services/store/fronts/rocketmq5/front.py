@@ -1,0 +1,160 @@
+"""RocketMQ5Front: the service of official RocketMQ 5 clients, under the path that they call.
+
+The messages are in a package of ours, so there is no generated code that registers them: the table of methods is here.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from tandemmq.common.guard import CallGuard
+from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.errors import StoreStarting
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
+from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
+from tandemmq.store.fronts.rocketmq5.client_metrics import ClientMetrics
+from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
+from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
+from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
+from tandemmq.store.fronts.rocketmq5.identity import Identity
+from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+from tandemmq.store.fronts.rocketmq5.receiving import Receiving
+from tandemmq.store.fronts.rocketmq5.routes import Routes
+from tandemmq.store.fronts.rocketmq5.sending import Sending
+from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
+from tandemmq.store.fronts.rocketmq5.telemetry import Telemetry
+from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
+from tandemmq.store.fronts.rocketmq5.transactions import Transactions
+
+SERVICE = "apache.rocketmq.v2.MessagingService"
+
+Groups = Callable[[str], GroupConfig | None]
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What answers, once the store is open."""
+
+    routes: Routes
+    sending: Sending
+    heartbeats: Heartbeats
+    telemetry: Telemetry
+    receiving: Receiving
+    receipts: Receipts
+    transactions: Transactions
+
+
+class RocketMQ5Front:
+    """All calls of the service, and of the metrics endpoint beside it."""
+
+    def __init__(self, rules: FrontRules, guard: CallGuard, metrics: CallTimes, secrets: Mapping[str, str]) -> None:
+        """Every call is refused with StoreStarting until `attach`. `secrets`: users' signing secrets."""
+        self._rules = rules
+        self._answered = Answered(Identity(guard, secrets), guard, metrics)
+        self._attached: _Parts | None = None
+        self.metrics = ClientMetrics()
+
+    def attach(
+        self, broker: Broker, delivery: DeliveryPort, sessions: Sessions, groups: Groups, own: Callable[[], str]
+    ) -> None:
+        """Answer from a recovered store from now on. `own`: this server's `host:port`."""
+        rules = self._rules
+        topics = TopicAccess(broker, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
+        clients = Clients(sessions)
+
+        def port() -> DeliveryPort:
+            return delivery
+
+        def ordered(group: str) -> bool:
+            known = groups(group)
+            return known is not None and known.consume_message_orderly
+
+        self._attached = _Parts(
+            Routes(topics, groups, rules.broker_name, own, rules.advertised),
+            Sending(broker, topics, rules.most_body),
+            Heartbeats(clients, port),
+            Telemetry(clients, SettingsAnswers(rules.most_body, groups)),
+            Receiving(topics, clients, port, ordered),
+            Receipts(clients, port),
+            Transactions(port),
+        )
+
+    def drain(self) -> None:
+        """End the streams; clients are told to connect anew. Receives that wait are ended by delivery itself."""
+        if self._attached is not None:
+            self._attached.telemetry.stop()
+
+    @property
+    def _parts(self) -> _Parts:
+        """What answers. Raises StoreStarting."""
+        if self._attached is None:
+            raise StoreStarting("The store is still recovering.", remedy="Try again when its health says SERVING.")
+        return self._attached
+
+    # -- registering ------------------------------------------------------------------------------------------------
+
+    def services(self) -> "dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]]":
+        """Handlers of methods, by service and name."""
+        export: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self.metrics.export)
+        return {SERVICE: self._methods(), METRICS_SERVICE: {"Export": export}}
+
+    def _methods(self) -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
+        unary: dict[str, tuple[str, str]] = {
+            "QueryRoute": ("routes", "route"),
+            "QueryAssignment": ("routes", "assignment"),
+            "Heartbeat": ("heartbeats", "beat"),
+            "NotifyClientTermination": ("heartbeats", "end"),
+            "SendMessage": ("sending", "send"),
+            "AckMessage": ("receipts", "acknowledge"),
+            "ChangeInvisibleDuration": ("receipts", "change"),
+            "ForwardMessageToDeadLetterQueue": ("receipts", "forward"),
+            "EndTransaction": ("transactions", "end"),
+            "RecallMessage": ("transactions", "recall"),
+        }
+        methods = {name: self._unary(name, *where) for name, where in unary.items()}
+        answer = calls_pb2.SyncLiteSubscriptionResponse
+        methods["SyncLiteSubscription"] = grpc.unary_unary_rpc_method_handler(
+            self._answered.unary("SyncLiteSubscription", _no_lite_topics, answer),
+            calls_pb2.SyncLiteSubscriptionRequest.FromString,
+            answer.SerializeToString,
+        )
+        methods["ReceiveMessage"] = grpc.unary_stream_rpc_method_handler(
+            self._answered.streamed("ReceiveMessage", self._receive, calls_pb2.ReceiveMessageResponse),
+            calls_pb2.ReceiveMessageRequest.FromString,
+            calls_pb2.ReceiveMessageResponse.SerializeToString,
+        )
+        methods["Telemetry"] = grpc.stream_stream_rpc_method_handler(
+            self._answered.duplex("Telemetry", self._telemetry),
+            telemetry_pb2.TelemetryCommand.FromString,
+            telemetry_pb2.TelemetryCommand.SerializeToString,
+        )
+        return methods
+
+    def _unary(self, name: str, part: str, method: str) -> "grpc.RpcMethodHandler[Any, Any]":
+        """A method with one request and one answer, by RocketMQ's naming of both."""
+        request, answer = getattr(calls_pb2, f"{name}Request"), getattr(calls_pb2, f"{name}Response")
+
+        async def handler(given: Any, call: Call) -> Any:
+            return await getattr(getattr(self._parts, part), method)(given, call)
+
+        guarded: Any = self._answered.unary(name, handler, answer)
+        return grpc.unary_unary_rpc_method_handler(guarded, request.FromString, answer.SerializeToString)
+
+    def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: Call) -> AsyncIterator[Any]:
+        return self._parts.receiving.receive(request, call)
+
+    def _telemetry(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
+        return self._parts.telemetry.serve(requests, call)
+
+
+async def _no_lite_topics(request: calls_pb2.SyncLiteSubscriptionRequest, call: Call) -> Any:
+    raise ProtocolRefusal(pb.UNSUPPORTED, "Lite topics are not supported.")

@@ -1,0 +1,15 @@
+"""What the settings bound in the front of RocketMQ 5 clients."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FrontRules:
+    """What the front needs to know of the settings."""
+
+    broker_name: str
+    most_body: int = 4 << 20
+    auto_create_topics: bool = True
+    queues_of_new_topics: int = 4
+    advertised: str | None = None
+    """`host:port` that clients are sent to; None: where they came."""

@@ -1,0 +1,67 @@
+"""Names of topics and groups: a namespace and a name, together one name of the store's.
+
+RocketMQ: ``NamespaceUtil``. `%` stands between both, and `%RETRY%`, `%DLQ%` before both. The namespace of a resource is
+its own, or else that of the call's header: one client sends it only there.
+"""
+
+import re
+
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.broker.rules import LONGEST_GROUP_TOPIC, LONGEST_TOPIC
+from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
+
+LONGEST_GROUP = 64
+LONGEST_NAMESPACE = 64
+_OF_GROUPS = ("%RETRY%", "%DLQ%")
+
+_name = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
+_namespace = re.compile(r"[a-zA-Z0-9_-]*").fullmatch
+
+
+def namespace_of(resource: pb.Resource, header: str) -> str:
+    """The namespace that counts. Raises ProtocolRefusal."""
+    namespace = resource.resource_namespace or header
+    if _namespace(namespace) is None or len(namespace) > LONGEST_NAMESPACE:
+        raise ProtocolRefusal(
+            pb.BAD_REQUEST,
+            f"The namespace {namespace[:40]!r} is none: allowed are {LONGEST_NAMESPACE} of a-z, A-Z, 0-9, - and _.",
+        )
+    return namespace
+
+
+def topic_name(resource: pb.Resource, header: str) -> str:
+    """The store's name of a topic. Raises ProtocolRefusal."""
+    name = wrapped(resource.name, namespace_of(resource, header))
+    longest = LONGEST_GROUP_TOPIC if name.startswith(_OF_GROUPS) else LONGEST_TOPIC
+    if not resource.name or _name(resource.name) is None or len(name) > longest:
+        raise ProtocolRefusal(
+            pb.ILLEGAL_TOPIC,
+            f"The topic {resource.name[:60]!r} cannot be one: allowed are {longest} of a-z, A-Z, 0-9, %, |, - and _.",
+        )
+    return name
+
+
+def group_name(resource: pb.Resource, header: str) -> str:
+    """The store's name of a consumer group. Raises ProtocolRefusal."""
+    name = wrapped(resource.name, namespace_of(resource, header))
+    given = resource.name
+    if not given or _name(given) is None or len(given) > LONGEST_GROUP:
+        raise ProtocolRefusal(
+            pb.ILLEGAL_CONSUMER_GROUP,
+            f"The group {given[:60]!r} cannot be one: allowed are {LONGEST_GROUP} of a-z, A-Z, 0-9, %, |, - and _.",
+        )
+    return name
+
+
+def wrapped(name: str, namespace: str) -> str:
+    """A name within a namespace, as the store has it."""
+    if not namespace:
+        return name
+    for prefix in _OF_GROUPS:
+        if name.startswith(prefix):
+            return f"{prefix}{_within(name.removeprefix(prefix), namespace)}"
+    return _within(name, namespace)
+
+
+def _within(name: str, namespace: str) -> str:
+    return name if name.startswith(f"{namespace}%") else f"{namespace}%{name}"

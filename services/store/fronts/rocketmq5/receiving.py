@@ -1,0 +1,153 @@
+"""ReceiveMessage: a status, then messages, then the time, then the end: clients wait for the end (rule 17)."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.access.needs import subscribe
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.port import ANY, DeliveryPort, FilterKind, Subscription, Wish
+from tandemmq.store.fronts.native.room import room_to_answer
+from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_push
+from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.given_message import given_message
+from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
+from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
+
+MOST_MESSAGES = 32
+"""Of one answer, as in the reference; a push consumer divides its cache by it."""
+LONGEST_POLL_SECONDS = 300.0
+BEFORE_DEADLINE_SECONDS = 0.5
+"""An answer that comes after the client's deadline is lost, and its messages with it until they come again."""
+LONGEST_ATTEMPT_ID = 128
+
+_NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
+
+
+class Receiving:
+    """Gives messages to consumers."""
+
+    def __init__(
+        self,
+        topics: TopicAccess,
+        clients: Clients,
+        delivery: Callable[[], DeliveryPort],
+        ordered: Callable[[str], bool],
+    ) -> None:
+        """`ordered`: whether a group consumes in order."""
+        self._topics = topics
+        self._clients = clients
+        self._delivery = delivery
+        self._ordered = ordered
+
+    async def receive(
+        self, request: calls_pb2.ReceiveMessageRequest, call: Call
+    ) -> AsyncIterator[calls_pb2.ReceiveMessageResponse]:
+        """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
+        wish = await self._wish(request, call)
+        try:
+            batch = await self._delivery().receive(wish, partial(room_to_answer, call.context))
+        except TandemError as error:
+            if error.kind is not Kind.STOPPING:
+                raise
+            yield calls_pb2.ReceiveMessageResponse(status=_NO_MESSAGE)  # there may be some where the client asks next
+            yield _time()
+            return
+        try:
+            topic = request.message_queue.topic
+            yield calls_pb2.ReceiveMessageResponse(status=OK if batch.messages else _NO_MESSAGE)
+            for given in batch.messages:
+                yield calls_pb2.ReceiveMessageResponse(message=given_message(given, topic))
+            yield _time()
+            batch.sent()
+        finally:
+            batch.release()
+
+    async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: Call) -> Wish:
+        group, topic = call.group(request.group), call.topic(request.message_queue.topic)
+        call.demand(use_group(group), subscribe(topic))
+        await self._topics.found_or_made(topic, call)
+        settings = self._clients.settings(call.caller)
+        return Wish(
+            group=group,
+            topic=topic,
+            queue=ANY,  # whatever queue is asked for: a message may lie in another one (rule 12)
+            subscription=_subscription(request.filter_expression),
+            most=self._most(request, settings, group),
+            invisible_ms=_invisible(request),
+            wait_ms=round(1_000 * _wait(request, settings, call)),
+            renew=request.auto_renew,
+            client_id=call.caller.named().client_id,
+            attempt_id=_attempt(request),
+        )
+
+    def _most(
+        self, request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, group: str
+    ) -> int:
+        if request.batch_size < 1:
+            raise ProtocolRefusal(pb.BAD_REQUEST, f"The batch size is {request.batch_size}: it must be at least 1.")
+        go = settings is not None and is_push(settings) and settings.user_agent.language == pb.GOLANG
+        if go and self._ordered(group):
+            return 1  # it goes on with the next of a batch where one has failed
+        return min(request.batch_size, MOST_MESSAGES)
+
+
+def _subscription(given: pb.FilterExpression) -> Subscription:
+    if given.type not in (pb.FILTER_TYPE_UNSPECIFIED, pb.TAG, pb.SQL):
+        raise ProtocolRefusal(pb.ILLEGAL_FILTER_EXPRESSION, f"Filter type {int(given.type)} is none.")
+    kind = FilterKind.SQL if given.type == pb.SQL else FilterKind.TAG
+    return Subscription(given.expression.strip() or "*", kind)
+
+
+def _invisible(request: calls_pb2.ReceiveMessageRequest) -> int:
+    if not request.HasField("invisible_duration"):
+        return 0
+    given = _milliseconds(request.invisible_duration)
+    if given <= 0:
+        if request.auto_renew:
+            return 0
+        raise ProtocolRefusal(pb.ILLEGAL_INVISIBLE_TIME, f"The invisible time is {given} ms: it must be more than 0.")
+    return given
+
+
+def _attempt(request: calls_pb2.ReceiveMessageRequest) -> str:
+    if len(request.attempt_id) > LONGEST_ATTEMPT_ID:
+        raise ProtocolRefusal(pb.BAD_REQUEST, f"The attempt id has over {LONGEST_ATTEMPT_ID} characters.")
+    return request.attempt_id
+
+
+def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, call: Call) -> float:
+    """Seconds to wait for a message: as asked, or as the client's settings say; in time for its deadline (rule 19)."""
+    left = call.seconds_left()
+    if request.HasField("long_polling_timeout"):
+        asked = _milliseconds(request.long_polling_timeout) / 1_000
+    elif settings is not None and settings.subscription.HasField("long_polling_timeout"):
+        asked = _milliseconds(settings.subscription.long_polling_timeout) / 1_000
+    elif settings is not None and settings.HasField("request_timeout") and math.isfinite(left):
+        asked = left - _milliseconds(settings.request_timeout) / 1_000
+    else:
+        asked = float(LONG_POLL_SECONDS)
+    return max(0.0, min(asked, LONGEST_POLL_SECONDS, left - BEFORE_DEADLINE_SECONDS))
+
+
+def _milliseconds(given: Duration) -> int:
+    return given.seconds * 1_000 + given.nanos // 1_000_000
+
+
+def _time() -> calls_pb2.ReceiveMessageResponse:
+    now = time.time_ns()
+    at = Timestamp(seconds=now // 10**9, nanos=now % 10**9)
+    return calls_pb2.ReceiveMessageResponse(delivery_timestamp=at)
+
+
+def refused(error: TandemError) -> calls_pb2.ReceiveMessageResponse:
+    """The whole answer where nothing is given."""
+    return calls_pb2.ReceiveMessageResponse(status=status_of(error))

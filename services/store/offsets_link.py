@@ -1,0 +1,196 @@
+"""Keeps the metadata service's consumer offsets and delay offsets images of the store's journal, while it is a master.
+
+It tells the metadata service where groups and delay levels stand as soon as that is durable. And it watches the table
+of consumer offsets: what consumers commit there, resets by operators, and deleted groups become facts of the journal,
+so that there is one position, whichever way a group consumes.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from tandemmq.common.client_channel import Dialer
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.metadata.v1 import metadata_pb2 as pb
+from tandemmq.metadata.v1 import metadata_pb2_grpc
+from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursors
+from tandemmq.store.delivery.facts import Fact, Forgotten, Moved, Place
+from tandemmq.store.delivery.images import Cursor, cursors_of_image
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.message_store import MessageStore
+
+log = get_log(__name__)
+
+_TELL_SECONDS = 1.0
+_CALL_SECONDS = 3.0
+_REFUSED_TURNS = 30
+"""What the metadata service does not know (a topic, a group) is told again after so many turns."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_COMMITS = 500
+
+
+class OffsetsLink:
+    """Follows the metadata service at one address; a service of the master."""
+
+    def __init__(
+        self, address: str, dialer: Dialer, store: MessageStore, journal: Journal, cursors: DurableCursors
+    ) -> None:
+        self._address = address
+        self._dialer = dialer
+        self._store = store
+        self._journal = journal
+        self._cursors = cursors
+        self._resets: dict[Place, int] = {}  # how often a cursor was reset, as the metadata service knows it
+        self._refused: dict[Place, None] = {}
+        self._turn = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._told_away = False
+        self._known = asyncio.Event()
+        """The whole table has come: until then nobody knows what is a reset."""
+
+    def start(self) -> None:
+        """Begin, in the background."""
+        self._resets.clear()
+        self._refused.clear()
+        self._known.clear()
+        steps = (("watching offsets", self._watch), ("telling offsets", self._tell))
+        self._tasks = [asyncio.create_task(self._again_and_again(step), name=name) for name, step in steps]
+
+    async def stop(self) -> None:
+        """End, and tell once more what is durable, if the metadata service answers."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._told_away or not self._known.is_set():
+            return
+        with contextlib.suppress(grpc.aio.AioRpcError, TimeoutError):
+            async with asyncio.timeout(_CALL_SECONDS), self._dialer.channel(self._address) as opened:
+                await self._tell_changes(metadata_pb2_grpc.MetadataStub(opened))
+
+    async def _again_and_again(self, step: Any) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                async with self._dialer.channel(self._address) as opened:
+                    stub: Any = metadata_pb2_grpc.MetadataStub(opened)
+                    async with contextlib.aclosing(step(stub)) as successes:
+                        async for _ in successes:
+                            pause, self._told_away = _FIRST_PAUSE, False
+            except (grpc.aio.AioRpcError, TimeoutError) as error:
+                if not self._told_away:
+                    log.warning(
+                        "offsets are not told to the metadata service", address=self._address, reason=str(error)
+                    )
+                self._told_away = True
+            except Exception as error:  # noqa: BLE001 - whatever it is, deliveries go on, and so does this
+                log.failure("following the metadata service's offsets failed", error, address=self._address)
+            await self._store.timers.sleep(pause * (0.75 + random.random() / 2))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    # -- from the metadata service ----------------------------------------------------------------------------------
+
+    async def _watch(self, stub: Any) -> AsyncIterator[None]:
+        """Note what comes; each page can be taken by itself."""
+        async for page in stub.Watch(pb.WatchRequest(tables=[pb.CONSUMER_OFFSETS])):
+            self._take(page)
+            yield
+
+    def _take(self, page: pb.TablePage) -> None:
+        if not self._journal.open:
+            return
+        cursors = [
+            Cursor(Place(one.group, one.topic, queue), offset, one.resets.get(queue, 0))
+            for one in page.consumer_offsets
+            for queue, offset in one.offsets.items()
+            if one.group and offset >= 0 and queue >= 0
+        ]
+        for place, _, resets in cursors:
+            if resets:
+                self._resets[place] = resets
+        facts = cursors_of_image(cursors, self._journal.ledger, self._end, backwards=False)
+        for key in page.deleted:
+            facts += self._forgotten(key)
+        try:
+            self._journal.note(*facts)
+        except TandemError as error:
+            log.warning("offsets of the metadata service are not noted", reason=error.message)
+            return
+        moved = [fact.place for fact in facts if isinstance(fact, Moved)]
+        for hears in self._journal.moved_outside if moved else ():
+            hears(moved)
+        if page.whole and page.last:  # it may have lost what it was told last
+            self._journal.ledger.moved_again([progress.place for progress in self._journal.ledger.all()])
+            self._known.set()
+
+    def _forgotten(self, key: str) -> list[Fact]:
+        topic, _, group = key.partition("@")
+        places = [progress.place for progress in self._journal.ledger.places(group, topic)]
+        for place in places:
+            self._resets.pop(place, None)
+        return [Forgotten(place) for place in places]
+
+    def _end(self, place: Place) -> int | None:
+        queue = self._store.queue(place.topic, place.queue)
+        return None if queue is None else queue.max_offset
+
+    # -- to the metadata service ------------------------------------------------------------------------------------
+
+    async def _tell(self, stub: Any) -> AsyncIterator[None]:
+        """Tell what is durable, again and again."""
+        while True:
+            await self._known.wait()
+            await self._store.timers.sleep(_TELL_SECONDS)
+            self._turn += 1
+            if self._turn % _REFUSED_TURNS == 0 and self._refused:
+                refused, self._refused = self._refused, {}
+                self._journal.ledger.moved_again(refused)
+            await self._tell_changes(stub)
+            yield
+
+    async def _tell_changes(self, stub: Any) -> None:
+        """Raises AioRpcError: they are told later."""
+        changes = await self._cursors.take()
+        if changes is None:
+            return
+        try:
+            await self._tell_cursors(stub, changes)
+            for group, topic in {(place.group, place.topic) for place in changes.gone}:
+                if not self._journal.ledger.places(group, topic):
+                    await stub.DeleteOffsets(pb.DeleteOffsetsRequest(group=group, topic=topic), timeout=_CALL_SECONDS)
+            if changes.levels:
+                levels = [pb.DelayOffset(level=level, offset=offset) for level, offset in changes.levels.items()]
+                await stub.PutDelayOffsets(pb.PutDelayOffsetsRequest(offsets=levels), timeout=_CALL_SECONDS)
+        except BaseException:
+            self._cursors.put_back(changes)
+            raise
+
+    async def _tell_cursors(self, stub: Any, changes: CursorChanges) -> None:
+        reset = [one for one in changes.cursors if one.resets > self._resets.get(one.place, 0)]
+        moved = [one for one in changes.cursors if one.resets == self._resets.get(one.place, 0)]
+        for cursors, is_reset in ((reset, True), (moved, False)):
+            for at in range(0, len(cursors), _COMMITS):
+                some = cursors[at : at + _COMMITS]
+                before = [self._resets.get(one.place, 0) for one in some]
+                request = pb.CommitOffsetsRequest(commits=[_commit(one, is_reset) for one in some], reset=is_reset)
+                answer = await stub.CommitOffsets(request, timeout=_CALL_SECONDS)
+                for one, known, result in zip(some, before, answer.results, strict=True):
+                    if result.status in (pb.UNKNOWN_TOPIC, pb.UNKNOWN_GROUP):
+                        self._refused[one.place] = None
+                    elif is_reset:
+                        self._resets[one.place] = max(self._resets.get(one.place, 0), known + 1)  # or it was watched
+        again = [one.place for one in reset if one.resets > self._resets.get(one.place, 0)]
+        self._journal.ledger.moved_again(place for place in again if place not in self._refused)
+
+
+def _commit(cursor: Cursor, is_reset: bool) -> pb.OffsetCommit:
+    place = cursor.place
+    resets = None if is_reset else cursor.resets
+    return pb.OffsetCommit(
+        topic=place.topic, group=place.group, queue_id=place.queue, offset=cursor.offset, resets=resets
+    )

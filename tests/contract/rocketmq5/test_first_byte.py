@@ -1,0 +1,124 @@
+"""Plain text and TLS on one port: the first byte of a connection tells which it is."""
+
+import json
+import shutil
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tests.certificates import Authority
+from tests.contract.rocketmq5.v2_client import V2Client, message
+from tests.contract.store_process import StoreProcess
+
+
+@pytest.fixture(scope="module", params=["fast"], autouse=True)
+def transport(request: pytest.FixtureRequest) -> str:
+    """Only our own transport takes both."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl command")
+    return str(request.param)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[StoreProcess]:
+    """A store without a certificate."""
+    with StoreProcess(tmp_path / "store") as store:
+        yield store
+
+
+def secured(address: str, roots: bytes) -> V2Client:
+    """A client that speaks TLS, and trusts these."""
+    client = V2Client(address)
+    client.channel.close()
+    options = [("grpc.ssl_target_name_override", "localhost")]
+    client.channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(roots), options)
+    return client
+
+
+def port_of(store: StoreProcess) -> int:
+    return int(store.address.rpartition(":")[2])
+
+
+def test_both_are_served_at_the_same_time(both: StoreProcess) -> None:
+    made = ssl.get_server_certificate(("127.0.0.1", port_of(both)), timeout=30).encode()
+    with secured(both.address, made) as inside, V2Client(both.address) as plain:
+        for _ in range(3):
+            assert inside.send(message("both", b"x" * 20_000)).status.code == pb.OK
+            assert plain.send(message("both")).status.code == pb.OK
+        stream = inside.stream()
+        stream.say(inside.producer("both"))
+        assert stream.next("settings").status.code == pb.OK
+    again = ssl.get_server_certificate(("127.0.0.1", port_of(both)), timeout=30).encode()
+    assert again == made  # made once
+
+
+@pytest.mark.parametrize(
+    "said", [b"\x16", b"\x16\x03\x01\xff\xff" + b"\x00" * 100, b"\x00", b"GET / HTTP/1.1\r\n\r\n", b""]
+)
+def test_connections_that_say_nonsense_harm_nobody(both: StoreProcess, said: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port_of(both)), timeout=30) as silent:
+        silent.sendall(said)
+        with V2Client(both.address) as client:
+            assert client.send(message("both")).status.code == pb.OK
+
+
+def test_a_port_can_be_for_plain_text_only(tmp_path: Path) -> None:
+    with StoreProcess(tmp_path / "store", tls_mode="disabled") as store:
+        with pytest.raises(OSError):  # noqa: PT011 - TLS or the connection, as it comes
+            ssl.get_server_certificate(("127.0.0.1", port_of(store)), timeout=10)
+        with V2Client(store.address) as client:
+            assert client.send(message("plain")).status.code == pb.OK
+
+
+def test_a_certificate_of_ones_own_serves_tls_alone_or_beside_plain_text(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca", "authority")
+    own = authority.issue("store")
+    paths = {"tls_server_cert_path": own.certificate, "tls_server_key_path": own.key}
+    roots = authority.certificate.read_bytes()
+    for mode, plain_too in (("auto", False), ("permissive", True)):
+        with StoreProcess(tmp_path / mode, tls_mode=mode, **paths) as store:
+            with secured(store.address, roots) as client:
+                assert client.send(message("inside")).status.code == pb.OK
+            with V2Client(store.address) as client:
+                if plain_too:
+                    assert client.send(message("inside")).status.code == pb.OK
+                else:
+                    with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
+                        client.send(message("inside"))
+
+
+def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    store = StoreProcess(tmp_path / "store", tls_mode="enforcing")
+    assert store.launch().wait(60) != 0
+    assert "tlsMode" in store.log.read_text()
+
+
+def test_rule_13_a_group_in_order_has_an_assignment_for_each_queue(tmp_path: Path) -> None:
+    config = tmp_path / "store" / "config"
+    config.mkdir(parents=True)
+    group = {"groupName": "ordered", "consumeMessageOrderly": True, "retryMaxTimes": 2}
+    table = {"subscriptionGroupTable": {"ordered": group}, "dataVersion": {"counter": 1, "timestamp": 1}}
+    (config / "subscriptionGroup.json").write_text(json.dumps(table))
+    with StoreProcess(tmp_path / "store") as store, V2Client(store.address) as client:
+        topic, name = pb.Resource(name="in-order"), pb.Resource(name="ordered")
+        answer = client.ask("QueryAssignment", topic=topic, group=name, endpoints=client.endpoints)
+        assert [one.message_queue.id for one in answer.assignments] == [0, 1, 2, 3]
+        stream = client.stream()
+        stream.say(client.consumer(pb.PUSH_CONSUMER, "ordered", "in-order"))
+        settings = stream.next("settings").settings
+        assert settings.subscription.fifo
+        assert settings.backoff_policy.max_attempts == 3
+        for number in range(3):
+            client.send(message("in-order", str(number).encode(), pb.FIFO, message_group="one"))
+        found = client.take("ordered", "in-order", 3)
+        assert [one.body for one in found] == [b"0", b"1", b"2"]
+        assert {one.system_properties.message_group for one in found} == {"one"}
+        client.send(message("in-order", b"3", pb.FIFO, message_group="one"))
+        assert client.receive("ordered", "in-order", wait=0) == []  # locked until all are dealt with
+        assert client.acknowledge("ordered", *found).status.code == pb.OK
+        assert [one.body for one in client.take("ordered", "in-order", 1)] == [b"3"]

@@ -1,0 +1,1 @@
+"""The client that most programs use, against real stores."""

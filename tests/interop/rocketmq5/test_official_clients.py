@@ -1,0 +1,106 @@
+"""Official RocketMQ 5 clients from their registries, unmodified, against a store: every feature that they have."""
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.access_users import access_text
+from tests.certificates import Authority
+from tests.contract.store_process import StoreProcess
+from tests.interop.grpc_clients.programs import command_of
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+SECONDS = 180
+
+LANGUAGES = ["python", "node", "go", "java"]
+FEATURES = [
+    "send",
+    "simple_consumer",
+    "tag_filter",
+    "redelivery",
+    "push_consumer",
+    "push_retry",
+    "fifo",
+    "delay",
+    "recall",
+    "transaction",
+    "orphan",
+]
+
+LACKS = {("go", "recall")}
+"""What a client has no call for, or no use."""
+
+SECRET = "the signing key"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
+    """A store that asks soon about transactions."""
+    directory = tmp_path_factory.mktemp("rocketmq5") / "store"
+    groups = {f"fifo-{one}": {"groupName": f"fifo-{one}", "consumeMessageOrderly": True} for one in LANGUAGES}
+    (directory / "config").mkdir(parents=True)
+    table = {"subscriptionGroupTable": groups, "dataVersion": {"counter": 1, "timestamp": 1}}
+    (directory / "config" / "subscriptionGroup.json").write_text(json.dumps(table))
+    quick = {"transaction_time_out": 2_000, "transaction_check_interval": 1_000}
+    with StoreProcess(directory, max_message_size=4 << 20, mapped_file_size_commit_log=64 << 20, **quick) as store:
+        yield store
+
+
+def run(language: str, address: str, feature: str, group: str = "", **environment: str) -> None:
+    """Runs one feature of one client on a topic, and mostly a group, of its own; fails with what it said."""
+    number = uuid.uuid4().hex[:8]
+    command = [*command_of(f"rocketmq5-{language}"), address, feature, f"topic-{number}", group or f"group-{number}"]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
+    assert "OK" in done.stdout.splitlines(), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
+    if (language, feature) in LACKS:
+        pytest.skip("this client has no such call")
+    run(language, store.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
+    """A store with users, one of whom signs."""
+    directory = tmp_path_factory.mktemp("rocketmq5-secured")
+    access = directory / "access.toml"
+    role = '[roles.everything]\npublish = ["*"]\nsubscribe = ["*"]\ngroups = ["*"]\n'
+    access.write_text(access_text(everybody=["everything"]) + role)
+    (directory / "access.signing.toml").touch(0o600)
+    (directory / "access.signing.toml").write_text(f'[secrets]\neverybody = "{SECRET}"\n')
+    with StoreProcess(directory / "store", access_file=access) as store:
+        yield store
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_who_signs_is_let_in_and_nobody_else(secured: StoreProcess, language: str) -> None:
+    run(language, secured.address, "simple_consumer", CLIENT_KEY="everybody", CLIENT_SECRET=SECRET)
+    run(language, secured.address, "wrong_credentials", CLIENT_KEY="everybody", CLIENT_SECRET="wrong")
+    run(language, secured.address, "wrong_credentials")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_namespace(store: StoreProcess, language: str) -> None:
+    run(language, store.address, "simple_consumer", CLIENT_NAMESPACE="ns1")
+
+
+def test_python_over_tls_with_a_certificate_that_it_trusts(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca", "authority")
+    server = authority.issue("store")
+    tls = {"tls_server_cert_path": server.certificate, "tls_server_key_path": server.key, "tls_mode": "permissive"}
+    with StoreProcess(tmp_path / "store", **tls) as store:
+        trusted = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(authority.certificate)}
+        run("python", store.address, "simple_consumer", CLIENT_TLS="1", **trusted)
+        run("python", store.address, "simple_consumer")

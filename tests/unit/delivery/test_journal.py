@@ -1,0 +1,151 @@
+"""The journal: what was noted is there again, whatever ended the store."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.facts import Dealt, Forgotten, Given, GivenAgain, LevelDone, Moved, Place, TimersDone
+from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC
+from tandemmq.store.delivery.opening import LEAST_WAIT_MS
+from tandemmq.store.format.message import Message
+from tandemmq.store.log.replica.mastership import Role
+from tests.unit.delivery.delivery_kit import PLACE, begin, delivering, state
+
+
+async def test_what_was_noted_is_there_after_a_clean_stop(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        journal = one.delivery.journal
+        due = begin(one.delivery)
+        journal.note(Dealt(PLACE, 0), Dealt(PLACE, 4, 2), GivenAgain(PLACE, 3, 2, due + 9))
+        journal.note(LevelDone(3, 17), TimersDone(5, 1_000, 4))
+        await journal.safe()
+        journal.note(Dealt(PLACE, 1))  # the end of the turn does not come before the stop
+        before, start = state(one.delivery.ledger), journal.start
+    async with delivering(tmp_path / "store", whole=False) as two:
+        assert state(two.delivery.ledger) == before
+        assert two.delivery.journal.start == start
+
+
+async def test_what_was_noted_is_there_after_a_kill_and_those_who_hold_messages_have_time(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        begin(one.delivery, due_in=10)
+        one.delivery.journal.note(Dealt(PLACE, 2))
+        await one.delivery.journal.safe()
+        before, start = state(one.delivery.ledger, dues=False), one.delivery.journal.start
+        root = one.killed(tmp_path / "killed")
+    async with delivering(root, whole=False) as two:
+        ledger, now = two.delivery.ledger, two.delivery.clock.now_ms()
+        assert state(ledger, dues=False) == before
+        assert two.delivery.journal.start > start
+        ledger.come_due(now)
+        assert not ledger.ready(PLACE)
+        ledger.come_due(now + LEAST_WAIT_MS)
+        assert ledger.ready(PLACE) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+
+
+async def test_facts_of_one_turn_are_one_message_and_come_behind_their_copy(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        begin(one.delivery)
+        copy = one.delivery.journal.copy(Message("%DLQ%workers", 0, b"dead", store_host=one.broker.sender._store_host))
+        one.delivery.journal.note(Dealt(PLACE, 0, 1, copy.physical_offset))
+        await asyncio.sleep(0)
+        queue = one.store.queue(JOURNAL_TOPIC, 0)
+        assert queue is not None
+        [unit] = queue.read(0, 10)
+        assert unit.physical_offset >= copy.end_offset
+
+
+async def test_a_fact_whose_copy_is_gone_does_not_count(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        begin(one.delivery)
+        one.delivery.journal.note(LevelDone(1, 3), Dealt(PLACE, 0, 1, copy=5), LevelDone(1, 9, copy=5))
+        await one.delivery.journal.safe()
+    async with delivering(tmp_path / "store", whole=False) as two:
+        progress = two.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        assert progress.cursor == 0
+        assert two.delivery.ledger.levels == {1: 3}
+
+
+async def test_a_damaged_record_is_passed_over(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        begin(one.delivery)
+        await one.delivery.journal.safe()
+        for facts in (Dealt(PLACE, 0), Dealt(PLACE, 1), Dealt(PLACE, 2)):
+            one.delivery.journal.note(facts)
+            await one.delivery.journal.safe()
+        queue = one.store.queue(JOURNAL_TOPIC, 0)
+        assert queue is not None
+        unit = queue.read(2, 1)[0]
+    log = next((tmp_path / "store" / "commitlog").iterdir())
+    data = bytearray(log.read_bytes())
+    data[unit.physical_offset + 88 + 12] ^= 0x40  # in its body
+    log.write_bytes(data)
+    async with delivering(tmp_path / "store", whole=False) as two:
+        progress = two.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        assert progress.cursor == 1
+        assert sorted(progress.entries) == [1, 3, 4, 5, 6, 7, 8, 9]
+
+
+async def test_a_slave_knows_what_the_master_knows_and_goes_on_with_it(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "master", whole=False) as one:
+        begin(one.delivery)
+        await one.delivery.journal.safe()
+        shutil.copytree(tmp_path / "master", tmp_path / "slave", ignore=shutil.ignore_patterns("lock", "abort"))
+        known = one.store.commit_log.max_offset
+        async with delivering(tmp_path / "slave", ready=False, broker_role="SLAVE", broker_id=1, whole=False) as two:
+            one.delivery.journal.note(Dealt(PLACE, 0), Dealt(PLACE, 5))
+            await one.delivery.journal.safe()
+            [file] = one.store.commit_log.files
+            two.store.append_replica(known, memoryview(file.map)[known : one.store.commit_log.max_offset])
+            assert not two.delivery.delivering
+            with pytest.raises(NotDelivering):
+                two.delivery.journal.note(Dealt(PLACE, 1))
+            await two.store.replica.promote(Role.ASYNC_MASTER, 0)
+            await two.delivery.ready()
+            assert state(two.delivery.ledger, dues=False) == state(one.delivery.ledger, dues=False)
+            assert two.delivery.journal.start > one.delivery.journal.start
+            two.delivery.journal.note(Dealt(PLACE, 1))
+            await two.delivery.journal.safe()
+            two.store.replica.fence(9)
+            with pytest.raises(NotDelivering):
+                two.delivery.journal.note(Dealt(PLACE, 2))
+
+
+async def test_the_base_moves_on_and_old_records_are_not_needed(tmp_path: Path) -> None:
+    other = Place("workers", "orders", 1)
+    async with delivering(tmp_path / "store", whole=False) as one:
+        due = begin(one.delivery, other)
+        begin(one.delivery)
+        one.delivery.journal.note(Dealt(other, 3), GivenAgain(other, 4, 2, due))
+        for number in range(3_000):  # many log files of 64 KiB
+            one.delivery.journal.note(Given(PLACE, 10 + number, 1, due), Dealt(PLACE, number))
+            one.delivery.journal.write()
+        await one.delivery.journal.safe()
+        assert await one.store.wait_flushed(one.store.commit_log.max_offset)
+        guard = one.store._retention.guards[0]()
+        assert guard is not None
+        assert one.store.commit_log.max_offset - guard <= 3 * 64 * 1024
+        before = state(one.delivery.ledger)
+    for file in sorted((tmp_path / "store" / "commitlog").iterdir())[: guard // (64 * 1024)]:
+        file.unlink()
+    shutil.rmtree(tmp_path / "store" / "config", ignore_errors=True)
+    for path in (tmp_path / "store").glob("tandem.manifest*"):
+        path.unlink()
+    async with delivering(tmp_path / "store", whole=False) as two:
+        assert state(two.delivery.ledger) == before
+
+
+async def test_a_place_that_was_forgotten_stays_so(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        begin(one.delivery)
+        one.delivery.journal.note(Forgotten(PLACE))
+        await one.delivery.journal.safe()
+    async with delivering(tmp_path / "store", whole=False) as two:
+        assert not state(two.delivery.ledger)["places"]
+        two.delivery.journal.note(Moved(PLACE, 4, 0))
+        await two.delivery.journal.safe()

@@ -1,0 +1,71 @@
+"""Journal records: what was encoded is decoded, and bytes that are none are refused with a typed error."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandemmq.store.delivery.errors import UnreadableJournal
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place, Snapshot
+from tandemmq.store.delivery.journal_format import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    Position,
+    decode_record_body,
+    encode_records,
+)
+from tests.unit.delivery.fact_strategies import FACTS, NUMBERS
+
+PLACE = Place("workers", "orders", 3)
+
+
+@given(st.lists(FACTS, min_size=1, max_size=30), NUMBERS, NUMBERS, NUMBERS, st.sampled_from((200, 2_000, MOST_BYTES)))
+def test_what_was_encoded_is_decoded(facts: list[Fact], queue: int, log: int, start: int, most: int) -> None:
+    base = Position(queue, log)
+    found: list[Fact] = []
+    for body, written in encode_records(base, start, facts, most):
+        record = decode_record_body(body)
+        assert (record.base, record.start) == (base, start)
+        assert list(record.facts) == list(written)
+        assert len(body) <= most + 64 or len(written) == 1
+        found += record.facts
+    assert found == facts
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_record_or_refused(data: bytes) -> None:
+    with contextlib.suppress(UnreadableJournal):
+        assert decode_record_body(b"\x01" + data).start >= 0
+
+
+@given(st.lists(FACTS, min_size=1, max_size=5), st.data())
+def test_a_changed_record_is_a_record_or_refused(facts: list[Fact], data: st.DataObject) -> None:
+    body = bytearray(encode_records(Position(1, 2), 3, facts)[0][0])
+    at = data.draw(st.integers(0, len(body) - 1))
+    body[at] ^= data.draw(st.integers(1, 255))
+    with contextlib.suppress(UnreadableJournal):
+        decode_record_body(bytes(body))
+    with pytest.raises(UnreadableJournal):
+        decode_record_body(bytes(body[:at]))
+
+
+def test_the_bytes_of_a_record() -> None:
+    facts: list[Fact] = [Moved(PLACE, 7, 0), Given(PLACE, 7, 2, 300), Dealt(PLACE, 8)]
+    [(body, _)] = encode_records(Position(5, 300), 9, facts)
+    names = b"\x02\x07workers\x06orders"
+    assert body == (
+        b"\x01\x05\xac\x02\x09" + names + b"\x01\x00\x01\x03" + b"\x03"
+        b"\x04\x00\x07\x00" + b"\x01\x00\x07\x02\xac\x02" + b"\x03\x00\x08\x01\x00"
+    )  # fmt: skip
+
+
+def test_an_unknown_version_is_refused_with_its_number() -> None:
+    with pytest.raises(UnreadableJournal, match="version 2"):
+        decode_record_body(b"\x02\x00")
+
+
+def test_the_largest_piece_of_a_snapshot_has_room() -> None:
+    entries = tuple((number << 30, 65_535, number % 2 << 43) for number in range(MOST_ENTRIES))
+    [(body, _)] = encode_records(Position(0, 0), 1, [Snapshot(PLACE, 0, 1 << 62, 1, entries)])
+    assert len(body) <= MOST_BYTES

@@ -1,0 +1,141 @@
+"""Ordered groups: one message of a message group at a time, or a run of them in one answer."""
+
+import asyncio
+from pathlib import Path
+
+from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tests.manual_timers import turns
+from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
+
+SECONDS = INVISIBLE_MS / 1000
+
+
+def ordered(at: Scene, *messages: str, queue: int = 0) -> None:
+    """Messages whose first letter is their message group."""
+    at.groups.put(consume_message_orderly=True)
+    for message in messages:
+        at.send(message, queue=queue, __SHARDINGKEY=message[0])
+
+
+async def test_a_run_comes_in_one_answer_and_the_rest_waits(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "y0", "x1", "x2", "z0")
+        first = await at.take(2)
+        assert bodies(first) == ["x0", "y0"]
+        assert bodies(await at.take()) == ["z0"]
+        assert await at.take() == []
+        await at.acknowledge(first[:1])
+        run = await at.take()
+        assert bodies(run) == ["x1", "x2"]
+        await at.acknowledge([run[1], run[0]])
+        assert await at.take() == []
+
+
+async def test_a_failed_message_holds_up_its_own_message_group_only(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "y0")
+        (first,) = await at.take(1)
+        await at.retry_after(first, 10_000)
+        ordered(at, "y1", "x2")
+        assert bodies(await at.take()) == ["y0", "y1"]
+        await at.timers.advance(9.999)
+        assert await at.take() == []
+        await at.timers.advance(0.001)
+        again = await at.take()
+        assert bodies(again) == ["x0", "x1", "x2"]
+        assert numbers(again) == [2, 1, 1]
+
+
+async def test_a_run_whose_time_is_over_comes_again_in_order(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2")
+        first = await at.take()
+        await at.acknowledge(first[1:2])
+        await at.timers.advance(SECONDS)
+        (again,) = await at.take(1)
+        assert (bodies([again]), again.number) == (["x0"], 2)
+        assert await at.take() == []
+        await at.acknowledge([again])
+        assert (bodies(last := await at.take()), numbers(last)) == (["x2"], [2])
+
+
+async def test_a_later_one_that_is_due_first_waits_for_the_earlier(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1")
+        first = await at.take()
+        await at.retry_after(first[0], 60_000)
+        await at.timers.advance(SECONDS)
+        assert await at.take() == []
+        await at.timers.advance(60 - SECONDS)
+        again = await at.take()
+        assert (bodies(again), numbers(again)) == (["x0", "x1"], [2, 2])
+
+
+async def test_a_message_group_is_locked_over_all_queues(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.topic(queues=2)
+        ordered(at, "x0")
+        (first,) = await at.take()
+        ordered(at, "x1", "y0", queue=1)
+        assert bodies(await at.take()) == ["y0"]
+        waiting = asyncio.create_task(at.take(wait_ms=20_000))
+        await turns()
+        assert not waiting.done()
+        await at.acknowledge([first])
+        assert bodies(await waiting) == ["x1"]
+
+
+async def test_messages_without_message_group_are_in_order_by_queue(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.topic(queues=2)
+        at.groups.put(consume_message_orderly=True)
+        at.send("a", "b", queue=0)
+        at.send("c", queue=1)
+        first, second = await at.take(1), await at.take(1)
+        assert sorted(bodies(first + second)) == ["a", "c"]
+        assert await at.take() == []
+
+
+async def test_too_many_that_are_held_back_stop_the_queue_until_some_go(tmp_path: Path) -> None:
+    async with scene(tmp_path, ReceiveRules(most_held_back=10)) as at:
+        ordered(at, "x0")
+        (first,) = await at.take()
+        ordered(at, *[f"x{number}" for number in range(1, 100)], "y0")
+        assert await at.take() == []
+        got: list[str] = []
+        held = [first]
+        while held:
+            await at.acknowledge(held)
+            held = await at.take(7)
+            got += bodies(held)
+        assert [one for one in got if one[0] == "x"] == [f"x{number}" for number in range(1, 100)]
+        assert "y0" in got
+        assert at.cursor() == 101
+
+
+async def test_an_answer_that_never_left_keeps_the_order(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2")
+        batch = await at.receive(2)
+        assert await at.take() == []
+        batch.release()
+        assert bodies(again := await at.take()) == ["x0", "x1", "x2"]
+        assert numbers(again) == [1, 1, 1]
+
+
+async def test_dead_letters_let_the_next_go(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1")
+        (first,) = await at.take(1)
+        await at.receiving.forward(GROUP, TOPIC, first.handle)
+        assert bodies(await at.take()) == ["x1"]
+
+
+async def test_a_reset_begins_the_lines_anew(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2")
+        await at.take(1)
+        assert await at.take() == []
+        await at.receiving.reset(GROUP, TOPIC, {0: 0})
+        assert bodies(again := await at.take()) == ["x0", "x1", "x2"]
+        assert numbers(again) == [1, 1, 1]

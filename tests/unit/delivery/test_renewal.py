@@ -1,0 +1,53 @@
+"""Automatic renewal, and what operators see of it."""
+
+from pathlib import Path
+
+from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.sessions import Member
+from tests.unit.delivery.receiving_kit import GROUP, TOPIC, bodies, numbers, scene
+
+
+async def test_what_a_living_client_holds_stays_with_it_and_comes_again_when_it_is_gone(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        member = Member("client", GROUP)
+        at.sessions.register(member)
+        held = await at.take(renew=True, client_id="client")
+        for _ in range(20):
+            await at.timers.advance(30)
+            at.sessions.heard_of(member)
+        assert await at.take() == []
+        assert [one.error for one in await at.acknowledge(held[:1])] == [None]
+        at.sessions.unregister(member)
+        again = await at.take()
+        assert (bodies(again), numbers(again)) == (["b"], [2])
+
+
+async def test_a_client_that_was_never_heard_of_is_not_renewed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a")
+        await at.take(renew=True, client_id="nobody")
+        await at.timers.advance(61)
+        assert numbers(await at.take()) == [2]
+
+
+async def test_a_client_that_says_so_is_gone_at_once(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a")
+        await at.take(renew=True, client_id="client")
+        at.receiving.gone(GROUP, "others")
+        assert await at.take() == []
+        at.receiving.gone(GROUP, "client")
+        assert numbers(await at.take()) == [2]
+
+
+async def test_operators_see_how_a_group_stands(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.topic(queues=2)
+        at.send("a", "b", "c")
+        at.send("d", queue=1)
+        await at.take(2, queue=0)
+        assert at.receiving.figures is not None
+        await at.receiving.figures.refresh()
+        now = at.kit.clock.now
+        assert at.receiving.figures_now() == [GroupFigures(GROUP, TOPIC, 4, 2, 2, 1, now, now)]
