@@ -20,7 +20,7 @@ COPY constraints.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
     if [ -s /run/certificates ]; then export PIP_CERT=/run/certificates; fi \
     && python3 -m venv ${VIRTUAL_ENV} \
-    && pip install --no-cache-dir --disable-pip-version-check --quiet --require-hashes -r constraints.txt
+    && pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --require-hashes -r constraints.txt
 
 COPY pyproject.toml README.md LICENSE ./
 COPY services services
