@@ -23,7 +23,7 @@ class AdminError(TandemError):
     """A call cannot be answered."""
 
 
-class BadRequest(AdminError):
+class BadAdminRequest(AdminError):
     """A name, number or combination breaks a rule."""
 
     kind = Kind.INVALID
@@ -76,11 +76,11 @@ class NotAnswering(AdminError):
     remedy = "do the services run? `tandem cluster show` says how they are"
 
 
-class Stopping(AdminError):
+class AdminStopping(AdminError):
     """Admin is being stopped."""
 
     kind = Kind.AWAY
 
 
-class Refused(AdminError, Relayed):
+class CallRefused(AdminError, Relayed):
     """A service refused a call: its code and words go on to the caller."""

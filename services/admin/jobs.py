@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tandemmq.admin.errors import AdminError, CannotRecord, NotFound, NotPossible
 from tandemmq.admin.job_command import plan_job
 from tandemmq.admin.job_files import JobFiles
-from tandemmq.admin.job_process import JobProcess, Progress
+from tandemmq.admin.job_process import JobProcess, JobProgress
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.admin.v1 import admin_pb2
@@ -200,7 +200,7 @@ class Jobs:
         return job
 
 
-def _take(run: _Run, progress: Progress) -> None:
+def _take(run: _Run, progress: JobProgress) -> None:
     """The process has moved on."""
     job = run.job
     job.phase, job.done_bytes, job.total_bytes = progress.text, progress.done_bytes, progress.total_bytes

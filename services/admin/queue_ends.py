@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tandemmq.admin.errors import Refused
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import CallRefused
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.store.v1 import store_pb2
 
 KEPT_SECONDS = 1.0
@@ -55,7 +55,7 @@ class QueueEnds:
 class EndsKeeper:
     """Asks one node's store, and remembers the answer for a moment."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: KnownNode) -> None:
         self._node = node
         self._known: QueueEnds | None = None
         self._asked = 0.0
@@ -80,7 +80,7 @@ class EndsKeeper:
     async def _known_or_none(self, topic: str) -> Iterable[store_pb2.TopicQueues]:
         try:
             return await self._ask(topic)
-        except Refused as refusal:
+        except CallRefused as refusal:
             if refusal.code != "NOT_FOUND":
                 raise
             return ()

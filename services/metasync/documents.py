@@ -14,7 +14,7 @@ from typing import Any
 from tandemmq.common.durable import sync_directory
 from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.common.log_output import get_log
-from tandemmq.metasync.errors import DirectoryInUse, TableNotSaved, UnreadableTable
+from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
 
 log = get_log(__name__)
 
@@ -53,7 +53,7 @@ class Document:
             self._sound = path is self.path
             return document
         if wrong:
-            raise UnreadableTable(
+            raise UnreadableDocument(
                 f"The table cannot be read: {'; '.join(wrong)}.",
                 remedy="Repair the file, restore it from a back-up, or move both away to start with an empty table.",
             )
@@ -76,7 +76,7 @@ class Document:
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            raise TableNotSaved(f"Cannot write {self.path}: {error.strerror or error}.") from error
+            raise DocumentNotSaved(f"Cannot write {self.path}: {error.strerror or error}.") from error
         self._sound = True
 
     def _keep_backup(self) -> None:
@@ -102,7 +102,7 @@ class DirectoryLock:
             make_directory(directory)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise TableNotSaved(f"Cannot use {directory}: {error.strerror or error}.") from error
+            raise DocumentNotSaved(f"Cannot use {directory}: {error.strerror or error}.") from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

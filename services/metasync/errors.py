@@ -24,7 +24,7 @@ class MetasyncError(TandemError):
     """Root of the metadata service's errors."""
 
 
-class BadRequest(MetasyncError):
+class BadTableRequest(MetasyncError):
     """A name, number or text of the request breaks a rule; nothing was done."""
 
     kind = Kind.INVALID
@@ -42,13 +42,13 @@ class NotMaster(MetasyncError):
     kind = Kind.WRONG_ROLE
 
 
-class TableNotSaved(MetasyncError):
+class DocumentNotSaved(MetasyncError):
     """The disk refused the new table; the old one stands, in memory too."""
 
     kind = Kind.DISK_FAILED
 
 
-class UnreadableTable(MetasyncError):
+class UnreadableDocument(MetasyncError):
     """Neither a table's file nor its back-up can be read. Never treated as an empty table."""
 
     kind = Kind.NOT_POSSIBLE

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.documents import DirectoryLock, Document
-from tandemmq.metasync.errors import TableNotSaved
+from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable
 from tandemmq.metasync.tables import Change, ConfigTable, Content, Stamp, TableKind
 from tandemmq.metasync.watchers import Hub
@@ -137,7 +137,7 @@ class Keeper:
             for kind in (TableKind.CONSUMER_OFFSETS, TableKind.DELAY_OFFSETS):
                 try:
                     await self.flush(kind)
-                except TableNotSaved as error:
+                except DocumentNotSaved as error:
                     log.error("table not saved at the end", table=kind.file_name, reason=error.message)
         finally:
             self._lock.release()
@@ -185,7 +185,7 @@ class Keeper:
         """Make the document and write it, on a thread: both take long when a table is large."""
         try:
             await asyncio.to_thread(lambda: self._documents[kind].save(document()))
-        except TableNotSaved as error:
+        except DocumentNotSaved as error:
             self.problems[kind] = error.message
             self.write_failures[kind] += 1
             raise
@@ -205,7 +205,7 @@ async def flush_for_ever(keeper: Keeper, kind: TableKind, seconds: float) -> Non
         await asyncio.sleep(seconds)
         try:
             await keeper.flush(kind)
-        except TableNotSaved as error:
+        except DocumentNotSaved as error:
             log.error("table not saved", table=kind.file_name, reason=error.message)
         except Exception as error:  # noqa: BLE001 - what was not written is tried again
             log.failure("table not saved", error, table=kind.file_name)

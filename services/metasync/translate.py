@@ -10,7 +10,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import HalfTable
-from tandemmq.metasync.offset_tables import QueueOffsets, offsets_key, topic_and_group
+from tandemmq.metasync.offset_tables import GroupQueueOffsets, offsets_key, topic_and_group
 from tandemmq.metasync.tables import Content, TableKind
 
 PAGE_BYTES = 256 * 1024
@@ -155,7 +155,7 @@ def _fill_other(
     message.other_json = json.dumps(odd, ensure_ascii=False, sort_keys=True) if odd else ""
 
 
-def offsets_message(key: str, entry: QueueOffsets) -> pb.GroupOffsets:
+def offsets_message(key: str, entry: GroupQueueOffsets) -> pb.GroupOffsets:
     """A group's offsets in a topic."""
     topic, group = topic_and_group(key)
     return pb.GroupOffsets(topic=topic, group=group, offsets=entry.offsets, resets=entry.resets)
@@ -241,7 +241,7 @@ def _page_entries(page: pb.TablePage) -> Iterator[tuple[str, Any]]:
     for group in page.groups:
         yield group.name, _whole_json(group, _group_json)
     for one in page.consumer_offsets:
-        yield offsets_key(one.topic, one.group), QueueOffsets(dict(one.offsets), dict(one.resets))
+        yield offsets_key(one.topic, one.group), GroupQueueOffsets(dict(one.offsets), dict(one.resets))
     for level in page.delay_offsets:
         yield str(level.level), level.offset
 

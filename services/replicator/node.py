@@ -20,7 +20,7 @@ from tandemmq.replicator.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.replicas import ProgressTeller
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.slave import Follower
+from tandemmq.replicator.slave import MasterFollower
 from tandemmq.replicator.store_link import StoreLink
 from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
 from tandemmq.store.v1.replica_log_pb2 import (
@@ -49,7 +49,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 """Between attempts to become a master, which fail when the port is taken."""
 
 
-class Node:
+class ReplicatorNode:
     """Everything that one replicator does, but for the gRPC service. Make it inside a running event loop."""
 
     def __init__(self, settings: ReplicatorSettings, host: ServiceHost, metrics: ReplicatorMetrics) -> None:
@@ -58,7 +58,7 @@ class Node:
         self.view = LogView()
         self.master: Master | None = None
         """The master side, while the store is a master's."""
-        self.follower = Follower(settings, self.view, self.grpc_port)
+        self.follower = MasterFollower(settings, self.view, self.grpc_port)
         self.problem = ""
         """Why this side does not work; empty while it does."""
         self._host = host
@@ -205,7 +205,7 @@ class Node:
             ha_master_address=ha_master_address,
             ha_master_replicator_address=replicator_address,
         )
-        counters, self.follower = self.follower.counters, Follower(self._following, self.view, self.grpc_port)
+        counters, self.follower = self.follower.counters, MasterFollower(self._following, self.view, self.grpc_port)
         self.follower.counters = counters
         self._metrics.follower = counters
 

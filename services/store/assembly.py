@@ -21,7 +21,7 @@ from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.filters.subscriptions import parse
-from tandemmq.store.delivery.follower import Follower
+from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.groups import GroupTable, LocalGroupTable, WatchedGroupTable
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
@@ -72,7 +72,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     store, ledger, clock = broker.store, Ledger(), BootClock()
     base, safe_base = Base(store.config.mapped_file_size_commit_log), SafeBase()
     journal = Journal(store, ledger, broker.acknowledgement, settings.store_host(), base, safe_base)
-    follower = Follower(store, ledger, base, safe_base)
+    follower = JournalFollower(store, ledger, base, safe_base)
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
     opening = Opening(store, ledger, journal, follower, clock, files)
@@ -120,7 +120,7 @@ def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) ->
     return window
 
 
-class Tables(NamedTuple):
+class StoreTables(NamedTuple):
     """The store's tables, and what keeps them current."""
 
     topics: TopicTable
@@ -128,7 +128,7 @@ class Tables(NamedTuple):
     link: MetasyncLink | None
 
 
-def open_tables(settings: StoreSettings) -> Tables:
+def open_tables(settings: StoreSettings) -> StoreTables:
     """Topics and groups: RocketMQ's files in config/; or copies of metasync's, with the link that keeps them current.
 
     Raises UnreadableTable, UnreadableCertificate, UnreadableSecret.
@@ -136,10 +136,10 @@ def open_tables(settings: StoreSettings) -> Tables:
     root, disk = settings.store_path_root_dir, LocalDisk()
     if settings.metasync_address is None:
         clock = SystemClock()
-        return Tables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
+        return StoreTables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
     topics, groups = WatchedTopicTable(root, disk), WatchedGroupTable(root, disk)
     dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
-    return Tables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
+    return StoreTables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
 
 
 def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:

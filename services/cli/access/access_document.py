@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tandemmq.cli.talk.failures import CommandFailed, NotFound
+from tandemmq.cli.talk.failures import CommandFailed, NotThere
 from tandemmq.common.access.file import NAME_FORM, is_name, parse_access, read_text
 from tandemmq.common.errors import Kind
 
@@ -113,7 +113,7 @@ class AccessDocument:
     def _user(self, name: str) -> Any:
         users = self._users()
         if name not in users:
-            raise NotFound(f"there is no user {name} in {self._path}", remedy="`tandem user list` shows who there is")
+            raise NotThere(f"there is no user {name} in {self._path}", remedy="`tandem user list` shows who there is")
         return users[name]
 
 
@@ -122,7 +122,7 @@ def read_document(path: Path, *, create: bool = False) -> AccessDocument:
     if not path.exists():
         if create:
             return AccessDocument(path, _HEAD)
-        raise NotFound(f"there is no file {path}", remedy="`tandem user add` makes it")
+        raise NotThere(f"there is no file {path}", remedy="`tandem user add` makes it")
     return AccessDocument(path, read_text(path))
 
 

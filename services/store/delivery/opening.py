@@ -2,7 +2,7 @@
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.clock import DeliveryClock
-from tandemmq.store.delivery.follower import Follower
+from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
@@ -27,7 +27,7 @@ class Opening:
         store: MessageStore,
         ledger: Ledger,
         journal: Journal,
-        follower: Follower,
+        follower: JournalFollower,
         clock: DeliveryClock,
         files: OffsetFiles | None = None,
         largest_invisible_ms: int = LARGEST_INVISIBLE_MS,

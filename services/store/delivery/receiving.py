@@ -28,7 +28,7 @@ from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
 from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
-from tandemmq.store.delivery.receiver import Call, Look, Receiver, Source, too_much
+from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, Source, too_much
 from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
 from tandemmq.store.delivery.selection import ParseFilter, Selections
 from tandemmq.store.delivery.sending_back import SendBacks
@@ -164,7 +164,7 @@ class Receiving:
         group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
         default_ms = RENEWED_MS if wish.renew else group.consume_timeout_minutes * 60_000
         invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or default_ms
-        call = Call(group, wish.topic, selection, invisible_ms)
+        call = ReceiveCall(group, wish.topic, selection, invisible_ms)
         end = self._timers.time() + wish.wait_ms / 1000
         key = LineKey(wish.group, wish.topic, wish.queue)
         woken = False
@@ -195,7 +195,7 @@ class Receiving:
                 self._timers.call_later(_LATER_SECONDS, self.waiters.wake_line, key)
             woken = await self.waiters.wait(key, self._watched(group, wish, sources), left)
 
-    def _look(self, call: Call, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+    def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         parts = self._there
         if wish.attempt_id:
             before = parts.attempts.get(AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id))

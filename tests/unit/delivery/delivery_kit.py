@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.assembly import make_broker, make_delivery, open_topics
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
@@ -19,7 +20,7 @@ from tandemmq.store.format.host import Host
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.offsets_link import OffsetsLink
-from tandemmq.store.settings import BrokerRole, StoreSettings
+from tandemmq.store.settings import StoreSettings
 
 _KEEP = (BaseKeeper, OffsetFiles, OffsetsLink)
 HOST = Host.parse("127.0.0.1:10911")

@@ -15,7 +15,7 @@ from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, DeliveryPort, FilterKind, Subscription, Wish
 from tandemmq.store.fronts.native.room import room_to_answer
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
@@ -32,7 +32,7 @@ LONGEST_ATTEMPT_ID = 128
 _NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
 
 
-class Receiving:
+class ReceiveCalls:
     """Gives messages to consumers."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Receiving:
         self._ordered = ordered
 
     async def receive(
-        self, request: calls_pb2.ReceiveMessageRequest, call: Call
+        self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall
     ) -> AsyncIterator[calls_pb2.ReceiveMessageResponse]:
         """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
         wish = await self._wish(request, call)
@@ -71,7 +71,7 @@ class Receiving:
         finally:
             batch.release()
 
-    async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: Call) -> Wish:
+    async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> Wish:
         group, topic = call.group(request.group), call.topic(request.message_queue.topic)
         call.demand(use_group(group), subscribe(topic))
         await self._topics.found_or_made(topic, call)
@@ -124,7 +124,7 @@ def _attempt(request: calls_pb2.ReceiveMessageRequest) -> str:
     return request.attempt_id
 
 
-def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, call: Call) -> float:
+def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, call: FrontCall) -> float:
     """Seconds to wait for a message: as asked, or as the client's settings say; in time for its deadline (rule 19)."""
     left = call.seconds_left()
     if request.HasField("long_polling_timeout"):

@@ -12,7 +12,7 @@ from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import accepted
 from tandemmq.store.fronts.rocketmq5.statuses import OK
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
@@ -39,7 +39,7 @@ class Routes:
         self._own = own
         self._advertised = advertised
 
-    async def route(self, request: calls_pb2.QueryRouteRequest, call: Call) -> calls_pb2.QueryRouteResponse:
+    async def route(self, request: calls_pb2.QueryRouteRequest, call: FrontCall) -> calls_pb2.QueryRouteResponse:
         """The queues of a topic. Raises ProtocolRefusal, PermissionDenied."""
         name = call.topic(request.topic)
         call.demand_one_of(subscribe(name, Action.VIEW), publish(name))
@@ -59,7 +59,7 @@ class Routes:
         return calls_pb2.QueryRouteResponse(status=OK, message_queues=queues)
 
     async def assignment(
-        self, request: calls_pb2.QueryAssignmentRequest, call: Call
+        self, request: calls_pb2.QueryAssignmentRequest, call: FrontCall
     ) -> calls_pb2.QueryAssignmentResponse:
         """What a push consumer receives from. Raises ProtocolRefusal, PermissionDenied."""
         name, consumers = call.topic(request.topic), call.group(request.group)

@@ -13,7 +13,7 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
 from tandemmq.store.fronts.rocketmq5.sent_message import new_message, type_of
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
@@ -44,7 +44,7 @@ class Sending:
         self._topics = topics
         self._most_body = most_body
 
-    async def send(self, request: calls_pb2.SendMessageRequest, call: Call) -> calls_pb2.SendMessageResponse:
+    async def send(self, request: calls_pb2.SendMessageRequest, call: FrontCall) -> calls_pb2.SendMessageResponse:
         """Store all of them that can be. Raises ProtocolRefusal, PermissionDenied for the whole request."""
         messages = request.messages
         topic = self._topic(request, call)
@@ -56,7 +56,7 @@ class Sending:
         entries = await self._many(request, topic, config, call)
         return calls_pb2.SendMessageResponse(status=joined([one.status for one in entries]), entries=entries)
 
-    def _topic(self, request: calls_pb2.SendMessageRequest, call: Call) -> str:
+    def _topic(self, request: calls_pb2.SendMessageRequest, call: FrontCall) -> str:
         messages = request.messages
         if not 1 <= len(messages) <= MOST_MESSAGES:
             raise ProtocolRefusal(
@@ -68,7 +68,7 @@ class Sending:
         return topics.pop()
 
     async def _one(
-        self, message: message_pb2.Message, topic: str, config: TopicConfig, call: Call
+        self, message: message_pb2.Message, topic: str, config: TopicConfig, call: FrontCall
     ) -> calls_pb2.SendResultEntry:
         try:
             receipt = await self._broker.send(self._new(message, topic, config, call))
@@ -77,7 +77,7 @@ class Sending:
         return _stored(receipt)
 
     async def _many(
-        self, request: calls_pb2.SendMessageRequest, topic: str, config: TopicConfig, call: Call
+        self, request: calls_pb2.SendMessageRequest, topic: str, config: TopicConfig, call: FrontCall
     ) -> list[calls_pb2.SendResultEntry]:
         entries: list[calls_pb2.SendResultEntry] = []
         numbers: list[int] = []
@@ -112,7 +112,7 @@ class Sending:
         await done
         return [outcomes[number] for number in range(len(items))]
 
-    def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: Call) -> NewMessage:
+    def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: FrontCall) -> NewMessage:
         """The message for the broker, which chooses its queue (rule 14). Raises ProtocolRefusal."""
         kind = type_of(message)
         check_type(config, kind)

@@ -5,7 +5,7 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import ATTRIBUTE
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
@@ -30,7 +30,7 @@ class TopicAccess:
             raise ProtocolRefusal(pb.TOPIC_NOT_FOUND, f"Topic {name} does not exist.", remedy=remedy)
         return found
 
-    async def found_or_made(self, name: str, call: Call) -> TopicConfig:
+    async def found_or_made(self, name: str, call: FrontCall) -> TopicConfig:
         """A topic; made, for messages of any type, where there is none. Raises ProtocolRefusal, TableNotSaved."""
         found = self._broker.topics.get(name)
         if found is not None:
@@ -40,7 +40,7 @@ class TopicAccess:
             await self._broker.sender.create({name: TopicConfig(name, self._queues, self._queues, other=_MIXED)})
         return self.known(name)
 
-    def _may_make(self, name: str, call: Call) -> bool:
+    def _may_make(self, name: str, call: FrontCall) -> bool:
         """A retry or dead-letter topic is made by delivery, when something goes there."""
         own = name.startswith(_OF_THE_BROKER) or name in rules.SYSTEM_TOPICS
         return self._auto_create and not own and call.may(publish(name))

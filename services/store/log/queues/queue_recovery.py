@@ -7,7 +7,7 @@ from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import Bounds, ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.recovery.damage import DamageList
 
 # RecordFits(topic, queue id, queue offset, physical offset)
@@ -21,7 +21,7 @@ class QueueRecovery:
     ``manifest`` is None where none is current: then nothing untouched is certain.
     """
 
-    def __init__(self, queues: ConsumeQueueStore, offsets: QueueOffsets, manifest: Manifest | None) -> None:
+    def __init__(self, queues: ConsumeQueueStore, offsets: NextOffsets, manifest: Manifest | None) -> None:
         """Work on ``queues`` and ``offsets``."""
         self._queues = queues
         self._offsets = offsets

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.log.marks.checkpointer import Checkpointer
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.recovery.rebuild import Rebuild, rebuild_index
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class Restoring:
     """The rebuilds of one store's life."""
 
     def __init__(
-        self, parts: Parts, recovery: RecoveryReport, checkpointer: Checkpointer, dispatched: Callable[[], int]
+        self, parts: StoreParts, recovery: RecoveryReport, checkpointer: Checkpointer, dispatched: Callable[[], int]
     ) -> None:
         """Prepare; `start` begins where something is missing.
 

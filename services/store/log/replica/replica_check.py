@@ -15,7 +15,7 @@ from isal.isal_zlib import crc32
 from tandemmq.store.format.arrival import Arrived, check_arrived
 from tandemmq.store.format.walker import Stop
 from tandemmq.store.log.errors import CorruptReplica
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.segments.commit_log import ENCODER_HEAD_ROOM
 from tandemmq.store.log.segments.mapped_file import MappedFile
@@ -27,7 +27,7 @@ _HEAD = 36
 """Bytes of a record that show what is wrong with it where its length cannot be believed: up to PHYSICALOFFSET."""
 
 
-class Refused(NamedTuple):
+class RefusedBytes(NamedTuple):
     """Bytes of the master's log that were refused, and how often the very same came in a row."""
 
     offset: int
@@ -46,7 +46,7 @@ class Refused(NamedTuple):
 class ReplicaCheck:
     """Checks what has arrived behind the end of the log."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         """Nothing was refused yet."""
         config = parts.config
         self._parts = parts
@@ -54,7 +54,7 @@ class ReplicaCheck:
         self._crc_property = config.enabled_append_prop_crc or config.force_verify_prop_crc
         self._searched = 0
         """Position up to which a file was searched for the end of what is proven in part."""
-        self.refused: Refused | None = None
+        self.refused: RefusedBytes | None = None
         """What was refused last; None when the log has got behind it."""
         self.proven: tuple[int, int, int] | None = None
         """Offset, size and CRC-32 of bytes that are the master's own, right or not."""
@@ -136,7 +136,7 @@ class ReplicaCheck:
         refused = self._bytes(file, at, following)
         known = self.refused
         times = known.times + 1 if known is not None and known.which == refused else 1
-        self.refused = Refused(*refused, found.problem, times)
+        self.refused = RefusedBytes(*refused, found.problem, times)
         raise CorruptReplica(
             f"Bytes that came from the master are no record at log offset {refused[0]:,}: {found.problem}"
             + (f" (the same bytes {times} times)." if times > 1 else "."),

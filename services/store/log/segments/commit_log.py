@@ -16,7 +16,7 @@ from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, enco
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.errors import RecordTooLarge
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.replica.replica_mark import ReplicaMark
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
@@ -75,7 +75,7 @@ class CommitLog:
     """Appends records to the newest file and reads them back by physical offset."""
 
     def __init__(
-        self, config: StoreConfig, files: MappedFileQueue, offsets: QueueOffsets, clock: Clock, writer: BatchWriter
+        self, config: StoreConfig, files: MappedFileQueue, offsets: NextOffsets, clock: Clock, writer: BatchWriter
     ) -> None:
         """Stand at the end of nothing; recovery calls `resume_at` before the first append."""
         self.files = files
@@ -131,7 +131,7 @@ class CommitLog:
         Raises:
             RecordTooLarge: it could never fit; nothing was written.
             DiskFull: the next file cannot be made; nothing was written.
-            QueueNotReady: see `QueueOffsets`.
+            QueueNotReady: see `NextOffsets`.
         """
         numbered = message.sys_flag & sysflag.TRANSACTION_MASK not in _UNNUMBERED
         key = (message.topic, message.queue_id)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.edges.offset_waiters import OffsetWaiters, Told, settling
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.segments.commit_log import CommitLog
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class GroupCommit:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         commit_log: CommitLog,
         on_flushed: Callable[[], None],
         on_failed: Callable[[OSError], None],
