@@ -140,7 +140,7 @@ class Actions:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def list(self, limit: int) -> admin_pb2.ListActionsResponse:
-        """The last ones, newest first. Raises BadRequest."""
+        """The last ones, newest first. Raises BadAdminRequest."""
         if not 0 <= limit <= _MOST:
             raise BadAdminRequest(f"limit {limit}: 0 (for {_DEFAULT_LIMIT}) to {_MOST}")
         return admin_pb2.ListActionsResponse(actions=[one.to_proto() for one in self.last(limit or _DEFAULT_LIMIT)])

@@ -9,7 +9,7 @@ from tandemmq.node.v1 import node_pb2
 
 
 async def read_configuration(nodes: Nodes, request: admin_pb2.GetConfigurationRequest) -> admin_pb2.Configuration:
-    """See admin.proto. Raises NoSuchNode, BadRequest."""
+    """See admin.proto. Raises NoSuchNode, BadAdminRequest."""
     node = nodes.named(request.node)
     if request.service and request.service not in SERVICES:
         raise BadAdminRequest(f"there is no service {request.service!r}: known are {', '.join(SERVICES)}")

@@ -3,7 +3,7 @@
 ::
 
     AdminError
-    ├── BadRequest          a name, number or combination breaks a rule
+    ├── BadAdminRequest     a name, number or combination breaks a rule
     ├── NotFound            no such broker, topic, group, message or job
     │   └── NoSuchNode      no such node
     ├── AlreadyExists       `create_only`, and it exists
@@ -12,7 +12,7 @@
     ├── ServiceAway         a service that is needed does not answer
     ├── NotAnswering        nothing that could answer does
     ├── Stopping            admin is being stopped
-    └── Refused             a service refused a call, with its own code
+    └── CallRefused         a service refused a call, with its own code
 """
 
 from tandemmq.common.errors import Kind, TandemError

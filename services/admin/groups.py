@@ -30,7 +30,7 @@ class Groups:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, request: admin_pb2.ListGroupsRequest) -> admin_pb2.ListGroupsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         limit = checked_limit(request.limit)
         books = await self._books.read(request.broker)
         wanted = matcher(request.match)
@@ -46,7 +46,7 @@ class Groups:
         )
 
     async def get(self, request: admin_pb2.GetGroupRequest) -> admin_pb2.GroupDetails:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         name = _named(request.group)
         books = await self._books.read(request.broker, topics=())  # the tables say which topics count
         tables = [book.tables for book in books if book.tables is not None]
@@ -64,7 +64,7 @@ class Groups:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     async def put(self, request: admin_pb2.PutGroupRequest) -> admin_pb2.PutGroupResponse:
-        """See admin.proto. Raises BadRequest, AlreadyExists, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, AlreadyExists, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.config.name)
         check_put(request)
         masters = await self._brokers.masters(request.broker)
@@ -82,7 +82,7 @@ class Groups:
         return admin_pb2.PutGroupResponse(groups=filter(None, (group_message(book, name) for book in books)))
 
     async def delete(self, request: admin_pb2.DeleteGroupRequest) -> admin_pb2.DeleteGroupResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.group)
         masters = await self._brokers.masters(request.broker)
         with_offsets = await asyncio.gather(*(_has_offsets(node, name) for _, node in masters))
@@ -126,7 +126,7 @@ def group_message(book: Book, name: str) -> admin_pb2.Group | None:
 
 
 async def group_config(node: KnownNode, name: str) -> metadata_pb2.SubscriptionGroupConfig | None:
-    """As a master has it now. Raises ServiceAway, Refused."""
+    """As a master has it now. Raises ServiceAway, CallRefused."""
     listed = await node.ask("metasync", node.metasync.ListGroups(metadata_pb2.ListGroupsRequest(names=[name])))
     return listed.groups[0] if listed.groups else None
 
@@ -179,13 +179,13 @@ def _progress_message(
 
 
 async def _has_offsets(node: KnownNode, group: str) -> bool:
-    """Raises ServiceAway, Refused."""
+    """Raises ServiceAway, CallRefused."""
     query = metadata_pb2.QueryOffsetsRequest(queries=[metadata_pb2.OffsetQuery(group=group)])
     return bool((await node.ask("metasync", node.metasync.QueryOffsets(query))).offsets)
 
 
 def _named(name: str) -> str:
-    """Raises BadRequest."""
+    """Raises BadAdminRequest."""
     if not name:
         raise BadAdminRequest("the request names no group")
     return name

@@ -46,7 +46,7 @@ class JobCommand(NamedTuple):
 
 
 async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCommand:
-    """The command of a job. Raises BadRequest, NotPossible; Refused if the store does."""
+    """The command of a job. Raises BadAdminRequest, NotPossible; CallRefused if the store does."""
     if request.kind not in _NAMES:
         raise BadAdminRequest("kind is missing: AUDIT or REBUILD")
     if request.spark_master and not _MASTERS.fullmatch(request.spark_master):

@@ -66,7 +66,7 @@ class Jobs:
         """Without reports and logs; oldest first."""
 
     async def start(self, request: admin_pb2.StartJobRequest, user: str) -> admin_pb2.Job:
-        """See admin.proto. `user`: who wants it. Raises BadRequest, NoSuchNode, NotPossible."""
+        """See admin.proto. `user`: who wants it. Raises BadAdminRequest, NoSuchNode, NotPossible."""
         node = self._nodes.named(request.node)
         self._refuse_more(node.name)
         self._starting.add(node.name)

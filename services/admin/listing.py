@@ -22,7 +22,7 @@ class Page(NamedTuple):
 
 
 def checked_limit(limit: int) -> int:
-    """How many names a page has. Raises BadRequest."""
+    """How many names a page has. Raises BadAdminRequest."""
     if not 0 <= limit <= MOST:
         raise BadAdminRequest(f"limit is {limit}: 0 (which means {DEFAULT_LIMIT}) to {MOST:,} are allowed")
     return limit or DEFAULT_LIMIT

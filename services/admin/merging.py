@@ -15,7 +15,7 @@ _NAME, _ATTRIBUTES = "name", "attributes"
 
 
 def check_put(request: admin_pb2.PutTopicRequest | admin_pb2.PutGroupRequest) -> None:
-    """Whether its `fields` are names of fields that can be changed, and its options go together. Raises BadRequest."""
+    """Whether its `fields` name fields that can be changed, and its options go together. Raises BadAdminRequest."""
     known = [field.name for field in request.config.DESCRIPTOR.fields if field.name != _NAME]
     for name in request.fields:
         if name not in known:

@@ -39,8 +39,8 @@ class Messages:
     async def find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """See admin.proto.
 
-        By key: newest first; by time: oldest first. Raises BadRequest; NotFound for no message of that id or place;
-        ServiceAway if a store that may have it does not answer.
+        By key: newest first; by time: oldest first. Raises BadAdminRequest; NotFound for no message of that id or
+        place; ServiceAway if a store that may have it does not answer.
         """
         limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
         by = request.WhichOneof("by")
@@ -144,7 +144,7 @@ class Messages:
     # -- sending ----------------------------------------------------------------------------------------------------
 
     async def send(self, request: admin_pb2.SendMessageRequest) -> admin_pb2.SendMessageResponse:
-        """See admin.proto. Raises BadRequest, NotPossible without a master, and what the store refuses."""
+        """See admin.proto. Raises BadAdminRequest, NotPossible without a master, and what the store refuses."""
         if not request.topic:
             raise BadAdminRequest("topic is missing")
         broker, node = await self._master_for(request.topic, request.broker)
@@ -181,7 +181,7 @@ async def has_topic(node: KnownNode, topic: str) -> bool:
 
 
 async def put_message(node: KnownNode, message: message_pb2.Message) -> store_pb2.SendReceipt:
-    """Store a message. Raises Refused with the store's own words, ServiceAway."""
+    """Store a message. Raises CallRefused with the store's own words, ServiceAway."""
     call = node.store.Send(store_pb2.SendRequest(message=message))
     return (await node.ask("store", call, node.timeout + _WRITE_SECONDS)).receipt
 

@@ -53,7 +53,7 @@ class KnownNode:
     async def ask(self, service: str, call: Awaitable[Answer], seconds: float | None = None) -> Answer:
         """What a call of `service` answers, within `seconds` if given.
 
-        Raises ServiceAway if it does not answer, Refused if it refuses, NotPossible if it does not know admin.
+        Raises ServiceAway if it does not answer, CallRefused if it refuses, NotPossible if it does not know admin.
         """
         try:
             async with asyncio.timeout(self.timeout if seconds is None else seconds):

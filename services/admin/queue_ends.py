@@ -62,7 +62,7 @@ class EndsKeeper:
         self._asking = asyncio.Lock()
 
     async def all(self) -> QueueEnds:
-        """Of all topics. Raises ServiceAway, Refused."""
+        """Of all topics. Raises ServiceAway, CallRefused."""
         async with self._asking:
             if self._known is None or time.monotonic() - self._asked > KEPT_SECONDS:
                 self._known = None  # not two of them at a time
@@ -71,7 +71,7 @@ class EndsKeeper:
             return self._known
 
     async def of_topics(self, topics: Sequence[str]) -> QueueEnds:
-        """Of some topics, as they are now; without those that the store does not know. Raises ServiceAway, Refused."""
+        """Of some topics, as they are now, if the store knows them. Raises ServiceAway, CallRefused."""
         if len(topics) > MOST_SINGLE:
             return await self.all()
         found = await asyncio.gather(*map(self._known_or_none, topics))

@@ -46,7 +46,7 @@ async def ask_each(
     """What every broker answers; those that know nothing of it are left out.
 
     Raises:
-        Refused: all of them know nothing of it. ServiceAway: one does not answer: it could have been there.
+        CallRefused: all of them know nothing of it. ServiceAway: one does not answer: it could have been there.
     """
     readers = list(readers)
     outcomes = await asyncio.gather(*(ask(broker, node) for broker, node in readers), return_exceptions=True)
@@ -166,7 +166,7 @@ async def gather_page(
 
 
 def checked_limit(given: int, default: int, most: int) -> int:
-    """A number of messages that was asked for. Raises BadRequest."""
+    """A number of messages that was asked for. Raises BadAdminRequest."""
     if not 0 <= given <= most:
         raise BadAdminRequest(f"limit {given}: 0 (for {default}) to {most}")
     return given or default

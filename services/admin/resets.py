@@ -40,7 +40,7 @@ class Resets:
         self._brokers = books.brokers
 
     async def reset(self, request: admin_pb2.ResetOffsetsRequest) -> admin_pb2.ResetOffsetsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         target = _target(request)
         masters = await self._brokers.masters(request.broker)
         plans = await asyncio.gather(*(_plan(broker, node, request, target) for broker, node in masters))
@@ -88,7 +88,7 @@ class Resets:
 
 
 def _target(request: admin_pb2.ResetOffsetsRequest) -> Target:
-    """What the request wants of a queue. Raises BadRequest."""
+    """What the request wants of a queue. Raises BadAdminRequest."""
     if not request.group or not request.topic:
         raise BadAdminRequest(f"the request names no {'topic' if request.group else 'group'}")
     to = request.WhichOneof("to")
@@ -110,7 +110,7 @@ def _target(request: admin_pb2.ResetOffsetsRequest) -> Target:
 
 
 def _inside(topic: str, queue: store_pb2.QueueOffsets, offset: int) -> int:
-    """Raises BadRequest for an offset that the queue does not have."""
+    """Raises BadAdminRequest for an offset that the queue does not have."""
     if not queue.min_offset <= offset <= queue.max_offset:
         raise BadAdminRequest(
             f"queue {queue.queue_id} of {topic} has offsets {queue.min_offset} to {queue.max_offset}, not {offset}",
@@ -148,14 +148,14 @@ async def _plan(broker: str, node: KnownNode, request: admin_pb2.ResetOffsetsReq
 
 
 async def _offsets(node: KnownNode, group: str, topic: str) -> Mapping[int, int]:
-    """Raises ServiceAway, Refused."""
+    """Raises ServiceAway, CallRefused."""
     query = metadata_pb2.QueryOffsetsRequest(queries=[metadata_pb2.OffsetQuery(group=group, topic=topic)])
     answer = await node.ask("metasync", node.metasync.QueryOffsets(query))
     return answer.offsets[0].offsets if answer.offsets else {}
 
 
 def _check_queues(request: admin_pb2.ResetOffsetsRequest, moves: list[admin_pb2.OffsetMove]) -> None:
-    """Raises BadRequest for a queue that no broker has (or that a shift finds no offset in)."""
+    """Raises BadAdminRequest for a queue that no broker has (or that a shift finds no offset in)."""
     missing = sorted(set(request.queue_ids) - {move.queue_id for move in moves})
     if missing and not (request.WhichOneof("to") == "shift" and not moves):
         names = ", ".join(map(str, missing))

@@ -27,7 +27,7 @@ class Topics:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, request: admin_pb2.ListTopicsRequest) -> admin_pb2.ListTopicsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         limit = checked_limit(request.limit)
         books = await self._books.read(request.broker)
         wanted, kinds = matcher(request.match), set(request.kinds)
@@ -42,7 +42,7 @@ class Topics:
         )
 
     async def get(self, request: admin_pb2.GetTopicRequest) -> admin_pb2.TopicDetails:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         name = _named(request.topic)
         books = await self._books.read(request.broker, topics=(name,))
         topics = [topic for book in books if (topic := topic_message(book, name)) is not None]
@@ -59,7 +59,7 @@ class Topics:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     async def put(self, request: admin_pb2.PutTopicRequest) -> admin_pb2.PutTopicResponse:
-        """See admin.proto. Raises BadRequest, AlreadyExists, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, AlreadyExists, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.config.name)
         check_put(request)
         masters = await self._brokers.masters(request.broker)
@@ -77,7 +77,7 @@ class Topics:
         return admin_pb2.PutTopicResponse(topics=filter(None, (topic_message(book, name) for book in books)))
 
     async def delete(self, request: admin_pb2.DeleteTopicRequest) -> admin_pb2.DeleteTopicResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.topic)
         masters = await self._brokers.masters(request.broker)
         books = await self._books.read(request.broker, topics=(name,))
@@ -155,13 +155,13 @@ def _progress(books: list[Book], topic: str) -> list[admin_pb2.TopicProgress]:
 
 
 async def _config(node: KnownNode, name: str) -> metadata_pb2.TopicConfig | None:
-    """As a master has it now. Raises ServiceAway, Refused."""
+    """As a master has it now. Raises ServiceAway, CallRefused."""
     listed = await node.ask("metasync", node.metasync.ListTopics(metadata_pb2.ListTopicsRequest(names=[name])))
     return listed.topics[0] if listed.topics else None
 
 
 def _named(name: str) -> str:
-    """Raises BadRequest."""
+    """Raises BadAdminRequest."""
     if not name:
         raise BadAdminRequest("the request names no topic")
     return name

@@ -55,7 +55,7 @@ class FoundContext:
 
 
 def made_context() -> ssl.SSLContext:
-    """A server's context with a new ECDSA certificate. It waits for a command. Raises NoCertificate."""
+    """A server's context with a new ECDSA certificate. It waits for a command. Raises CertificateNotMade."""
     with tempfile.TemporaryDirectory(prefix="tandem-tls-") as directory:
         key, certificate = Path(directory, "key.pem"), Path(directory, "certificate.pem")
         command = (*_COMMAND, "-keyout", str(key), "-out", str(certificate))

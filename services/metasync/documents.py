@@ -34,7 +34,7 @@ class Document:
         `check(document)` raises ValueError when a document is no table of its kind; it then counts as unreadable.
 
         Raises:
-            UnreadableTable: a file is there, and neither it nor the back-up can be read.
+            UnreadableDocument: a file is there, and neither it nor the back-up can be read.
         """
         wrong = []
         for path in (self.path, self._backup):
@@ -63,7 +63,7 @@ class Document:
         """Replace the file; durable when this returns.
 
         Raises:
-            TableNotSaved: what was there is still there.
+            DocumentNotSaved: what was there is still there.
         """
         temporary = self.path.with_name(self.path.name + ".tmp")
         try:
@@ -96,7 +96,7 @@ class DirectoryLock:
     """Keeps a second metadata service out of a directory, for as long as this process lives or until `release`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises DirectoryInUse, TableNotSaved."""
+        """Raises DirectoryInUse, DocumentNotSaved."""
         path = directory / "tandem.metasync.lock"
         try:
             make_directory(directory)

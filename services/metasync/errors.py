@@ -4,11 +4,11 @@
 
     TandemError
     └── MetasyncError
-        ├── BadRequest           a name, number or text breaks a rule
+        ├── BadTableRequest      a name, number or text breaks a rule
         ├── SystemTopic          only brokers change it
         ├── NotMaster            a slave, or a master that was fenced
-        ├── TableNotSaved        the disk refused the new table
-        ├── UnreadableTable      a table's file and its back-up cannot be read
+        ├── DocumentNotSaved     the disk refused the new table
+        ├── UnreadableDocument   a table's file and its back-up cannot be read
         ├── DirectoryInUse       another metasync keeps its tables there
         ├── MetasyncStopping     a watch ended by the service's own end
         └── SyncFailed           a slave could not take over a table

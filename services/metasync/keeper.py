@@ -32,8 +32,8 @@ class Keeper:
 
         Raises:
             DirectoryInUse: another metasync has it.
-            UnreadableTable: a table's file is there, and neither it nor its back-up can be read.
-            TableNotSaved: the directory cannot be made.
+            UnreadableDocument: a table's file is there, and neither it nor its back-up can be read.
+            DocumentNotSaved: the directory cannot be made.
         """
         config = root / "config"
         self.root = root
@@ -88,7 +88,7 @@ class Keeper:
         Once begun it is carried out, whatever becomes of the caller.
 
         Raises:
-            TableNotSaved: the table stands as it was. And whatever `plan` raises.
+            DocumentNotSaved: the table stands as it was. And whatever `plan` raises.
         """
         return await _to_its_end(self._change(table, plan))
 
@@ -114,7 +114,7 @@ class Keeper:
         return self._changes[kind] != self._saved[kind]
 
     async def flush(self, kind: TableKind) -> None:
-        """Write an offset table, if it has changed. Raises TableNotSaved: it will be tried again."""
+        """Write an offset table, if it has changed. Raises DocumentNotSaved: it will be tried again."""
         await _to_its_end(self._flush(kind))
 
     async def _flush(self, kind: TableKind) -> None:
@@ -126,7 +126,7 @@ class Keeper:
             self._saved[kind] = now
 
     async def mend(self) -> None:
-        """Write every table again that could not be written last time. Raises TableNotSaved: one still cannot."""
+        """Write every table again that could not be written last time. Raises DocumentNotSaved: one still cannot."""
         for kind in list(self.problems):
             async with self._locks[kind]:
                 await self._write_now(kind)
@@ -150,7 +150,7 @@ class Keeper:
         Nothing happens in a mastership that the tables already belong to. Offsets are in memory, and are to be flushed.
 
         Raises:
-            TableNotSaved: the table of topics or groups stands as it was.
+            DocumentNotSaved: the table of topics or groups stands as it was.
         """
         self.epoch = max(self.epoch, epoch)
         for table in (self.topics, self.groups):

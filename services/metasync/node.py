@@ -56,7 +56,7 @@ class OwnNode:
         takes changes. Called again with the same role it makes sure of it.
 
         Raises:
-            TableNotSaved: tables cannot be written; this is to be called again.
+            DocumentNotSaved: tables cannot be written; this is to be called again.
         """
         if standing.role is NodeRole.MASTER:
             if await self._stop_pulling():

@@ -167,7 +167,7 @@ class TablePuller:
             call.cancel()
 
     async def _take_over(self, kind: TableKind, masters: Content) -> bool:
-        """Make it ours; False if it is already. Raises StaleMaster, TableNotSaved."""
+        """Make it ours; False if it is already. Raises StaleMaster, DocumentNotSaved."""
         keeper = self._keeper
         if kind is TableKind.CONSUMER_OFFSETS:
             change: Change | None = keeper.offsets.take_over(masters)

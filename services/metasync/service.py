@@ -221,7 +221,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         entry_of: Callable[[Any, Mapping[str, Any] | None], dict[str, Any]],
         create_only: bool,
     ) -> "_Put":
-        """Make the entries, checked as the table is when their turn comes. Raises NotMaster, BadRequest."""
+        """Make the entries, checked as the table is when their turn comes. Raises NotMaster, BadTableRequest."""
         existing: list[str] = []
 
         def plan() -> Change | None:
@@ -247,7 +247,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         return gone, change.content if change is not None else table.content
 
     async def _drop_offsets(self, keys: list[str]) -> None:
-        """Delete offsets, at once and for good. Raises TableNotSaved."""
+        """Delete offsets, at once and for good. Raises DocumentNotSaved."""
         gone = self.keeper.offsets.delete(keys)
         if gone:
             self.keeper.offsets.changed(self.keeper.stamp())
@@ -299,7 +299,7 @@ class _Put:
 def _page(
     entries: Mapping[str, Any], request: pb.ListTopicsRequest | pb.ListGroupsRequest, message_of: Callable[..., Message]
 ) -> tuple[list[Message], str]:
-    """What to answer to a list call, and where the next page begins. Raises BadRequest."""
+    """What to answer to a list call, and where the next page begins. Raises BadTableRequest."""
     if request.names:
         valid.check_names("name", request.names)
         return [message_of(name, entries[name]) for name in request.names if name in entries], ""
@@ -326,7 +326,7 @@ def _check_commits(commits: Sequence[pb.OffsetCommit]) -> None:
 
 
 def _kind(table: int) -> TableKind:
-    """Raises BadRequest."""
+    """Raises BadTableRequest."""
     try:
         return TableKind(table)
     except ValueError:

@@ -66,7 +66,7 @@ class StandingKeeper:
     """The node's standing: as the store says, as it said last, or as the settings say."""
 
     def __init__(self, root: Path, role: BrokerRole, store_address: str | None, dialer: Dialer) -> None:
-        """Raises UnreadableTable: the note of the last standing cannot be read."""
+        """Raises UnreadableDocument: the note of the last standing cannot be read."""
         self._dialer = dialer
         self._note = Document(root / "config" / "tandem.role.json")
         self._configured = role
@@ -104,7 +104,7 @@ class StandingKeeper:
     async def follow(self, seconds: float, changed: Callable[[Standing], Awaitable[None]]) -> None:
         """Ask again and again, less often while the store is away.
 
-        `changed` hears every new standing, and hears it again while it raises TableNotSaved.
+        `changed` hears every new standing, and hears it again while it raises DocumentNotSaved.
         """
         told = self.now
         pause = seconds

@@ -49,7 +49,7 @@ _GROUP_KEYS = {"groupName", "attributes"} | {key for key, _ in _GROUP_FIELDS.val
 
 
 def topic_entry(topic: pb.TopicConfig, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The entry that a client asks for. Raises BadRequest."""
+    """The entry that a client asks for. Raises BadTableRequest."""
     valid.check_topic_name(topic.name)
     for name in ("read_queues", "write_queues"):
         if topic.HasField(name):
@@ -63,7 +63,7 @@ def topic_entry(topic: pb.TopicConfig, before: Mapping[str, Any] | None) -> dict
 
 
 def group_entry(group: pb.SubscriptionGroupConfig, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The entry that a client asks for. Raises BadRequest."""
+    """The entry that a client asks for. Raises BadTableRequest."""
     valid.check_group_name(group.name)
     if group.HasField("retry_queues"):
         valid.check_number(f"retry_queues of {group.name}", group.retry_queues, 0, valid.MOST_QUEUES)

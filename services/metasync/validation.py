@@ -1,4 +1,4 @@
-"""What clients may ask for. Every function raises BadRequest (or SystemTopic) and says what would be right.
+"""What clients may ask for. Every function raises BadTableRequest (or SystemTopic) and says what would be right.
 
 What stands in files, or comes from a master, is not held to these rules: it is kept as it is.
 """

@@ -127,7 +127,7 @@ class HealingService(HealingServicer):
                 await channel.close()
 
     def _check(self, context: Context, theirs: LogIdentity, begin: int, end: int) -> None:
-        """Raises NotAllowedToCall, NoStore, OtherLog, BadRequest, NotHere."""
+        """Raises NotAllowedToCall, NoStore, OtherLog, BadReplicatorRequest, NotHere."""
         admit(self._peers, context)
         view = self._node.view
         if not view.linked:
@@ -139,7 +139,7 @@ class HealingService(HealingServicer):
             raise NotHere(f"{begin:,}-{end:,} is not in this log, which has {view.min_offset:,}-{view.max_offset:,}")
 
     async def _check_good(self, begin: int, end: int) -> None:
-        """Raises DamagedHere, StoreUnreachable."""
+        """Raises DamagedHere, OwnStoreUnreachable."""
         try:
             found = await self._node.log_repair.Examine(
                 ExamineRequest(begin=begin, end=end, note=True), timeout=EXAMINE_SECONDS

@@ -33,7 +33,7 @@ _MOST_WAITING = 10_000
 
 
 Remember = Callable[[ReplicaGroup], Awaitable[object]]
-"""Has the store note the group. Raises StoreUnreachable, StoreRefuses, StoreFailed."""
+"""Has the store note the group. Raises OwnStoreUnreachable, StoreRefuses, StoreFailed."""
 
 
 class Master:

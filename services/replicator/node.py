@@ -251,21 +251,21 @@ class ReplicatorNode:
         self._turn.set()
 
     async def role_state(self) -> RoleState:
-        """What the store is and has. Raises StoreUnreachable."""
+        """What the store is and has. Raises OwnStoreUnreachable."""
         try:
             return await self._store.GetRole(GetRoleRequest(), timeout=_STORE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
     async def become_master(self, role: "BrokerRole.ValueType", epoch: int) -> RoleState:
-        """Promote the store. Raises StoreUnreachable, StoreRefuses."""
+        """Promote the store. Raises OwnStoreUnreachable, StoreRefuses."""
         try:
             return await self._store.Promote(PromoteRequest(role=role, epoch=epoch), timeout=_PROMOTE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
     async def fence(self, epoch: int, candidate: str = "", candidate_address: str = "") -> RoleState:
-        """Tell the store of a newer master, or of a node that wants to be it. Raises StoreUnreachable, StoreRefuses."""
+        """Tell the store of a newer master, or of who wants to be it. Raises OwnStoreUnreachable, StoreRefuses."""
         request = FenceRequest(epoch=epoch, candidate=candidate, candidate_address=candidate_address)
         try:
             return await self._store.Fence(request, timeout=_STORE_SECONDS)
@@ -275,7 +275,7 @@ class ReplicatorNode:
     async def become_slave(self, epoch: int, ha_master_address: str, replicator_address: str) -> RoleState:
         """Demote the store, and have it note its master; empty texts: the one of the settings.
 
-        Raises StoreUnreachable, StoreRefuses.
+        Raises OwnStoreUnreachable, StoreRefuses.
         """
         request = DemoteRequest(epoch=epoch, ha_master_address=ha_master_address, replicator_address=replicator_address)
         try:

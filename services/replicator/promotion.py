@@ -53,7 +53,7 @@ class Slave(Protocol):
     """This node, as the promotion needs it."""
 
     async def role_state(self) -> RoleState:
-        """What the store is and has. Raises StoreUnreachable."""
+        """What the store is and has. Raises OwnStoreUnreachable."""
 
     async def hold(self) -> None:
         """Follow nobody from now on; what had arrived is in the store when this returns."""
@@ -62,10 +62,10 @@ class Slave(Protocol):
         """Follow again, if the store is a slave's."""
 
     async def fence(self, epoch: int, candidate: str, candidate_address: str) -> RoleState:
-        """Have our own store promise an epoch. Raises StoreUnreachable, StoreRefuses."""
+        """Have our own store promise an epoch. Raises OwnStoreUnreachable, StoreRefuses."""
 
     async def become_master(self, role: "BrokerRole.ValueType", epoch: int) -> RoleState:
-        """Promote the store. Raises StoreUnreachable, StoreRefuses."""
+        """Promote the store. Raises OwnStoreUnreachable, StoreRefuses."""
 
     def following(self) -> str:
         """Why this node does not follow the old master at present; empty if it does."""
@@ -106,7 +106,7 @@ class Promotion:
         """All of it; gives the new master's state.
 
         Raises:
-            BadRequest, WrongRole, StoreUnreachable, StoreRefuses, and every kind of PromotionStopped.
+            BadReplicatorRequest, WrongNodeRole, OwnStoreUnreachable, StoreRefuses, and every kind of PromotionStopped.
         """
         if self._request.role not in _MASTERS:
             raise BadReplicatorRequest("role must be ASYNC_MASTER or SYNC_MASTER")

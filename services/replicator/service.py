@@ -181,7 +181,7 @@ class ReplicationService(ReplicationServicer):
         """The epoch of the master whose replicator is there; the one that is known if there is none, as with RocketMQ.
 
         Raises:
-            WrongRole: it is no master, or an older one than we know of.
+            WrongNodeRole: it is no master, or an older one than we know of.
             StillServing: we are a master that nobody has replaced, as far as can be seen.
         """
         serving = ours.role != BrokerRole.SLAVE and not ours.fenced_by_epoch

@@ -103,7 +103,7 @@ def adopt(request: "RebuildRequest", staging: StagingDirectory) -> None:
     """Have the running store take the files over; it finishes the tail itself.
 
     Raises:
-        AdoptionRefused: it says why, and goes on with its present files.
+        RebuildNotTakenOver: it says why, and goes on with its present files.
     """
     import grpc
 

@@ -4,9 +4,9 @@
 
     ConsoleError
     ├── ConsolePortTaken     the console cannot listen where the settings say
-    ├── CallFailed           a handler ended its call with an error
+    ├── HandlerFailed        a handler ended its call with an error
     └── Refusal              a request is refused before it is a call
-        ├── NotUnderstood    no JSON, or not the message that the method takes
+        ├── UnreadableRequest no JSON, or not the message that the method takes
         ├── NoSuchPath       nothing is at that path
         ├── WrongType        the body is no application/json
         ├── TooLarge         the body is too large

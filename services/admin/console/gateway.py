@@ -181,7 +181,7 @@ class Gateway:
             self._guard.check(principal, _path(name), message)
 
     async def _request(self, request: web.Request, name: str, *, streamed: bool) -> Message:
-        """The body as the message that the method takes. Raises NoSuchPath, NotUnderstood, TooLarge."""
+        """The body as the message that the method takes. Raises NoSuchPath, UnreadableRequest, TooLarge."""
         method = SERVICE.methods_by_name.get(name)
         if method is None:
             raise NoSuchPath(f"Admin has no method {name[:100]!r}", remedy="admin.proto has them all")

@@ -12,7 +12,7 @@ _DEPTH = 20
 
 
 def from_json(body: bytes, message: Message) -> Message:
-    """Fills a message with what a JSON text says. Raises NotUnderstood."""
+    """Fills a message with what a JSON text says. Raises UnreadableRequest."""
     try:
         text = body.decode().strip() or "{}"
         if not text.startswith("{"):

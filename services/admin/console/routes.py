@@ -140,7 +140,7 @@ class ConsoleRoutes:
 
 
 async def _credentials(request: web.Request) -> tuple[str, str]:
-    """User and secret of a sign-in's body. Raises NotUnderstood, TooLarge."""
+    """User and secret of a sign-in's body. Raises UnreadableRequest, TooLarge."""
     if (request.content_length or 0) > 10_000:
         raise TooLarge("this is no user and secret: the body is too large")
     try:

@@ -50,8 +50,3 @@ class RunningFlags:
     def why(self) -> str:
         """All reasons in words; empty while the store is writable."""
         return "; ".join(self._reasons.values())
-
-    @property
-    def bits(self) -> int:
-        """The reasons as RocketMQ's bits."""
-        return sum(reason.value for reason in self._reasons)
