@@ -123,7 +123,10 @@ class Recovery:
         queue.clear_beyond_end()
         queue.correct_min_offset(self._log_min())
         if queue.rebuilding:
-            log.warning("Consume queue %d of topic %s lacks files; it is being rebuilt", queue.queue_id, queue.topic)
+            log.warning(
+                "Consume queue %d of topic %s lacks files, or its last unit is wrong; it is being rebuilt",
+                queue.queue_id, queue.topic,
+            )  # fmt: skip
             parts.queues.lost()
 
     def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:

@@ -134,10 +134,13 @@ class Restoring:
             try:
                 # First of all: a crash may leave the end of a queue restored and its middle not.
                 await self._checkpointer.rewrite(lambda manifest: replace(manifest, rebuilding=True))
-                await Rebuild(self._parts, self._tail).repair_queues()
+                rebuild = Rebuild(self._parts, self._tail)
+                await rebuild.repair_queues()
             except BaseException:
                 self._queues_lack = True
                 raise
+            if self._recovery.manifest_current and rebuild.units_restored:  # else units may be missing: it crashed
+                self._parts.observer.found("unit", rebuild.units_restored)
         if not self._recovery.index_complete:
             await rebuild_index(self._parts)
             self._recovery.index_complete = True
