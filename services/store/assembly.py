@@ -105,6 +105,8 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         settings.store_host(),
         settings.receive_rules(),
         parse,
+        delays=settings.delay_rules(),
+        wall=SystemClock(),
     )
     delivery.receiving = delivery.cursors = receiving
     delivery.services.append(receiving)
