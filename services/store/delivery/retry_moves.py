@@ -24,7 +24,7 @@ from tandemmq.store.delivery.dead_letters import origin_of
 from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import Dealt, Place
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
-from tandemmq.store.delivery.handles import ReceiptHandle, Shown, own_topic
+from tandemmq.store.delivery.handles import ReceiptHandle, Shown, own_topic, topic_shown
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.progress import QueueProgress
@@ -275,12 +275,3 @@ class RetryMoves:
             message.born_timestamp, message.born_host, message.store_host = now, host, host
             recall = self._journal.copy(message)
             self._journal.note(Dealt(place, offset, 1, recall.physical_offset))  # so that it is waited for
-
-
-def topic_shown(place: Place) -> str:
-    """The topic as one of which messages of a place are given out; `%RETRY%<group>` is shown as itself."""
-    for shown in (Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
-        prefix = own_topic(place.group, "", shown)
-        if place.topic.startswith(prefix) and len(place.topic) > len(prefix):
-            return place.topic[len(prefix) :]
-    return place.topic

@@ -15,7 +15,6 @@ from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receive_rules import ReceiveRules
-from tandemmq.store.delivery.retry_moves import topic_shown
 from tandemmq.store.log.edges.disk import LocalDisk
 from tests.manual_timers import turns
 from tests.unit.broker.broker_kit import HOST
@@ -266,17 +265,3 @@ async def test_without_timers_it_waits_in_a_level_that_is_no_shorter(tmp_path: P
         assert at.cursor() == 1, "no level is long enough for the second"
         (outcome,) = await at.acknowledge([first])
         assert isinstance(outcome.error, HandleExpired)
-
-
-@pytest.mark.parametrize(
-    ("topic", "shown"),
-    [
-        (TOPIC, TOPIC),
-        (RETRY, RETRY),
-        (f"{RETRY}_{TOPIC}", TOPIC),
-        (f"{RETRY}+a_b", "a_b"),
-        ("%RETRY%other", "%RETRY%other"),
-    ],
-)
-def test_the_topic_as_which_a_retry_is_shown(topic: str, shown: str) -> None:
-    assert topic_shown(Place(GROUP, topic, 0)) == shown
