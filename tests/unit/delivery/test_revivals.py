@@ -58,7 +58,7 @@ async def group_has_popped(root: Path, messages: int = 6) -> int:
 
 async def receive(at: DeliveringStore, wait_ms: int = 20_000) -> list[tuple[int, int]]:
     """Queue offset of the origin, number of the delivery."""
-    found = []
+    found: list[tuple[int, int]] = []
     while True:
         batch = await at.delivery.receive(Wish(GROUP, TOPIC, wait_ms=wait_ms))
         batch.sent()

@@ -1,12 +1,13 @@
 """Keeps `config/timercheck`, by which timers pass from a RocketMQ 5 broker to this store and back.
 
 Taken over: what a RocketMQ broker has delivered is not delivered again. Handed over: it reads the timers' queue from
-the smallest timer on that waits, so none is lost; those behind it that are delivered come again there.
+the smallest timer on that waits, so none is lost; those behind it that are delivered come again there. Its wheel
+(`timerwheel`, `timerlog/`) is removed as soon as the file says so: it would go by what it has there, and deliver twice
+what waits in the wheel and is read again.
 """
 
 import asyncio
 import os
-from dataclasses import replace
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
@@ -92,7 +93,7 @@ class TimerCheckFile:
             offset = self._index.smallest_pending(done, exactly=exactly)
             before = self._known or TimerCheck()
             read_ms = 0 if done is None else done.due - done.due % self._precision
-            check = replace(before, read_ms=read_ms, queue_offset=offset, master_queue_offset=offset, ours=True)
+            check = TimerCheck(read_ms, 0, offset, offset, before.version, ours=True)
             if check != self._known:
                 await in_thread(self._save, check)
                 self._known = check
@@ -102,3 +103,7 @@ class TimerCheckFile:
     def _save(self, check: TimerCheck) -> None:
         make_dirs(self._disk, self._path.parent)
         write_atomically(self._disk, self._path, check.encode())
+        root = self._path.parent.parent
+        for path in (root / "timerwheel", *(root / "timerlog").glob("*")):
+            if path.is_file():
+                self._disk.unlink(path)

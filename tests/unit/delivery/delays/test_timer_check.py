@@ -103,12 +103,17 @@ async def test_what_a_rocketmq_broker_has_delivered_does_not_come_again(tmp_path
     now = SystemClock().now_ms()
     theirs = TimerCheck(now - now % 1_000 + 3_650_000, 104, 2, 2, (0, now, 3))
     file_of(tmp_path).write_bytes(theirs.encode()[:56].ljust(SIZE, b"\0"))
+    (tmp_path / "timerlog").mkdir()
+    wheel = tmp_path / "timerwheel", tmp_path / "timerlog" / f"{0:020}"
+    for path in wheel:
+        path.write_bytes(b"x")
     for _ in range(2):
         async with delivering(tmp_path) as at:
             done = at.delivery.ledger.timers
             assert done == TimersDone(2, theirs.read_ms, (1 << 63) - 1)
         check = TimerCheck.decode(file_of(tmp_path).read_bytes())
-        assert (check.flush_position, check.version, check.ours) == (104, theirs.version, True)
+        assert (check.flush_position, check.version, check.ours) == (0, theirs.version, True)
+        assert not any(path.exists() for path in wheel), "it begins anew from where the file says"
         assert check.queue_offset == 1, "the second is not due, and the third not read there"
 
 
