@@ -28,7 +28,7 @@ _RETRY_SECONDS = 1.0
 _ENTRIES_A_TURN = 20_000
 """So much of snapshots is written in one turn."""
 _MOST_UNWRITTEN = 100_000
-"""So many facts may wait for a disk that is full; then nothing is given out any more."""
+"""So many facts may wait for a disk that is full to its reserve; then nothing is given out any more."""
 
 
 class Journal:
@@ -144,7 +144,7 @@ class Journal:
         base = self._base.position(Position(self.next, self._store.commit_log.max_offset))
         for body, written in encode_records(base, self.start, list(facts), self._most_bytes):
             try:
-                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host))
+                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host), reserved=True)
             except StoreError as error:
                 self._failed(error)
                 raise

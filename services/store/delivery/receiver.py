@@ -21,6 +21,7 @@ from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
@@ -75,6 +76,7 @@ class Receiver:
         graveyard: Graveyard,
         side: SideState,
         lines: OrderLines,
+        moves: RetryMoves,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
         wake: Callable[[str, str], None],
@@ -93,6 +95,7 @@ class Receiver:
         self._graveyard = graveyard
         self._side = side
         self._lines = lines
+        self._moves = moves
         self._dealt = dealt
         self._wake = wake
         self._open_graveyard = open_graveyard
@@ -148,11 +151,11 @@ class Receiver:
         progress = self._ledger.progress(place)
         if progress is None:
             return Look()
-        looked_at = 0
+        looked_at, moved = 0, self._moves.made
         while not answer.is_full() and looked_at < _LOOK_MOST:
             offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
             if not offsets:
-                return Look()
+                return Look(more=self._moves.made > moved)  # what has moved may be had at once
             for offset in offsets:
                 if answer.is_full():
                     break
@@ -166,7 +169,7 @@ class Receiver:
     def _give_again(
         self, call: ReceiveCall, source: Source, progress: QueueProgress, offset: int, answer: Answer
     ) -> bool:
-        """Give out, pass, bury or set aside one message that is ready; False where it cannot be read now."""
+        """Give out, pass, bury, move or set aside one message that is ready; False where it cannot be read now."""
         place, entry = source.place, progress.entries[offset]
         data = self._reader.one(place, offset)
         if data is Absence.LATER:
@@ -191,6 +194,12 @@ class Receiver:
             if not self._bury(place, offset, entry, data, before + entry.number) and place.topic in answer.chosen:
                 answer.chosen[place.topic].discard((place.queue, offset))
             return True
+        if entry.number and self._moves.is_to_move(call.group, progress, offset):
+            fact = self._moves.move(call.group, place, offset, data, entry.number, 0)
+            if fact is not None:
+                self._note_dealt([fact])
+                self._reader.catch_up()
+                return True
         if not answer.fits(len(data)):
             answer.most = len(answer.messages)
             return True

@@ -228,12 +228,16 @@ class MessageStore:
         """The reasons in words; empty while writable."""
         return self.flags.why
 
-    def append(self, message: Message) -> Appended:
-        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored."""
+    def append(self, message: Message, *, reserved: bool = False) -> Appended:
+        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored.
+
+        `reserved`: also where the disk is too full for messages, into the reserve of the newest log file.
+        """
         begun = time.perf_counter()
-        self._check_writable()
+        if not (reserved and self.flags.only_disks_full):
+            self._check_writable()
         try:
-            appended = self.commit_log.append(message)
+            appended = self.commit_log.append(message, reserved=reserved)
         except DiskFull as error:
             raise self._disk_full(error) from error
         self._after_append(begun, 1, appended.size)
