@@ -12,6 +12,7 @@ from typing import Any
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.acknowledging import Acknowledger
@@ -20,7 +21,7 @@ from tandemmq.store.delivery.attempts import AttemptKey, Attempts
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.cursors import Cursors
 from tandemmq.store.delivery.dead_letters import Graveyard
-from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
 from tandemmq.store.delivery.figures import Figures, GroupFigures
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
@@ -204,7 +205,7 @@ class Receiving:
             if answer.messages:
                 if answer.is_full():
                     self.waiters.wake_line(key)
-                return self._batch(wish, sources, answer)
+                return await self._written(self._batch(wish, sources, answer))
             if look.more:
                 await asyncio.sleep(0)
                 continue
@@ -249,6 +250,15 @@ class Receiving:
                 places += [Place(group.name, retry, queue) for queue in range(max(group.retry_queues, 0))]
         return places
 
+    async def _written(self, batch: GivenBatch) -> GivenBatch:
+        """The batch, when a kill does not make it forgotten: what was never known to be given has no invisible time."""
+        try:
+            await self._journal.written()
+        except BaseException:
+            batch.release()
+            raise
+        return batch
+
     def _batch(self, wish: Wish, sources: list[Source], answer: Answer) -> GivenBatch:
         parts = self._there
         if wish.attempt_id:
@@ -291,6 +301,7 @@ class Receiving:
         for place in parts.side.unblock_all():
             self.waiters.wake(place)
         parts.alarm.look()
+        await self._journal.written()
         return changed
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
@@ -298,12 +309,20 @@ class Receiving:
         await self._there.acknowledger.forward(group, topic, handle)
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
-        """See `port.DeliveryPort`. Raises MessageNotFound, UnknownGroup, ForbiddenGroup, StoreError, TableNotSaved."""
+        """See `port.DeliveryPort`.
+
+        Raises MessageNotFound, UnknownGroup, ForbiddenGroup, StoreError, TableNotSaved, NotSafe.
+        """
         self._send_backs.check(physical_offset)  # first: a refused call must not have made a group
         config = await admitted(group, self._groups, create=self.rules.create_groups)
         end = await self._send_backs.send_back(config, physical_offset, delay_level, max_reconsume_times)
         if end:
-            await self._broker.acknowledgement.status(end, True)
+            status = await self._broker.acknowledgement.status(end, True)
+            if status is not PutStatus.PUT_OK:
+                raise NotSafe(
+                    f"The message is sent back, but that is not known to be safe: {status.name}.",
+                    remedy="Do not commit beyond it; send it back again: it may come twice then.",
+                )
 
     async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
         """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""

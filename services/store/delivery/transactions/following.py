@@ -50,6 +50,7 @@ class HalfFollowing:
         op_first, op_end = self._begin(OP_PLACE)
         op_first = max(min(op_first, op_end - _OPS_BEFORE), self._log.bounds(OP_TOPIC)[0])
         halves = self._log.halves = Halves(half_first, op_first)
+        self._log.end_offset = self._log.store.commit_log.max_offset
         for _, record in self._log.records(OP_TOPIC, op_first, op_end):
             if record is not None:
                 halves.closed(read_op(record))

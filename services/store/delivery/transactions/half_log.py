@@ -33,7 +33,7 @@ class HalfLog:
         self.clock = clock
         self.halves = Halves(0, 0)
         self.end_offset = 0
-        """Log offset behind the newest op record of ours."""
+        """Log offset behind the newest op record; what was read at the start may not be durable yet."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
