@@ -466,7 +466,6 @@ class StoreSettings(ServerSettings):
     def front_rules(self) -> FrontRules:
         """The part that the front of RocketMQ 5 clients is told."""
         return FrontRules(
-            broker_name=self.broker_name,
             most_body=self.max_message_size,
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,

@@ -12,11 +12,8 @@ import grpc
 from tandemmq.common.guard import CallGuard
 from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import DeliveryPort
-from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
@@ -26,6 +23,7 @@ from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
 from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 from tandemmq.store.fronts.rocketmq5.routes import Routes
@@ -36,8 +34,6 @@ from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 from tandemmq.store.fronts.rocketmq5.transactions import TransactionCalls
 
 SERVICE = "apache.rocketmq.v2.MessagingService"
-
-Groups = Callable[[str], GroupConfig | None]
 
 
 @dataclass(slots=True)
@@ -63,29 +59,23 @@ class RocketMQ5Front:
         self._attached: _Parts | None = None
         self.metrics = ClientMetrics()
 
-    def attach(
-        self, broker: Broker, delivery: DeliveryPort, sessions: Sessions, groups: Groups, own: Callable[[], str]
-    ) -> None:
-        """Answer from a recovered store from now on. `own`: this server's `host:port`."""
+    def attach(self, port: BrokerPort, own: Callable[[], str]) -> None:
+        """Answer from a recovered store, or a cluster, from now on. `own`: this server's `host:port`."""
         rules = self._rules
-        topics = TopicAccess(broker, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
-        clients = Clients(sessions)
+        topics = TopicAccess(port, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
+        clients = Clients(port.sessions)
 
-        def port() -> DeliveryPort:
-            return delivery
-
-        def ordered(group: str) -> bool:
-            known = groups(group)
-            return known is not None and known.consume_message_orderly
+        def delivery() -> DeliveryPort:
+            return port.delivery
 
         self._attached = _Parts(
-            Routes(topics, groups, rules.broker_name, own, rules.advertised),
-            Sending(broker, topics, rules.most_body),
-            Heartbeats(clients, port),
-            Telemetry(clients, SettingsAnswers(rules.most_body, groups)),
-            ReceiveCalls(topics, clients, port, ordered),
-            Receipts(clients, port),
-            TransactionCalls(port),
+            Routes(topics, port, own, rules.advertised),
+            Sending(port, topics, rules.most_body),
+            Heartbeats(clients, delivery),
+            Telemetry(clients, SettingsAnswers(rules.most_body, port)),
+            ReceiveCalls(topics, clients, port),
+            Receipts(clients, delivery),
+            TransactionCalls(delivery),
         )
 
     def drain(self) -> None:

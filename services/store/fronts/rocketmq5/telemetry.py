@@ -105,7 +105,7 @@ class Telemetry:
             async for command in requests:
                 if command.WhichOneof("command") != "settings":
                     continue
-                answer = self._settle(command.settings, stream, call)
+                answer = await self._settle(command.settings, stream, call)
                 if answer is not None and not again:
                     again = [loop.call_later(seconds, self._say_again, stream, call) for seconds in AGAIN_SECONDS]
         finally:
@@ -120,13 +120,14 @@ class Telemetry:
             name = call.group(group) if group.name else None
             stream.send(_told(self._answers.answer(client.settings, name)))
 
-    def _settle(
+    async def _settle(
         self, settings: settings_pb2.Settings, stream: TelemetryStream, call: FrontCall
     ) -> settings_pb2.Settings | None:
         """Take a client's settings over and answer them; a refusal is answered too."""
         try:
             _check(settings)
             group = self._take(settings, stream, call)
+            await self._answers.prepare(group)
         except TandemError as error:
             stream.send(telemetry_pb2.TelemetryCommand(status=status_of(error)))
             return None
