@@ -4,12 +4,16 @@ The archives lie beside the repository (``../shared/golden``) or where ``TANDEM_
 tests that need them are skipped.
 """
 
+import json
+import lzma
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +42,21 @@ def golden_store(set_name: str) -> Path:
         except OSError:  # another test process was quicker
             shutil.rmtree(fresh)
     return target / set_name
+
+
+def captured_frames(version: str, scenario: str = "*") -> Iterator[dict[str, Any]]:
+    """The lines of remoting traffic that was recorded between real RocketMQ programs (README beside the files).
+
+    `version`: `4.9.7` or `5.3.2`; `scenario`: a name or a pattern of names.
+    """
+    folder = _archives() / "remoting" / version
+    if not folder.is_dir():
+        pytest.skip(f"golden data is not here: {folder} (set TANDEM_GOLDEN to its parent's parent)")
+    paths = sorted(folder.glob(f"{scenario}.jsonl.xz"))
+    assert paths, f"no capture {scenario} of {version}"
+    for path in paths:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
 
 
 def copy_of(path: Path, directory: Path) -> Path:

@@ -1,0 +1,4 @@
+"""Protocols of others as bytes: what comes and what goes, without sockets, clocks or tasks.
+
+remoting/   RocketMQ's classic protocol: frames, headers, codes
+"""
