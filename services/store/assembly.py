@@ -19,6 +19,7 @@ from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
+from tandemmq.store.delivery.deletions import Deletions
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.filters.subscriptions import parse
@@ -86,6 +87,8 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     if settings.metasync_address is not None:
         dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
         life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
+    if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
+        life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(lambda: safe_base.at(store.flushed_offset))
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)

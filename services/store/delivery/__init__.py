@@ -43,6 +43,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `starts`: where a group begins in a topic
 * `acknowledging`: what consumers say of messages that they hold
 * `cursors`: commits and resets
+* `deletions`: groups and topics that were deleted
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
 * `retry_moves`: messages that a group fails on for long
