@@ -11,6 +11,7 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.postponing import DelayRules
@@ -292,7 +293,7 @@ class Receiving:
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        return await self._there.acknowledger.acknowledge(group, topic, handles)
+        return await self._there.acknowledger.acknowledge(group, topic, handles, self._durability(group))
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
@@ -306,7 +307,11 @@ class Receiving:
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
-        await self._there.acknowledger.forward(group, topic, handle)
+        await self._there.acknowledger.forward(group, topic, handle, self._durability(group))
+
+    def _durability(self, group: str) -> Durability:
+        config = self._groups.get(group)
+        return Durability.AS_SENDS if config is None else config.ack_durability
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """See `port.DeliveryPort`.
