@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 
-ALONE = {"broker_role": "SYNC_MASTER"}
+ALONE: dict[str, Any] = {"broker_role": "SYNC_MASTER"}
 
 
 async def received(at: DeliveringStore) -> str:
