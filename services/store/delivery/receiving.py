@@ -90,7 +90,7 @@ class Receiving:
         self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host)
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
         self.figures: Figures | None = None
-        """What operators see of groups; None before this store has delivered."""
+        """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -121,6 +121,7 @@ class Receiving:
     async def stop(self) -> None:
         """End, and hold nothing of the ledger any more."""
         parts, self._parts = self._parts, None
+        self.figures = None
         if parts is not None:
             parts.alarm.end()
             parts.renewals.end()
@@ -133,6 +134,10 @@ class Receiving:
     def figures_now(self) -> list[GroupFigures]:
         """What operators see of groups, as it was some seconds ago."""
         return [] if self.figures is None else self.figures.now
+
+    def figures_of(self, group: str) -> list[GroupFigures]:
+        """The same of one group, as it is at this moment."""
+        return [] if self._parts is None or self.figures is None else self.figures.of(group)
 
     def dead_letters(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that became dead letters since the start."""
