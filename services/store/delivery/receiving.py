@@ -112,7 +112,7 @@ class Receiving:
         acknowledger = Acknowledger(journal, self._reader, clock, self.graveyard, side, renewals, dealt=self._dealt)
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts())
-        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.held)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
