@@ -8,7 +8,8 @@
     delivery/     who gets which message, when, and how often
     fronts/       the protocols: translate, call, answer
     v1/           generated from protos/tandemmq/store/v1
+    table_messages.py  topics and groups as messages of metadata.proto
     settings.py   RocketMQ's settings that this store honours, and a few of its own
-    metrics.py    what Prometheus is told
+    metrics.py    what Prometheus is told; delivery_metrics.py: of delivery
     __main__.py   the start-up: `python -m tandemmq.store`
 """

@@ -36,6 +36,7 @@ from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
@@ -100,6 +101,8 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         settings.transaction_rules(),
         broker.traffic,
     )
+    delivery.waiting = WaitingKeeper(delays, delivery.transactions, store.timers)
+    delivery.services.extend((delivery.ways, delivery.waiting))
     delivery.delays = MessageRecalls(broker, SystemClock())
     receiving = Receiving(
         broker,

@@ -103,7 +103,7 @@ class Receiving:
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
         self._moves_into = MovesInto(broker.topics, store_host, delays or DelayRules(), wall or SystemClock())
         self.figures: Figures | None = None
-        """What operators see of groups; None before this store has delivered."""
+        """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -131,7 +131,7 @@ class Receiving:
         )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
-        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.held)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
@@ -140,6 +140,7 @@ class Receiving:
     async def stop(self) -> None:
         """End, and hold nothing of the ledger any more."""
         parts, self._parts = self._parts, None
+        self.figures = None
         if parts is not None:
             parts.alarm.end()
             parts.renewals.end()
@@ -153,6 +154,10 @@ class Receiving:
     def figures_now(self) -> list[GroupFigures]:
         """What operators see of groups, as it was some seconds ago."""
         return [] if self.figures is None else self.figures.now
+
+    def figures_of(self, group: str) -> list[GroupFigures]:
+        """The same of one group, as it is at this moment."""
+        return [] if self._parts is None or self.figures is None else self.figures.of(group)
 
     def dead_letters(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that became dead letters since the start."""

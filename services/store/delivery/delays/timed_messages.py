@@ -311,6 +311,21 @@ class TimedMessages:
     # -- questions --------------------------------------------------------------------------------------------------
 
     @property
+    def waiting(self) -> int:
+        """Timers that are not delivered yet; one that was recalled counts until its time."""
+        return self._window.waiting() + len(self._aside)
+
+    @property
+    def due(self) -> int:
+        """Those of them whose time has come."""
+        return self._window.due(self._wall.now_ms()) + len(self._aside)
+
+    @property
+    def not_indexed(self) -> int:
+        """Records of the queue that the index does not have yet."""
+        return max(self._follower.end - self._index.indexed, 0)
+
+    @property
     def late_ms(self) -> int:
         """How long the next timer has been due; 0 where none is."""
         entry = self._window.first()

@@ -48,6 +48,15 @@ class TimerWindow:
         """All timers before this time, in ms, are in memory, or were."""
         return self._loaded
 
+    def waiting(self) -> int:
+        """Timers that are not taken yet, in memory and in the index."""
+        later = (size for slot, size in self._index.slots() if slot.start >= self._loaded and slot != self._loading)
+        return len(self._heap) + sum(later)
+
+    def due(self, now_ms: int) -> int:
+        """Those in memory whose time has come."""
+        return sum(1 for entry in self._heap if entry.when <= now_ms)
+
     # -- taking what is due -----------------------------------------------------------------------------------------
 
     def first(self) -> TimerEntry | None:
