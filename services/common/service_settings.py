@@ -46,6 +46,10 @@ _NAMES = {
         consolePort consoleNames consoleSessionMinutes jobsKept storeTlsTrustCertPath replicatorTlsTrustCertPath
         metasyncTlsTrustCertPath
     """,
+    "names": """
+        namesHost namesPort namesDirectory namesMaxConnections namesBrokerExpiry scanNotActiveBrokerInterval
+        orderMessageEnable returnOrderTopicConfigToBroker
+    """,
 }
 
 _WITHOUT_EFFECT = """
