@@ -18,9 +18,9 @@ from tandemmq.common.settings import Described
 from tandemmq.metasync.channels import master_dialer
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.settings import MetasyncSettings
-from tandemmq.metasync.standing import Role, Standing
+from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
@@ -183,8 +183,8 @@ async def _of_metasync() -> list[Metric]:
     metrics = MetasyncMetrics("cluster", "node")
     with tempfile.TemporaryDirectory() as directory:
         keeper = Keeper(Path(directory))
-        puller = Puller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
-        metrics.watch(keeper, puller, lambda: Standing(Role.MASTER))
+        puller = TablePuller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
+        metrics.watch(keeper, puller, lambda: Standing(NodeRole.MASTER))
         families = list(metrics.collect())
         await keeper.close()
     return families

@@ -8,7 +8,7 @@ import grpc
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from tandemmq.admin.channels import make_dialers
-from tandemmq.admin.errors import NoSuchNode, NotPossible, Refused, ServiceAway
+from tandemmq.admin.errors import CallRefused, NoSuchNode, NotPossible, ServiceAway
 from tandemmq.admin.node_addresses import NodeAddresses
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.client_channel import Dialer
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 SERVICES = ("store", "replicator", "metasync")
 
 
-class Node:
+class KnownNode:
     """One node. Stubs are for calls; nothing is sent before the first."""
 
     def __init__(self, addresses: NodeAddresses, dialers: Mapping[str, Dialer], timeout: float) -> None:
@@ -53,7 +53,7 @@ class Node:
     async def ask(self, service: str, call: Awaitable[Answer], seconds: float | None = None) -> Answer:
         """What a call of `service` answers, within `seconds` if given.
 
-        Raises ServiceAway if it does not answer, Refused if it refuses, NotPossible if it does not know admin.
+        Raises ServiceAway if it does not answer, CallRefused if it refuses, NotPossible if it does not know admin.
         """
         try:
             async with asyncio.timeout(self.timeout if seconds is None else seconds):
@@ -69,7 +69,7 @@ class Node:
                     f"the {service} of node {self.name} does not know who admin is: {error.details()}",
                     remedy="admin's serviceUser and serviceSecretFile must be a user of that service's accessFile",
                 ) from error
-            raise Refused(error.details() or error.code().name, error.code().name) from error
+            raise CallRefused(error.details() or error.code().name, error.code().name) from error
 
     async def close(self) -> None:
         """Ends the connections."""
@@ -83,9 +83,9 @@ class Nodes:
     def __init__(self, settings: AdminSettings) -> None:
         """Make it inside the running event loop. Raises UnreadableCertificate, UnreadableSecret."""
         dialers = make_dialers(settings)
-        self.all = tuple(Node(one, dialers, settings.admin_timeout / 1000) for one in settings.nodes)
+        self.all = tuple(KnownNode(one, dialers, settings.admin_timeout / 1000) for one in settings.nodes)
 
-    def named(self, name: str) -> Node:
+    def named(self, name: str) -> KnownNode:
         """One node. Raises NoSuchNode."""
         for node in self.all:
             if node.name == name:

@@ -26,7 +26,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(frozen=True)
-class Parts:
+class AdminParts:
     """What knows the answers."""
 
     nodes: Nodes
@@ -45,7 +45,7 @@ class Parts:
 class AdminServicer(admin_pb2_grpc.AdminServicer):
     """The calls of the contract; what they mean is in admin.proto."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AdminParts) -> None:
         self._parts = parts
         self.actions = parts.actions
 

@@ -28,6 +28,7 @@ from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, Replic
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.fronts.rocketmq5.direct import DirectPort
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
 from tandemmq.store.gauges import read_gauges, recovered
@@ -110,7 +111,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     watch_delivery(metrics, delivery)
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
-    rocketmq5.attach(broker, delivery, delivery.sessions, groups.get, lambda: f"{settings.own_ip()}:{host.port}")
+    port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
+    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
     replica_log.attach(store, broker.acknowledgement.transfer)
     derived_files.attach(store)
     log_repair.attach(store)

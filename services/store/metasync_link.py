@@ -136,13 +136,13 @@ class MetasyncLink:
     async def _watch(self, stub: Any) -> Any:
         """Apply what comes; yields after each transfer that was applied."""
         followed = {one.kind: one for one in self._tables}
-        transfer: Transfer | None = None
+        transfer: TableTransfer | None = None
         try:
             async for page in stub.Watch(pb.WatchRequest(tables=[one.kind for one in self._tables])):
                 if transfer is None:
                     if page.table not in followed:
                         raise BrokenTransfer("the metadata service sent a table that nobody asked for")
-                    transfer = Transfer(followed[page.table])
+                    transfer = TableTransfer(followed[page.table])
                 if transfer.add(page):
                     self._apply(transfer)
                     transfer = None
@@ -150,7 +150,7 @@ class MetasyncLink:
         finally:
             self.connected = False
 
-    def _apply(self, transfer: "Transfer") -> None:
+    def _apply(self, transfer: "TableTransfer") -> None:
         transfer.apply()
         if transfer.followed.table is not self._topics:
             return
@@ -202,7 +202,7 @@ class BrokenTransfer(Exception):
     """Pages came that do not fit together."""
 
 
-class Transfer:
+class TableTransfer:
     """A whole table, or changes, while its pages come."""
 
     def __init__(self, followed: FollowedTable[Any]) -> None:

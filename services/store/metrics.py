@@ -91,7 +91,7 @@ class _Endings:
         self.times = Distribution(_ENDING_MILLISECONDS)
 
 
-class Progress(NamedTuple):
+class RecoveryProgress(NamedTuple):
     """How far a recovery or rebuild has come, in bytes."""
 
     done: int
@@ -138,10 +138,10 @@ class StoreMetrics(ServiceMetrics):
         self._dispatch = Distribution(_DISPATCH_SECONDS)
         self._loop_lag = Distribution(_LAG_SECONDS)
         self._flushed_bytes = self._dispatched_messages = 0
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, RecoveryProgress] = {}
         self._failures = dict.fromkeys(_TASKS, 0)
         self._found = dict.fromkeys(_FINDINGS, 0)
-        self._scrub, self._scrubs = Progress(0, 1), 0
+        self._scrub, self._scrubs = RecoveryProgress(0, 1), 0
         self._unusable_files: set[str] = set()
         self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
@@ -237,7 +237,7 @@ class StoreMetrics(ServiceMetrics):
 
     def recovering(self, phase: str, done: int, total: int) -> None:
         """Recovery or a rebuild has come so far."""
-        self._progress[phase] = Progress(done, total)
+        self._progress[phase] = RecoveryProgress(done, total)
 
     def damaged(self, kind: str, size: int) -> None:
         """A damaged range was found; the gauges say how many there are."""
@@ -257,7 +257,7 @@ class StoreMetrics(ServiceMetrics):
 
     def scrubbed(self, done: int, total: int) -> None:
         """A scrub has come so far."""
-        self._scrub = Progress(done, total)
+        self._scrub = RecoveryProgress(done, total)
         self._scrubs += done == total
 
     def failed(self, what: str) -> None:
@@ -397,7 +397,7 @@ class StoreMetrics(ServiceMetrics):
         )
         done = self._gauge("tandem_recovery_done_bytes", "Log bytes that recovery or a rebuild has read.", "phase")
         size = self._gauge("tandem_recovery_size_bytes", "Log bytes that it has to read.", "phase")
-        for phase, progress in list(self._progress.items()) or [("log", Progress(0, 0))]:
+        for phase, progress in list(self._progress.items()) or [("log", RecoveryProgress(0, 0))]:
             values = self._values(phase)
             ratio.add_metric(values, progress.done / progress.total if progress.total else 1.0)
             done.add_metric(values, progress.done)

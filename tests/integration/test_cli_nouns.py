@@ -192,9 +192,9 @@ def test_messages_are_found_in_every_way(tandem: Tandem) -> None:
 
 
 def test_a_message_that_is_not_there_is_told(tandem: Tandem) -> None:
-    from tandemmq.cli.talk.failures import NotFound
+    from tandemmq.cli.talk.failures import NotThere
 
-    with pytest.raises(NotFound):
+    with pytest.raises(NotThere):
         tandem("message", "find", "orders", "--key", "none")
 
 

@@ -45,5 +45,8 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `cursors`: commits and resets
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
+* `retry_moves`: messages that a group fails on for long
+* `java_pops`: what a RocketMQ broker notes of messages that were popped
+* `revivals`: such messages come again
 * `sending_back`: classic consumers' messages that come again
 """

@@ -13,6 +13,7 @@ from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import Outcome
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
+from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format.record import decode_record
 
@@ -28,6 +29,7 @@ class Acknowledger:
         graveyard: Graveyard,
         side: SideState,
         renewals: Renewals,
+        moves: RetryMoves,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
     ) -> None:
@@ -38,6 +40,7 @@ class Acknowledger:
         self._graveyard = graveyard
         self._side = side
         self._renewals = renewals
+        self._moves = moves
         self._dealt = dealt
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
@@ -49,6 +52,8 @@ class Acknowledger:
                 handle = decode_handle(text, group, topic)
                 if self.is_open(handle):
                     done.setdefault(handle.place, set()).add(handle.offset)
+                elif self._moves.waits_elsewhere(handle):
+                    self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
@@ -69,6 +74,8 @@ class Acknowledger:
             self._renewals.drop(place, offset)
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
+        elif self._moves.waits_elsewhere(handle):
+            self._moves.wait_again(handle, invisible_ms)
         return text
 
     async def forward(self, group: str, topic: str, text: str) -> None:
@@ -77,6 +84,9 @@ class Acknowledger:
         await self._graveyard.open(group)
         if self.is_open(handle):
             self._forward(handle, topic)
+        elif self._moves.waits_elsewhere(handle):
+            self._forward(handle, topic)
+            self._moves.take_back(handle)
         await self._journal.safe()
 
     def _forward(self, handle: ReceiptHandle, topic: str) -> None:

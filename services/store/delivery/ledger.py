@@ -22,7 +22,7 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.progress import MOST_DUE, Entry, QueueProgress
+from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -239,7 +239,7 @@ class Ledger:
             for offset, entry in entries.items():
                 due = min(max(entry.due, least), most)
                 if entry.number and due != entry.due:
-                    entries[offset] = Entry(entry.number, due)
+                    entries[offset] = OpenEntry(entry.number, due)
                     if account.ready.pop(offset, 0) is None:
                         self.ready_entries -= 1
                     self._wait(account, offset, 1, due)

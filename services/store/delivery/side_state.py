@@ -1,6 +1,6 @@
 """What receiving keeps in mind beside the ledger. None of it has to survive: a start begins without it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.handles import ReceiptHandle
@@ -46,6 +46,14 @@ class SideState:
     def waits_for_retry(self, place: Place, offset: int) -> None:
         """Its consumer has said when it is to come again: nobody holds it."""
         self._waiting.setdefault(place, set()).add(offset)
+
+    def places_put_off(self) -> list[Place]:
+        """Places that have such messages."""
+        return list(self._waiting)
+
+    def put_off(self, place: Place) -> Collection[int]:
+        """Offsets of such messages of a place; some may have come due again."""
+        return self._waiting.get(place, ())
 
     def no_retry(self, place: Place, offset: int) -> None:
         """It was given out, or is dealt with."""

@@ -29,11 +29,11 @@ from tandemmq.store.log.marks.lock import StoreLock
 from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import NullObserver, Observer
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 class MessageStore:
     """A store directory in use. Made by `open`; `start` begins the background work, `close` ends it cleanly."""
 
-    def __init__(self, lock: StoreLock, parts: Parts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
+    def __init__(self, lock: StoreLock, parts: StoreParts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
         """Put recovered parts together; use `open`."""
         self._lock = lock
         self._parts = parts
@@ -144,10 +144,10 @@ class MessageStore:
             if config.message_index_enable:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
-            parts = Parts(
+            parts = StoreParts(
                 config, disk, clock, timers, observer, files, queues, index, checkpoint, manifest,
                 DamageList(root, disk, problems, expected=manifest is not None and manifest.damaged > 0),
-                QueueOffsets(), walkers, mastership, group, confirmed,
+                NextOffsets(), walkers, mastership, group, confirmed,
                 problems,
             )  # fmt: skip
             given = known.queues if known is not None else {}
@@ -228,12 +228,16 @@ class MessageStore:
         """The reasons in words; empty while writable."""
         return self.flags.why
 
-    def append(self, message: Message) -> Appended:
-        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored."""
+    def append(self, message: Message, *, reserved: bool = False) -> Appended:
+        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored.
+
+        `reserved`: also where the disk is too full for messages, into the reserve of the newest log file.
+        """
         begun = time.perf_counter()
-        self._check_writable()
+        if not (reserved and self.flags.only_disks_full):
+            self._check_writable()
         try:
-            appended = self.commit_log.append(message)
+            appended = self.commit_log.append(message, reserved=reserved)
         except DiskFull as error:
             raise self._disk_full(error) from error
         self._after_append(begun, 1, appended.size)

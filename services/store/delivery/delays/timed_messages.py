@@ -298,3 +298,10 @@ class TimedMessages:
         """How long the next timer has been due; 0 where none is."""
         entry = self._window.first()
         return 0 if entry is None else max(self._wall.now_ms() - entry.when, 0)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all that is due by now is delivered; False while the index is being read."""
+        now_ms, entry = self._wall.now_ms(), self._window.first()
+        read = self._index.indexed >= self._must_index and self._window.loaded_to >= now_ms
+        return self._running and read and not self._aside and (entry is None or entry.when > now_ms)

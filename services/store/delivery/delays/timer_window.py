@@ -42,6 +42,11 @@ class TimerWindow:
         """Timers in memory."""
         return len(self._heap)
 
+    @property
+    def loaded_to(self) -> int:
+        """All timers before this time, in ms, are in memory, or were."""
+        return self._loaded
+
     # -- taking what is due -----------------------------------------------------------------------------------------
 
     def first(self) -> TimerEntry | None:

@@ -153,6 +153,17 @@ class MappedFileQueue:
         self._next_start = start
         self._next = self._maker.submit(make)
 
+    def ensure_ahead(self) -> None:
+        """Have the file behind the newest one, if need be by making it now. Raises DiskFull."""
+        last = self.last
+        if last is None:
+            return
+        if self._next is not None and self._next_start == last.end and self._next.exception() is None:
+            return
+        made: Future[MappedFile] = Future()
+        made.set_result(MappedFile.create(self._disk, self.directory / file_name(last.end), self.file_size, last.end))
+        self._next, self._next_start = made, last.end
+
     def populate(self, file: MappedFile, begin: int, length: int) -> None:
         """Make a stretch of ``file`` resident, in the background."""
         self._maker.submit(file.populate, begin, length)
