@@ -45,5 +45,6 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `cursors`: commits and resets
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
+* `queue_locks`: queues that ordered classic consumers have locked
 * `sending_back`: classic consumers' messages that come again
 """

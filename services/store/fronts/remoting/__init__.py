@@ -1,0 +1,31 @@
+"""Classic RocketMQ clients: the remoting protocol, on its own port. Translates, authorizes, maps errors; no more.
+
+One noun per file::
+
+    server.py           the ports, and the limits that keep clients from each other
+    connection.py       one connection: frames in, commands out, requests both ways
+    dispatch.py         from a frame to a handler, and from its outcome to an answer
+    call.py             one request on its way to an answer
+    identity.py         who makes it, by access key and signature
+    statuses.py         errors as response codes
+    rules.py            what the front needs to know of the settings
+    front.py            the parts that answer, put together: which code is whose
+    json_bodies.py      bodies that are JSON
+    clients.py          the clients that are there
+    commands.py         what the broker tells them of its own accord
+    heartbeats.py       clients that live, and that end; who consumes together
+    sending.py          sends, single and in batches
+    sent_message.py     a message as a producer sends it
+    retry_sends.py      ... and as a consumer sends it to its retry topic
+    replies.py          answers to requests of other clients
+    pulling.py          pulls
+    filtered_pull.py    ... with a filter over properties
+    held_pulls.py       ... that are held until there is something
+    offsets.py          where queues begin and end, and where groups stand
+    resets.py           positions that an operator has set, until consumers know
+    returns.py          messages that could not be consumed
+    queue_locking.py    locks of queues, for ordered consumers
+    transactions.py     ends of transactions
+    queries.py          messages by key and by place
+    relays.py           what tools ask of consumers
+"""
