@@ -21,6 +21,7 @@ One noun per file::
     client_channel.py    calling other services of ours: TLS, certificate, name
     grpc_transport/      our own gRPC server: HTTP/2 on asyncio; knows nothing of TandemMQ
     wire/                protocols of others as bytes, without I/O: RocketMQ's remoting
+    net/                 sockets under those: connections, server and client of remoting
     grpc_server.py       that one or grpcio's, as the settings say
     guard.py             gRPC handlers that answer errors with the right status, and count what is in flight
     health.py            grpc.health.v1, a status per service; health_probe.py asks for it

@@ -21,7 +21,7 @@ class BadFrame(TandemError):
 
 
 class BadHeader(TandemError):
-    """A frame's header cannot be read. The next frame begins where it should: the connection may go on."""
+    """A frame's header cannot be read. RocketMQ closes such a connection too."""
 
     kind = Kind.INVALID
 

@@ -1,0 +1,261 @@
+"""Connection: one socket of the remoting protocol, at either end.
+
+What comes is cut into frames and given, one by one and in order, to the receiver. What goes is gathered during a turn
+of the loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read
+either; one that goes on so is closed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from tandemmq.common.net.remoting.asking import Asking
+from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent
+from tandemmq.common.net.remoting.limits import REQUEST_COST, Limits, Told
+from tandemmq.common.wire.remoting import codec
+from tandemmq.common.wire.remoting.command import ONE_WAY, Command
+from tandemmq.common.wire.remoting.errors import BadFrame
+from tandemmq.common.wire.remoting.frames import Frame, FrameReader
+
+log = logging.getLogger(__name__)
+
+_WRITE_BUFFER = 1 << 20
+"""Bytes that wait for the socket before nothing more is read from it."""
+_FLUSH_AT = 256 << 10
+"""Bytes that are given to the socket even while more frames of the same turn are handled."""
+
+
+class Receiver(Protocol):
+    """Who a connection belongs to."""
+
+    def began(self, connection: "Connection") -> None:
+        """The connection is open. It may be closed here."""
+
+    def came(self, connection: "Connection", frame: Frame) -> None:
+        """A frame came. Must not raise."""
+
+    def ended(self, connection: "Connection") -> None:
+        """The connection has closed; `connection.reason` says why if it was closed by us."""
+
+
+class Connection(asyncio.Protocol):
+    """See the module."""
+
+    def __init__(self, receiver: Receiver, limits: Limits, told: Told) -> None:
+        self._receiver = receiver
+        self._limits = limits
+        self._told = told
+        self._loop = asyncio.get_running_loop()
+        self._reader = FrameReader(limits.frame_bytes)
+        self._asking = Asking(limits.asks)
+        self._transport: asyncio.Transport | None = None
+        self._output: list[bytes] = []
+        self._output_size = 0
+        self._gathering = False
+        self._stalled_since: float | None = None
+        self._active_at = self._loop.time()
+        self._when_closed: list[Callable[[], None]] = []
+        self.peer = ""
+        """`host:port` of the other side, as RocketMQ prints addresses."""
+        self.peer_host = ""
+        self.local_host = ""
+        """The address of ours that the peer has called."""
+        self.tls = False
+        """Whether it is encrypted."""
+        self.reason = "the peer closed the connection"
+        """Why it has closed."""
+        self.request_bytes = 0
+        """Of requests in work; see `begin_request`."""
+
+    # -- asyncio's calls ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(_WRITE_BUFFER)
+        self.peer_host, self.peer = _address(transport.get_extra_info("peername"))
+        self.local_host, _ = _address(transport.get_extra_info("sockname"))
+        self.tls = transport.get_extra_info("ssl_object") is not None
+        self._receiver.began(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._active_at = self._loop.time()
+        fault: BadFrame | None = None
+        try:
+            frames = self._reader.receive(data)
+        except BadFrame as error:
+            frames, fault = list(error.frames), error
+        self._gathering = True
+        for frame in frames:
+            self._receiver.came(self, frame)
+            if self._transport is None or self._transport.is_closing():
+                break
+        self._gathering = False
+        self._flush()
+        if fault is not None and self._transport is not None and not self._transport.is_closing():
+            self._told.misbehaved += 1
+            log.info("%s sent no frame of the remoting protocol: %s", self.peer, fault.message)
+            self.close(fault.message)
+
+    def eof_received(self) -> bool:
+        """The peer has closed its side; nobody keeps half a connection."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer does not read: its requests wait until it does."""
+        self._stalled_since = self._loop.time()
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        self._stalled_since = None
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is closed."""
+        self._transport = None
+        self._output.clear()
+        self._asking.fail(f"{self.peer}: {self.reason}")
+        called, self._when_closed = self._when_closed, []
+        for call in called:
+            call()
+        self._receiver.ended(self)
+
+    # -- output -------------------------------------------------------------------------------------------------------
+
+    def send(self, command: Command) -> None:
+        """Write a command; in this turn of the loop, with all others. Nothing happens when the connection is closed.
+
+        Raises NotEncodable.
+        """
+        self.send_bytes(codec.encode(command))
+
+    def send_bytes(self, frame: bytes) -> None:
+        """Write a frame whose bytes are made already."""
+        if self._transport is None:
+            return
+        self._output.append(frame)
+        self._output_size += len(frame)
+        if self._output_size >= _FLUSH_AT:
+            self._flush()
+        elif not self._gathering and len(self._output) == 1:
+            self._loop.call_soon(self._flush)
+
+    def respond(self, request: Command, response: Command) -> None:
+        """Write the response to a request, unless that is one-way. Raises NotEncodable."""
+        if not request.flag & ONE_WAY:
+            self.send(response)
+
+    def tell(self, command: Command) -> None:
+        """Send a request that is not answered; it gets its number here. Raises NotEncodable."""
+        command.opaque = self._asking.number()
+        command.flag |= ONE_WAY
+        self.send(command)
+
+    async def ask(self, command: Command, seconds: float) -> Command:
+        """The peer's response to a request, which gets its number here.
+
+        Raises:
+            PeerGone: the connection is closed.
+            PeerSilent: nothing came within `seconds`.
+            TooMuchAsked: too many requests wait already.
+            NotEncodable: the request cannot be written.
+        """
+        if self._transport is None:
+            raise PeerGone(f"{self.peer}: {self.reason}")
+        answer = self._asking.begin(command)
+        try:
+            self.send(command)
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            raise PeerSilent(f"{self.peer} has not answered within {seconds:g} s") from None
+        finally:
+            self._asking.forget(command)
+
+    def answered(self, response: Command) -> None:
+        """A response came: to be called by the receiver, which has decoded it."""
+        self._asking.answered(response)
+
+    def _flush(self) -> None:
+        transport, output = self._transport, self._output
+        if transport is None or not output:
+            return
+        self._output, self._output_size = [], 0
+        if transport.is_closing():
+            return
+        self._active_at = self._loop.time()
+        transport.write(output[0] if len(output) == 1 else b"".join(output))
+        if transport.get_write_buffer_size() > self._limits.output_bytes:
+            self._give_up()
+
+    # -- requests in work, and life -----------------------------------------------------------------------------------
+
+    def begin_request(self, frame_bytes: int) -> bool:
+        """Whether there is room to work at one more request; then `end_request` must follow, with the same number."""
+        cost = frame_bytes + REQUEST_COST
+        if self.request_bytes + cost > self._limits.connection_request_bytes:
+            self._told.busy += 1
+            return False
+        self.request_bytes += cost
+        return True
+
+    def end_request(self, frame_bytes: int) -> None:
+        """The request is answered, or never will be."""
+        self.request_bytes -= frame_bytes + REQUEST_COST
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has closed, or was never open."""
+        return self._transport is None
+
+    @property
+    def held(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return self._reader.incomplete
+
+    def when_closed(self, call: Callable[[], None]) -> None:
+        """Have a function called when the connection closes; at once if it has."""
+        if self._transport is None:
+            call()
+        else:
+            self._when_closed.append(call)
+
+    def close(self, reason: str) -> None:
+        """Close when what is sent already is written."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._flush()
+            self.reason = reason
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close without writing what waits."""
+        if self._transport is not None:
+            self.reason = reason
+            self._transport.abort()
+
+    def tick(self, now: float) -> None:
+        """Called now and then, with the loop's time: closes what is stalled or idle."""
+        limits = self._limits
+        if self._stalled_since is not None and now - self._stalled_since > limits.stalled_seconds:
+            self._give_up()
+        elif limits.idle_seconds and now - self._active_at > limits.idle_seconds:
+            self._told.idle += 1
+            self.close(f"nothing went over the connection for {limits.idle_seconds:g} s")
+
+    def _give_up(self) -> None:
+        self._told.slow += 1
+        log.warning("%s does not read what waits for it: its connection is closed", self.peer)
+        self.abort("the peer does not read what is sent to it")
+
+
+def _address(name: object) -> tuple[str, str]:
+    """Host, and `host:port`, of a socket's name; empty for what has none."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return "", ""
+    host = str(name[0]).removeprefix("::ffff:")
+    return host, f"[{host}]:{name[1]}" if ":" in host else f"{host}:{name[1]}"

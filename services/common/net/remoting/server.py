@@ -1,0 +1,162 @@
+"""RemotingServer: listens for remoting connections, and bounds what they cost."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+
+from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
+from tandemmq.common.grpc_transport.aio.listen import Bound, listen
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.handlers import Handlers
+from tandemmq.common.net.remoting.limits import Limits, Told
+from tandemmq.common.wire.remoting.frames import Frame
+
+log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 1.0
+
+TlsContext = Callable[[], Awaitable[ssl.SSLContext]]
+"""Gives what TLS connections are served with; it is asked for each, and should remember."""
+
+
+class RemotingServer:
+    """A server on the running event loop. Each port takes plain connections and TLS, as the first byte says."""
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        *,
+        opened: Callable[[Connection], None] | None = None,
+        closed: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """`opened` and `closed` are called with each connection."""
+        self.limits = limits
+        self.connections: set[Connection] = set()
+        """That are open."""
+        self._handlers = handlers
+        self._opened = opened
+        self._closed = closed
+        self._bound: list[tuple[Bound, TlsContext | None, bool]] = []
+        self._listeners: list[FirstByte] = []
+        self._ticking: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+
+    @property
+    def told(self) -> Told:
+        """What peers were made to give up."""
+        return self._handlers.told
+
+    def add_port(self, address: str, tls: TlsContext | None = None, *, only_tls: bool = False) -> int:
+        """Bind `host:port`, and give the port. Before `start`. Raises RuntimeError: the address cannot be had.
+
+        Without `tls`, connections that begin a handshake are closed; with `only_tls`, those that do not.
+        """
+        found = listen(address, reuse_port=False)
+        self._bound += [(bound, tls, only_tls) for bound in found]
+        return found[0].port
+
+    async def start(self) -> None:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        for bound, tls, only_tls in self._bound:
+            receiver = _Port(self, only_tls)
+            self._listeners.append(
+                FirstByte(
+                    bound.socket,
+                    lambda receiver=receiver: Connection(receiver, self.limits, self.told),  # type: ignore[misc]
+                    tls or _no_tls,
+                    self.limits.handshake_seconds,
+                    self._is_full,
+                )
+            )
+        self._ticking = loop.call_later(_TICK_SECONDS, self._tick)
+
+    async def stop(self, grace: float = 0.0) -> None:
+        """Accept no more; answer what is being worked at within `grace` seconds; close the connections."""
+        for listener in self._listeners:
+            listener.close()
+        if not self._listeners:
+            for bound, _, _ in self._bound:
+                bound.remove(also_close=True)
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if grace:
+            await self._handlers.finish(grace)
+        await self._handlers.close()
+        for connection in list(self.connections):
+            connection.close("the server is stopping")
+        if self.connections:
+            try:
+                await asyncio.wait_for(self._empty.wait(), _TICK_SECONDS)
+            except TimeoutError:
+                for connection in list(self.connections):
+                    connection.abort("the server is stopping")
+
+    def began(self, connection: Connection) -> None:
+        """A connection is open."""
+        self.connections.add(connection)
+        self._empty.clear()
+        if self._opened is not None:
+            self._opened(connection)
+
+    def came(self, connection: Connection, frame: Frame) -> None:
+        """A frame came."""
+        self._handlers.came(connection, frame)
+
+    def ended(self, connection: Connection) -> None:
+        """A connection has closed."""
+        known = connection in self.connections
+        self.connections.discard(connection)
+        if known and self._closed is not None:
+            self._closed(connection)
+        if not self.connections:
+            self._empty.set()
+
+    def _is_full(self, waiting: int) -> bool:
+        full = len(self.connections) + waiting >= self.limits.connections
+        self.told.turned_away += full
+        return full
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ticking = loop.call_later(_TICK_SECONDS, self._tick)
+        now, held = loop.time(), 0
+        for connection in list(self.connections):
+            connection.tick(now)
+            held += connection.held
+        while held > self.limits.held_bytes:
+            worst = max(self.connections, key=lambda one: one.held)
+            held -= worst.held
+            self.told.misbehaved += 1
+            log.warning("%s holds %d bytes of an incomplete frame: closed", worst.peer, worst.held)
+            self.connections.discard(worst)
+            worst.abort("too many bytes of incomplete frames")
+
+
+class _Port:
+    """A port's connections: those that may not be plain are closed."""
+
+    def __init__(self, server: RemotingServer, only_tls: bool) -> None:
+        self._server = server
+        self._only_tls = only_tls
+
+    def began(self, connection: Connection) -> None:
+        """See Receiver."""
+        if self._only_tls and not connection.tls:
+            connection.abort("this port wants TLS")
+            return
+        self._server.began(connection)
+
+    def came(self, connection: Connection, frame: Frame) -> None:
+        """See Receiver."""
+        self._server.came(connection, frame)
+
+    def ended(self, connection: Connection) -> None:
+        """See Receiver."""
+        self._server.ended(connection)
+
+
+async def _no_tls() -> ssl.SSLContext:
+    raise OSError("this port speaks no TLS")
