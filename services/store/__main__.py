@@ -84,7 +84,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     await host.start()
     classic = None
     try:
-        classic = ClassicClients(settings)
+        classic = ClassicClients(settings, host.guard, secrets, metrics)
         settings = classic.known_to(settings)
         await internal.start()
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
@@ -112,12 +112,11 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
     rocketmq5.attach(broker, delivery, delivery.sessions, groups.get, lambda: f"{settings.own_ip()}:{host.port}")
-    await classic.serve(settings, broker, delivery, host.guard, secrets, metrics)
+    await classic.serve(settings, broker, delivery)
     inner.attach(broker)
     host.on_drain(servicer.drain)
     host.on_drain(consuming.drain)
     host.on_drain(rocketmq5.drain)
-    host.on_drain(classic.drain)
     host.on_close(classic.stop)
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)

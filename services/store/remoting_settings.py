@@ -34,11 +34,6 @@ class RemotingSettings(ServerSettings):
     remoting_max_connections: int = setting(
         10_000, "Ours: connections of classic clients at a time; more are turned away.", low=1
     )
-    remoting_max_requests: int = setting(
-        10_000,
-        "Ours: unanswered requests of one such connection, held pulls included; more are told SYSTEM_BUSY.",
-        low=1,
-    )
     server_channel_max_idle_time_seconds: int = setting(
         120, "Connections of classic clients on which nothing goes for so long are closed.", unit="s", low=1
     )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tandemmq.common.addresses import check_address
 from tandemmq.common.grpc_server import memory_budget
+from tandemmq.common.net.remoting.limits import Limits
 from tandemmq.common.server_settings import GrpcTransport
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
@@ -26,7 +27,6 @@ from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.remoting.rules import RemotingRules
-from tandemmq.store.fronts.remoting.server import RemotingLimits
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
@@ -492,14 +492,13 @@ class StoreSettings(RemotingSettings):
             create_groups=self.auto_create_subscription_group,
         )
 
-    def remoting_limits(self) -> RemotingLimits:
+    def remoting_limits(self) -> Limits:
         """What classic clients may take up."""
-        return RemotingLimits(
+        return Limits(
             connections=self.remoting_max_connections,
-            requests=self.remoting_max_requests,
-            memory=memory_budget(self),
+            held_bytes=memory_budget(self),
+            stalled_seconds=self.grpc_slow_peer_timeout_ms / 1000,
             idle_seconds=self.server_channel_max_idle_time_seconds,
-            slow_seconds=self.grpc_slow_peer_timeout_ms / 1000,
         )
 
     def store_host(self) -> Host:

@@ -1,10 +1,10 @@
-"""Classic RocketMQ clients: the remoting protocol, on its own port. Translates, authorizes, maps errors; no more.
+"""Classic RocketMQ clients: the remoting protocol, over connections of `common.net.remoting`.
+
+It translates, authorizes, and maps errors; no more.
 
 One noun per file::
 
-    server.py           the ports, and the limits that keep clients from each other
-    connection.py       one connection: frames in, commands out, requests both ways
-    dispatch.py         from a frame to a handler, and from its outcome to an answer
+    dispatch.py         the table of handlers, and what is the same for all of them
     call.py             one request on its way to an answer
     identity.py         who makes it, by access key and signature
     statuses.py         errors as response codes

@@ -2,19 +2,23 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 
 from tandemmq.common.access.needs import Need
 from tandemmq.common.access.principal import Principal
+from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.common.wire.remoting.codes import ResponseCode, name_of
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.fields import Fields
-from tandemmq.store.fronts.remoting.connection import Connection
+from tandemmq.store.format.host import Host, IllegalHost
+
+_NOBODY = Host(bytes(4), 0)
 
 
 class Call:
     """What a handler is given."""
 
-    __slots__ = ("begun", "command", "connection", "ended", "fields", "principal")
+    __slots__ = ("begun", "command", "connection", "fields", "principal")
 
     def __init__(self, command: Command, connection: Connection) -> None:
         self.command = command
@@ -23,8 +27,6 @@ class Call:
         self.principal: Principal | None = None
         """Who was recognized; None where everybody may do everything."""
         self.begun = time.perf_counter()
-        self.ended = False
-        """Whether it was answered."""
 
     @property
     def body(self) -> bytes:
@@ -35,6 +37,11 @@ class Call:
     def name(self) -> str:
         """The request code's name."""
         return name_of(self.command.code)
+
+    @property
+    def peer(self) -> Host:
+        """Where the connection comes from."""
+        return _host(self.connection.peer)
 
     def demand(self, *needs: Need) -> None:
         """All of them. Raises PermissionDenied."""
@@ -59,6 +66,14 @@ class Call:
 
 Handler = Callable[[Call], "Awaitable[Command | None] | Command | None"]
 """Answers a request. A plain function must not wait; where it gives None, it has the answer sent later by itself."""
+
+
+@lru_cache(maxsize=4096)
+def _host(peer: str) -> Host:
+    try:
+        return Host.parse(peer)
+    except IllegalHost:
+        return _NOBODY
 
 
 def _text(value: object) -> str:

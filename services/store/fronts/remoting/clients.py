@@ -4,13 +4,15 @@ A client says what it is by heartbeats: producer of some groups, consumer in oth
 and end with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.wire.remoting.command import Body
+from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import Subscription
 from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
-from tandemmq.store.fronts.remoting.connection import Connection
 
 PROTOCOL = "remoting"
 
@@ -57,6 +59,18 @@ class Client:
         """See `Peer.ask`."""
         return self._told(self, command)
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether it is there, and reads what is sent to it."""
+        return not self.connection.closed and not self.connection.stalled
+
+    def notify(self, code: int, fields: Mapping[str, str], body: Body = b"") -> bool:
+        """Tell it something that it does not answer; False where it takes nothing now."""
+        if not self.takes_more:
+            return False
+        self.connection.tell(Frame(code, fields=fields, body=body))
+        return True
+
 
 class Clients:
     """All clients of this front; their members are told to `Sessions`."""
@@ -64,17 +78,18 @@ class Clients:
     def __init__(self, sessions: Sessions, groups: Groups) -> None:
         self._sessions = sessions
         self._groups = groups
-        self.tell: Callable[[Client, Command], bool] = lambda client, command: client.connection.open
+        self.tell: Callable[[Client, Command], bool] = lambda client, command: client.takes_more
         """How commands are told; see `commands`."""
         self._consumes: dict[str, dict[Client, Consumes]] = {}
         self._ids: dict[str, Client] = {}
+        self._clients: dict[Connection, Client] = {}
         sessions.listen(self._changed)
 
     def of(self, connection: Connection) -> Client:
         """The client of a connection, remembered from now on."""
-        if connection.client is None:
-            connection.client = Client(connection, self._ask)
-        client: Client = connection.client
+        client = self._clients.get(connection)
+        if client is None:
+            client = self._clients[connection] = Client(connection, self._ask)
         return client
 
     def _ask(self, client: Client, command: Command) -> bool:
@@ -114,7 +129,7 @@ class Clients:
             protocol=PROTOCOL,
             language=client.language,
             version=str(client.version),
-            address=str(client.connection.peer),
+            address=client.connection.peer,
             subscriptions=subscriptions,
         )
         client.members[group, producer] = member
@@ -131,7 +146,7 @@ class Clients:
 
     def lost(self, connection: Connection) -> None:
         """A connection has ended, and all that its client was."""
-        client: Client | None = connection.client
+        client = self._clients.pop(connection, None)
         if client is not None:
             self._leave(client)
 

@@ -29,12 +29,12 @@ class Commands:
         """Any of them."""
         if isinstance(command, GroupChanged):
             fields = {"consumerGroup": command.group}
-            return client.connection.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields)
+            return client.notify(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields)
         if isinstance(command, CheckTransaction):
             return self._check(client, command)
         if isinstance(command, OffsetsReset):
             self._resets.note(command.group, command.topic)
-        return client.connection.open
+        return client.takes_more
 
     def _check(self, client: Client, command: CheckTransaction) -> bool:
         half = decode_record(command.record, verify=False)
@@ -48,7 +48,7 @@ class Commands:
             "offsetMsgId": encode_offset_id(self._rules.store_host, handle.physical_offset),
             "bname": self._rules.broker_name,
         }
-        return client.connection.notify(RequestCode.CHECK_TRANSACTION_STATE, fields, real_message(half).encode())
+        return client.notify(RequestCode.CHECK_TRANSACTION_STATE, fields, real_message(half).encode())
 
 
 def real_message(half: Record) -> Record:

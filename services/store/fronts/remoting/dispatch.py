@@ -1,31 +1,26 @@
-"""Dispatch: from a frame to a handler, and from its outcome to an answer.
+"""Dispatch: the table of handlers, with what is the same for all of them: who asks, what errors are, how long it takes.
 
-Every request is answered once, or never if it is one-way; every answer is measured.
+A coroutine begins at once, and gets a task only if it must wait. What waits ends with its connection.
 """
 
 import asyncio
-import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CoroutineType
 from typing import Any, Protocol
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
 from tandemmq.common.log_output import get_log
-from tandemmq.common.wire.remoting.codec import decode
-from tandemmq.common.wire.remoting.codes import ResponseCode, name_of
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
+from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.errors import BadHeader
-from tandemmq.common.wire.remoting.frames import Frame
 from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.connection import Connection
 from tandemmq.store.fronts.remoting.identity import Identity
-from tandemmq.store.fronts.remoting.statuses import code_of, remark_of
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal, code_of, remark_of
 
 log = get_log(__name__)
-
-_OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
 
 
 class CallTimes(Protocol):
@@ -42,111 +37,82 @@ class Dispatch:
     """Knows the handlers by request code."""
 
     def __init__(self, identity: Identity, metrics: CallTimes) -> None:
+        self.handlers = Handlers()
+        """What the server gives frames to."""
         self._identity = identity
         self._metrics = metrics
-        self._handlers: dict[int, Handler] = {}
         self._step = first_step if takes_stand_ins() else without_step
-        self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[Connection, dict[Call, Callable[[], object]]] = {}
 
     def add(self, handlers: Mapping[int, Handler]) -> None:
         """Serve these codes. Raises ValueError where one is served already."""
-        for code, handler in handlers.items():
-            if code in self._handlers:
-                raise ValueError(f"request code {name_of(code)} has two handlers")
-            self._handlers[code] = handler
+        self.handlers.add({code: self._measured(handler) for code, handler in handlers.items()})
 
-    @property
-    def codes(self) -> list[int]:
-        """Request codes that are served."""
-        return sorted(self._handlers)
+    def lost(self, connection: Connection) -> None:
+        """A connection has ended: what waits on it ends too."""
+        for cancel in list(self._waiting.pop(connection, {}).values()):
+            cancel()
 
-    def frame(self, frame: Frame, connection: Connection) -> None:
-        """See `connection.Served`."""
+    # -- calls that are answered by their handlers --------------------------------------------------------------------
+
+    def _measured(self, handler: Handler) -> Callable[[Connection, Command], Any]:
+        def answer(connection: Connection, request: Command) -> Any:
+            call = Call(request, connection)
+            try:
+                call.principal = self._identity.principal(call)
+                outcome: Any = handler(call)
+                if type(outcome) is CoroutineType:
+                    outcome = self._step(asyncio.get_running_loop(), _begun, outcome, None)
+            except TandemError as error:
+                return self._ended(call, self._refusal(call, error))
+            if isinstance(outcome, Suspended):
+                return self._awaited(call, outcome)
+            return None if outcome is None else self._ended(call, outcome)
+
+        return answer
+
+    async def _awaited(self, call: Call, suspended: Suspended) -> Command | None:
+        waiting = self._waiting.setdefault(call.connection, {})
+        waiting[call] = suspended.stand_in.cancel
         try:
-            command = decode(frame)
-        except BadHeader as error:
-            log.info("a connection ends: a header cannot be read", peer=str(connection.peer), reason=error.message)
-            connection.close()
-            return
-        if command.is_response:
-            connection.answered(command)
-            return
-        call = Call(command, connection)
-        connection.unanswered += 1
-        known = self._handlers.get(command.code)
-        if known is None:
-            self.finish(
-                call, call.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
-            )
-        elif connection.overloaded:
-            self.finish(call, call.reply(ResponseCode.SYSTEM_BUSY, _OVERLOADED))
-        else:
-            self._handle(call, known)
-
-    def _handle(self, call: Call, handler: Handler) -> None:
-        try:
-            call.principal = self._identity.principal(call)
-            outcome: Any = handler(call)
-            if type(outcome) is CoroutineType:
-                outcome = self._step(self._loop, _begun, outcome, None)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this request's alone
-            self.fail(call, error)
-            return
-        if isinstance(outcome, Suspended):
-            call.connection.waiting[call] = outcome.stand_in.cancel
-            task = self._loop.create_task(self._finish_later(call, outcome), context=outcome.context, name=call.name)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        elif outcome is not None:
-            self.finish(call, outcome)
-
-    async def _finish_later(self, call: Call, suspended: Suspended) -> None:
-        try:
-            outcome = await suspended
-        except asyncio.CancelledError:
-            self._end(call, "CANCELLED")
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            self.fail(call, error)
-        else:
-            if outcome is not None:
-                self.finish(call, outcome)
+            if call.connection.closed:
+                suspended.stand_in.cancel()
+            return self._ended(call, await suspended)
+        except TandemError as error:
+            return self._ended(call, self._refusal(call, error))
         finally:
-            call.connection.waiting.pop(call, None)
+            waiting.pop(call, None)
+            if not waiting and self._waiting.get(call.connection) is waiting:
+                del self._waiting[call.connection]
+
+    # -- calls that are answered later ------------------------------------------------------------------------------
+
+    @staticmethod
+    def defer(call: Call) -> None:
+        """The answer comes by `finish` or `fail`. Raises ProtocolRefusal: the client has asked too much already."""
+        if not call.connection.begin_request(len(call.command.body)):
+            raise ProtocolRefusal(ResponseCode.SYSTEM_BUSY, OVERLOADED)
 
     def finish(self, call: Call, answer: Command) -> None:
-        """Answer a request, if it wants an answer and has none yet."""
-        if call.ended:
-            return
-        if not call.command.is_one_way:
-            call.connection.send(answer)
-        self._end(call, _outcome(answer.code))
+        """Answer a deferred call."""
+        call.connection.end_request(len(call.command.body))
+        call.connection.respond(call.command, self._ended(call, answer))
 
-    def fail(self, call: Call, error: Exception) -> None:
-        """Answer with what went wrong; what we do not know is logged under a number, and only that is told."""
-        if isinstance(error, TandemError):
-            if error.kind is Kind.INTERNAL:
-                log.failure("call failed", error, method=call.name)
-            self.finish(call, call.reply(code_of(error, call.command.version), remark_of(error)))
-            return
-        incident = secrets.token_hex(4)
-        log.failure("call failed unexpectedly", error, method=call.name, incident=incident)
-        remark = f"internal error; the server's log has the details under incident {incident}"
-        self.finish(call, call.reply(ResponseCode.SYSTEM_ERROR, remark))
+    def fail(self, call: Call, error: TandemError) -> None:
+        """Answer a deferred call with what went wrong."""
+        self.finish(call, self._refusal(call, error))
 
-    def _end(self, call: Call, outcome: str) -> None:
-        if call.ended:
-            return
-        call.ended = True
-        call.connection.unanswered -= 1
-        self._metrics.called(call.name, outcome, time.perf_counter() - call.begun, protocol="remoting")
+    # -- both -------------------------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Cancel what still waits."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    def _refusal(self, call: Call, error: TandemError) -> Command:
+        if error.kind is Kind.INTERNAL:
+            log.failure("call failed", error, method=call.name)
+        return call.reply(code_of(error, call.command.version), remark_of(error))
+
+    def _ended(self, call: Call, answer: Command) -> Command:
+        seconds = time.perf_counter() - call.begun
+        self._metrics.called(call.name, _outcome(answer.code), seconds, protocol="remoting")
+        return answer
 
 
 def _begun(coroutine: Any, _: None) -> Any:

@@ -189,7 +189,10 @@ class Pulling:
     # -- looking ----------------------------------------------------------------------------------------------------
 
     async def _look(self, call: Call, wanted: Wanted, selection: Selection, seconds: float) -> Pulled:
-        room = call.connection.room
+
+        async def room(_: int) -> None:
+            await call.connection.drained()
+
         if selection.properties is not None:
             return await filtered(self._broker, wanted, selection.properties, seconds, room)
         return await self._broker.pull(wanted, seconds, room)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.versions import V3_1_8_SNAPSHOT
@@ -10,7 +11,6 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
 from tandemmq.store.fronts.remoting.call import Call, Handler
 from tandemmq.store.fronts.remoting.clients import Client, Clients
-from tandemmq.store.fronts.remoting.connection import ClientGone, ClientSilent
 from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
 
 ANSWER_SECONDS = 10.0
@@ -71,12 +71,12 @@ class Relays:
 async def ask(client: Client, code: int, fields: Mapping[str, str], body: Body) -> Command:
     """A client's answer. Raises ProtocolRefusal where none comes."""
     try:
-        return await client.connection.request(code, fields, body, ANSWER_SECONDS)
-    except ClientSilent as error:
+        return await client.connection.ask(Command(code, fields=fields, body=body), ANSWER_SECONDS)
+    except PeerSilent as error:
         raise ProtocolRefusal(
             ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{client.client_id}> did not answer in time: {error.message}"
         ) from error
-    except ClientGone as error:
+    except (PeerGone, TooMuchAsked) as error:
         raise ProtocolRefusal(
             ResponseCode.SYSTEM_ERROR, f"invoke consumer <{client.client_id}> failed: {error.message}"
         ) from error

@@ -48,7 +48,7 @@ class Replies:
     async def _reply(self, header: SendHeader, call: Call) -> Command:
         """Push it, then store it; the replier hears where the requester could not be told."""
         call.demand(publish(header.topic))
-        message = new_message(header, call.body, call.connection.peer, self._rules.cluster)
+        message = new_message(header, call.body, call.peer, self._rules.cluster)
         given = dict(message.properties)
         if header.topic == self._rules.reply_topic and self._broker.topics.get(header.topic) is None:
             await self._broker.sender.create({header.topic: TopicConfig(header.topic, 1, 1)})
@@ -79,7 +79,7 @@ class Replies:
             "properties": names.encode(given).decode(),
             "reconsumeTimes": str(header.reconsume_times),
             "unitMode": str(header.unit_mode).lower(),
-            "bornHost": str(call.connection.peer),
+            "bornHost": str(call.peer),
             "storeHost": str(self._rules.store_host),
             "storeTimestamp": str(now),
         }

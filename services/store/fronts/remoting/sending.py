@@ -1,5 +1,6 @@
-"""Sends: SEND_MESSAGE, its form with letters, and batches. What one client sends in one read is stored together."""
+"""Sends: SEND_MESSAGE, its form with letters, and batches. What comes in one turn of the loop is stored together."""
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
@@ -62,11 +63,14 @@ class Sending:
         return self._take(SendHeader.short(call.fields), call)
 
     def _take(self, header: SendHeader, call: Call) -> Coroutine[Any, Any, Command] | None:
-        """Keep the message until `flush`; a retry has its own way. Raises PermissionDenied."""
+        """Keep the message until the end of the turn; a retry has its own way. Raises PermissionDenied."""
         check(header, call)
-        message = new_message(header, call.body, call.connection.peer, self._rules.cluster)
+        message = new_message(header, call.body, call.peer, self._rules.cluster)
         if group_of_retry(header.topic) is not None:
             return self._send_retry(header, message, call)
+        self._dispatch.defer(call)
+        if not self._calls:
+            asyncio.get_running_loop().call_soon(self._flush)
         self._calls.append(call)
         self._messages.append(message)
         return None
@@ -77,23 +81,17 @@ class Sending:
         except TandemError as error:
             raise of_message(error) from error
 
-    def flush(self) -> None:
-        """Store what came since the last time."""
-        calls = self._calls
-        if not calls:
-            return
-        messages, self._calls, self._messages = self._messages, [], []
+    def _flush(self) -> None:
+        """Store what came in this turn of the loop, from all clients."""
+        calls, messages = self._calls, self._messages
+        self._calls, self._messages = [], []
 
         def told(number: int, outcome: Receipt | TandemError) -> None:
-            self.answer(calls[number], outcome)
+            self._answer(calls[number], outcome)
 
-        try:
-            self._broker.submit(messages, told)
-        except Exception as error:  # noqa: BLE001 - who waits for an answer must get one
-            for call in calls:
-                self._dispatch.fail(call, error)
+        self._broker.submit(messages, told)
 
-    def answer(self, call: Call, outcome: Receipt | TandemError) -> None:
+    def _answer(self, call: Call, outcome: Receipt | TandemError) -> None:
         """Tell a producer what became of its message."""
         if isinstance(outcome, TandemError):
             self._dispatch.fail(call, of_message(outcome))
@@ -123,7 +121,7 @@ class Sending:
         try:
             if header.topic.startswith(message_rules.GROUP_TOPICS):
                 raise ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
-            batch = new_batch(header, call.body, call.connection.peer)
+            batch = new_batch(header, call.body, call.peer)
             sent = await self._broker.append([], [batch], wait=waits(header))
             status = await self._broker.acknowledged(sent)
         except TandemError as error:
