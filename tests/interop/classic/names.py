@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tandemmq.common.made_certificate import made_context
 from tandemmq.common.wire.remoting.codec import decode, encode
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
@@ -16,8 +17,9 @@ QUEUES = 4
 
 
 @contextmanager
-def names(broker: str, cluster: str, port: int) -> Iterator[str]:
-    """Answers for one broker; gives `host:port` of the name server."""
+def names(broker: str, cluster: str, port: int, *, tls: bool = False) -> Iterator[str]:
+    """Answers for one broker; gives `host:port` of the name server. Clients speak TLS with all servers or with none."""
+    context = made_context() if tls else None
 
     def route(topic: str) -> bytes:
         queues = 1 if topic.startswith("%") or topic.endswith("_REPLY_TOPIC") else QUEUES
@@ -39,9 +41,10 @@ def names(broker: str, cluster: str, port: int) -> Iterator[str]:
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             reader = FrameReader()
-            while data := self.request.recv(1 << 16):
+            peer = self.request if context is None else context.wrap_socket(self.request, server_side=True)
+            while data := peer.recv(1 << 16):
                 for frame in reader.receive(data):
-                    self.request.sendall(encode(answer(decode(frame))))
+                    peer.sendall(encode(answer(decode(frame))))
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -1,5 +1,6 @@
 """RocketMQ's own classic clients of 4.9 and 5.3, unmodified, against a store: every feature that they have."""
 
+import json
 import os
 import subprocess
 import uuid
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.wire.remoting.codes import RequestCode
 from tests.access_users import access_text
+from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
 from tests.contract.store_process import StoreProcess
 from tests.interop.classic.names import names
@@ -37,8 +40,9 @@ FEATURES = [
     "request",
     "lite_pull",
     "query",
+    "pop",
 ]
-NEW = {"timed"}
+NEW = {"timed", "pop"}
 """What only clients of version 5 have."""
 BINARY = "-Drocketmq.serialize.type=ROCKETMQ"
 TLS = "-Dtls.enable=true"
@@ -62,7 +66,9 @@ def run(store: StoreProcess, version: str, feature: str, *options: str, **enviro
     """Runs one feature of one client on a topic and a group of its own; fails with what it said."""
     number = uuid.uuid4().hex[:8]
     home = ["-Duser.home=" + str(store.directory.parent), "-Drocketmq.client.logUseSlf4j=true"]
-    with names("broker-a", "DefaultCluster", port_of(store)) as server:
+    if feature == "pop":
+        set_pop(store, f"group-{number}", f"topic-{number}")
+    with names("broker-a", "DefaultCluster", port_of(store), tls=TLS in options) as server:
         command = [*command_of(version, *home, *options), server, feature, f"topic-{number}", f"group-{number}"]
         done = subprocess.run(
             command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -70,6 +76,13 @@ def run(store: StoreProcess, version: str, feature: str, *options: str, **enviro
     said = (done.stdout + done.stderr)[-4_000:]
     assert done.returncode == 0, said
     assert "OK" in done.stdout.splitlines(), said
+
+
+def set_pop(store: StoreProcess, group: str, topic: str) -> None:
+    """What `mqadmin setConsumeMode` does."""
+    body = {"consumerGroup": group, "topic": topic, "mode": "POP", "popShareQueueNum": 0}
+    with ClassicClient(port_of(store)) as client:
+        client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("feature", FEATURES)

@@ -21,6 +21,8 @@ One noun per file::
     pulling.py          pulls
     filtered_pull.py    ... with a filter over properties
     held_pulls.py       ... that are held until there is something
+    popping.py          messages that are given with a receipt
+    assignments.py      which queues a consumer is to have, and whether it pulls or pops
     offsets.py          where queues begin and end, and where groups stand
     resets.py           positions that an operator has set, until consumers know
     returns.py          messages that could not be consumed

@@ -3,12 +3,14 @@
 from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.remoting.assignments import Assignments
 from tandemmq.store.fronts.remoting.clients import Clients
 from tandemmq.store.fronts.remoting.commands import Commands
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
 from tandemmq.store.fronts.remoting.heartbeats import Heartbeats
 from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
 from tandemmq.store.fronts.remoting.offsets import Offsets
+from tandemmq.store.fronts.remoting.popping import Popping
 from tandemmq.store.fronts.remoting.pulling import Pulling
 from tandemmq.store.fronts.remoting.queries import Queries
 from tandemmq.store.fronts.remoting.queue_locking import QueueLocking
@@ -46,6 +48,8 @@ class RemotingFront:
             QueueLocking(delivery.locks, rules.broker_name),
             Returns(delivery),
             Transactions(delivery),
+            Popping(delivery, rules),
+            Assignments(broker, self.clients, rules.broker_name),
             Queries(broker),
             Relays(broker, self.clients, rules.broker_name),
             Replies(broker, self.clients, rules, sending.receipt),
