@@ -9,6 +9,8 @@
     fronts/       the protocols: translate, call, answer
     v1/           generated from protos/tandemmq/store/v1
     settings.py   RocketMQ's settings that this store honours, and a few of its own
+    remoting_settings.py   ... of the front of classic clients
+    classic_clients.py     the ports of that front
     metrics.py    what Prometheus is told
     __main__.py   the start-up: `python -m tandemmq.store`
 """

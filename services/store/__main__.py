@@ -18,6 +18,8 @@ from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_serve
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -70,24 +72,21 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     host.add(add_StoreServicer_to_server, servicer, RULES)
     consuming = DeliveryServicer(settings.service_limits(), metrics)
     host.add(add_DeliveryServicer_to_server, consuming, DELIVERY_RULES)
-    rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, signing_secrets(settings.access_file))
+    secrets = signing_secrets(settings.access_file)
+    rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, secrets)
     for service, methods in rocketmq5.services().items():
         host.add_foreign(service, methods)
     described = NodeServicer("store", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
-    node = NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
-    replica_log = ReplicaLogServicer(node)
-    internal = ServiceHost(settings.internal_server(), statuses=STATUSES)
-    internal.add(add_ReplicaLogServicer_to_server, replica_log, REPLICA_LOG_RULES)
-    derived_files = DerivedFilesServicer()
-    internal.add(add_DerivedFilesServicer_to_server, derived_files, DERIVED_FILES_RULES)
-    log_repair = LogRepairServicer()
-    internal.add(add_LogRepairServicer_to_server, log_repair, LOG_REPAIR_RULES)
-    internal.add(add_NodeServicer_to_server, described, NODE_RULES)
+    inner = Internal(settings, described)
+    internal = inner.host
     metrics.watch_access(host.guard, internal.guard)
     metrics.watch_load(client=lambda: host.load, internal=lambda: internal.load)
     await host.start()
+    classic = None
     try:
+        classic = ClassicClients(settings, host.guard, secrets, metrics)
+        settings = classic.known_to(settings)
         await internal.start()
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
@@ -96,6 +95,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         broker = make_broker(settings, store, topics, metrics)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
+        if classic is not None:
+            await classic.stop()
         await internal.stop()
         await host.stop()
         raise
@@ -113,13 +114,13 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
-    replica_log.attach(store, broker.acknowledgement.transfer)
-    derived_files.attach(store)
-    log_repair.attach(store)
+    await classic.serve(settings, broker, delivery)
+    inner.attach(broker)
     host.on_drain(servicer.drain)
     host.on_drain(consuming.drain)
     host.on_drain(rocketmq5.drain)
-    internal.on_drain(replica_log.drain)
+    host.on_close(classic.stop)
+    internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
     if metasync is not None:
         metasync.start()
@@ -130,6 +131,29 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+class Internal:
+    """The node's own port, and what answers there."""
+
+    def __init__(self, settings: StoreSettings, described: NodeServicer) -> None:
+        """All but `described` refuses until `attach`."""
+        self.host = ServiceHost(settings.internal_server(), statuses=STATUSES)
+        self.replica_log = ReplicaLogServicer(
+            NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
+        )
+        self._derived_files = DerivedFilesServicer()
+        self._log_repair = LogRepairServicer()
+        self.host.add(add_ReplicaLogServicer_to_server, self.replica_log, REPLICA_LOG_RULES)
+        self.host.add(add_DerivedFilesServicer_to_server, self._derived_files, DERIVED_FILES_RULES)
+        self.host.add(add_LogRepairServicer_to_server, self._log_repair, LOG_REPAIR_RULES)
+        self.host.add(add_NodeServicer_to_server, described, NODE_RULES)
+
+    def attach(self, broker: Broker) -> None:
+        """Answer from an open store from now on."""
+        self.replica_log.attach(broker.store, broker.acknowledgement.transfer)
+        self._derived_files.attach(broker.store)
+        self._log_repair.attach(broker.store)
 
 
 def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:

@@ -32,6 +32,7 @@ SMALL = {
     "max_message_size": 32 * 1024,
     "max_pull_bytes": 1 << 20,
     "prefault_bytes": 0,
+    "remoting_mode": "off",
 }
 
 
