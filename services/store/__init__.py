@@ -11,6 +11,8 @@
     settings.py   RocketMQ's settings that this store honours, and a few of its own
     remoting_settings.py   ... of the front of classic clients
     classic_clients.py     the ports of that front
+    registered.py          what name servers are told of this broker
+    names_link.py          keeps it registered at them
     metrics.py    what Prometheus is told
     __main__.py   the start-up: `python -m tandemmq.store`
 """

@@ -329,7 +329,6 @@ class StoreSettings(RemotingSettings):
     verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
-        "namesrvAddr": "TandemMQ registers with no name server",
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
         "storePathIndex": "the index lies in <storePathRootDir>/index",
         "storeCheckpoint": "it lies in <storePathRootDir>/checkpoint",
