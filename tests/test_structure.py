@@ -232,7 +232,9 @@ def test_constraints_pin_with_hashes_and_name_no_address() -> None:
     assert names <= pinned
 
 
-@pytest.mark.parametrize("module", ["store.__main__", "replicator.__main__", "metasync.__main__", "node.supervisor"])
+@pytest.mark.parametrize(
+    "module", ["store.__main__", "replicator.__main__", "metasync.__main__", "naming.__main__", "node.supervisor"]
+)
 def test_services_start_without_heavy_imports(module: str) -> None:
     program = f"import json, sys, tandemmq.{module}; print(json.dumps(sorted(sys.modules)))"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -240,7 +242,17 @@ def test_services_start_without_heavy_imports(module: str) -> None:
     assert not loaded & HEAVY_MODULES
 
 
-MAPPED = ("store/format", "store/log", "store/broker", "store/fronts", "common/wire", "common/net", "cli", "spark")
+MAPPED = (
+    "store/format",
+    "store/log",
+    "store/broker",
+    "store/fronts",
+    "common/wire",
+    "common/net",
+    "naming",
+    "cli",
+    "spark",
+)
 """Packages whose docstrings, and those of their rooms, say what each module is."""
 
 

@@ -21,6 +21,7 @@ from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.metasync.standing import NodeRole, Standing
+from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.delivery.delays.counts import DelayCounts
@@ -38,6 +39,7 @@ _SERVICES: dict[str, type[ServerSettings]] = {
     "replicator": ReplicatorSettings,
     "metasync": MetasyncSettings,
     "admin": AdminSettings,
+    "names": NamingSettings,
 }
 _OWN_PORTS = ("grpcPort", "metricsPort")
 """What every service has, each with a default of its own."""
@@ -46,8 +48,8 @@ _SETTINGS_HEAD = """# Settings
 
 Names are RocketMQ's where RocketMQ has the setting. Each can be given as a line `name=value` in a properties file
 (`tandem store --config broker.conf`), as the environment variable in the second column, or on the command line
-(`tandem store --set name=value`); the later of these wins. `tandem settings --service store|replicator|metasync|admin`
-shows what is in force and where each value comes from.
+(`tandem store --set name=value`); the later of these wins. `tandem settings --service SERVICE` shows what is in force
+and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `names`.
 
 One file, and one environment, serve all services of a node: each takes the settings it has and passes over those of the
 others. A name that no service knows is an error that names the nearest known one. Ports and other settings that every

@@ -17,8 +17,10 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.assembly import make_broker, make_delivery, open_tables
+from tandemmq.store.assembly import make_broker, make_delivery, names_link, open_tables
 from tandemmq.store.audit_file import AuditFile
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -82,24 +84,21 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     host.add(add_DeliveryServicer_to_server, consuming, DELIVERY_RULES)
     operations = OperationsServicer(metrics)
     host.add(add_OperationsServicer_to_server, operations, OPERATIONS_RULES)
-    rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, signing_secrets(settings.access_file))
+    secrets = signing_secrets(settings.access_file)
+    rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, secrets)
     for service, methods in rocketmq5.services().items():
         host.add_foreign(service, methods)
     described = NodeServicer("store", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
-    node = NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
-    replica_log = ReplicaLogServicer(node)
-    internal = ServiceHost(settings.internal_server(), statuses=STATUSES)
-    internal.add(add_ReplicaLogServicer_to_server, replica_log, REPLICA_LOG_RULES)
-    derived_files = DerivedFilesServicer()
-    internal.add(add_DerivedFilesServicer_to_server, derived_files, DERIVED_FILES_RULES)
-    log_repair = LogRepairServicer()
-    internal.add(add_LogRepairServicer_to_server, log_repair, LOG_REPAIR_RULES)
-    internal.add(add_NodeServicer_to_server, described, NODE_RULES)
+    inner = Internal(settings, described)
+    internal = inner.host
     metrics.watch_access(host.guard, internal.guard)
     metrics.watch_load(client=lambda: host.load, internal=lambda: internal.load)
     await host.start()
+    classic = None
     try:
+        classic = ClassicClients(settings, host.guard, secrets, metrics)
+        settings = classic.known_to(settings)
         await internal.start()
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
@@ -108,6 +107,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         broker = make_broker(settings, store, topics, metrics)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
+        if classic is not None:
+            await classic.stop()
         await internal.stop()
         await host.stop()
         raise
@@ -124,13 +125,17 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
-    replica_log.attach(store, broker.acknowledgement.transfer)
-    derived_files.attach(store)
-    log_repair.attach(store)
+    await classic.serve(settings, broker, delivery)
+    if classic.port:
+        names = names_link(settings, broker)
+        names.start()
+        host.on_drain(names.stop)
+    inner.attach(broker)
     host.on_drain(servicer.drain)
     host.on_drain(consuming.drain)
     host.on_drain(rocketmq5.drain)
-    internal.on_drain(replica_log.drain)
+    host.on_close(classic.stop)
+    internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
     if metasync is not None:
         metasync.start()
@@ -148,6 +153,29 @@ def watch_loop(metrics: StoreMetrics, store: MessageStore, host: ServiceHost) ->
     loop_lag = LoopLag(store.timers, metrics.loop_was_late)
     loop_lag.start()
     host.on_drain(loop_lag.stop)
+
+
+class Internal:
+    """The node's own port, and what answers there."""
+
+    def __init__(self, settings: StoreSettings, described: NodeServicer) -> None:
+        """All but `described` refuses until `attach`."""
+        self.host = ServiceHost(settings.internal_server(), statuses=STATUSES)
+        self.replica_log = ReplicaLogServicer(
+            NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
+        )
+        self._derived_files = DerivedFilesServicer()
+        self._log_repair = LogRepairServicer()
+        self.host.add(add_ReplicaLogServicer_to_server, self.replica_log, REPLICA_LOG_RULES)
+        self.host.add(add_DerivedFilesServicer_to_server, self._derived_files, DERIVED_FILES_RULES)
+        self.host.add(add_LogRepairServicer_to_server, self._log_repair, LOG_REPAIR_RULES)
+        self.host.add(add_NodeServicer_to_server, described, NODE_RULES)
+
+    def attach(self, broker: Broker) -> None:
+        """Answer from an open store from now on."""
+        self.replica_log.attach(broker.store, broker.acknowledgement.transfer)
+        self._derived_files.attach(broker.store)
+        self._log_repair.attach(broker.store)
 
 
 def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:

@@ -3,7 +3,9 @@
 import os
 from typing import NamedTuple
 
+from tandemmq.common.addresses import host_port
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
 from tandemmq.store.broker.duplicates import DuplicateWindow
@@ -42,7 +44,10 @@ from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
+from tandemmq.store.names_link import NamesLink
 from tandemmq.store.offsets_link import OffsetsLink
+from tandemmq.store.registered import RegisteredTopics
+from tandemmq.store.remoting_settings import addresses_of
 from tandemmq.store.settings import StoreSettings
 
 
@@ -102,7 +107,6 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         broker.traffic,
     )
     delivery.waiting = WaitingKeeper(delays, delivery.transactions, store.timers)
-    delivery.services.extend((delivery.ways, delivery.waiting))
     delivery.delays = MessageRecalls(broker, SystemClock())
     receiving = Receiving(
         broker,
@@ -118,7 +122,9 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     )
     delivery.receiving = delivery.cursors = receiving
     revivals = _revivals(settings, broker, groups, journal, delays)
-    delivery.services.extend([timer_check, delays, delivery.transactions, receiving, revivals])
+    delivery.services.extend(
+        [timer_check, delays, delivery.transactions, receiving, revivals, delivery.ways, delivery.waiting]
+    )
     return delivery
 
 
@@ -129,6 +135,26 @@ def _revivals(
     store, reader = broker.store, PlaceReader(broker.store, broker.puller)
     host, current = settings.store_host(), lambda: delays.timed.is_current
     return Revivals(store, broker.topics, groups, journal, reader, SystemClock(), host, current)
+
+
+def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
+    """What registers the broker at the name servers of the settings, if there are any."""
+    ip, topics, mastership = settings.own_ip(), broker.topics, broker.store.replica.mastership
+
+    def who(broker_id: int) -> BrokerIdentity:
+        address = host_port(ip, settings.listen_port)
+        return BrokerIdentity(settings.broker_cluster_name, settings.broker_name, broker_id, address)
+
+    created = settings.default_topic_queue_nums, settings.auto_create_topic_enable
+    ha_address = host_port(ip, settings.ha_listen_port)
+    registered = RegisteredTopics(
+        who, ha_address, topics, mastership, settings.broker_id, created, SystemClock().now_ms
+    )
+    period, timeout = settings.register_name_server_period / 1000, settings.register_broker_timeout_mills / 1000
+    link = NamesLink(addresses_of(settings.namesrv_addr), registered, period, timeout)
+    topics.changed.listen(link.changed)
+    mastership.changed.listen(link.changed)
+    return link
 
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:

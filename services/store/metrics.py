@@ -115,7 +115,7 @@ class StoreMetrics(DeliveryMetrics):
         super().__init__(cluster, "broker", node)
         self._in: dict[str, _In] = {}
         self._out: dict[tuple[str, str], _Out] = {}
-        self._calls: dict[tuple[str, str, bool], Distribution] = {}
+        self._calls: dict[tuple[str, str, str, bool], Distribution] = {}
         self._append = Distribution(_APPEND_SECONDS)
         self._flush = Distribution(_FLUSH_SECONDS)
         self._dispatch = Distribution(_DISPATCH_SECONDS)
@@ -158,11 +158,14 @@ class StoreMetrics(DeliveryMetrics):
         counts.messages += messages
         counts.bytes += size
 
-    def called(self, method: str, outcome: str, seconds: float, *, long_polling: bool = False) -> None:
-        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was."""
-        times = self._calls.get((method, outcome, long_polling))
+    def called(
+        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
+    ) -> None:
+        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting."""
+        key = (protocol, method, outcome, long_polling)
+        times = self._calls.get(key)
         if times is None:
-            times = self._calls.setdefault((method, outcome, long_polling), Distribution(_RPC_MILLISECONDS))
+            times = self._calls.setdefault(key, Distribution(_RPC_MILLISECONDS))
         milliseconds = seconds * 1000
         times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += 1
         times.sum += milliseconds
@@ -257,8 +260,8 @@ class StoreMetrics(DeliveryMetrics):
     def _collect_calls(self) -> Iterator[Metric]:
         labels = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
         calls = self._histogram("rocketmq_rpc_latency_milliseconds", "Time in a call.", *labels)
-        for (method, outcome, long_polling), times in list(self._calls.items()):
-            values = self._values("grpc", method.lower(), outcome.lower(), str(long_polling).lower(), "success")
+        for (protocol, method, outcome, long_polling), times in list(self._calls.items()):
+            values = self._values(protocol, method.lower(), outcome.lower(), str(long_polling).lower(), "success")
             calls.add_metric(values, times.cumulated(), times.sum)
         yield calls
 

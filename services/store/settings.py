@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 from tandemmq.common.addresses import check_address
 from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.server_settings import GrpcTransport, ServerSettings
+from tandemmq.common.grpc_server import memory_budget
+from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.server_settings import GrpcTransport
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
 from tandemmq.store.broker.group_transfer import ReplicationRules
@@ -25,9 +27,11 @@ from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
+from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
+from tandemmq.store.remoting_settings import RemotingSettings
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _BATCH_ROOM = 1 * _MIB
@@ -86,7 +90,7 @@ def _check_ip(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreSettings(ServerSettings):
+class StoreSettings(RemotingSettings):
     """All settings of the store service."""
 
     # -- who and where ----------------------------------------------------------------------------------------------
@@ -97,9 +101,6 @@ class StoreSettings(ServerSettings):
         "IP address that stands in records and message ids as the store's. Empty: grpcHost, or one of the machine's.",
         name="brokerIP1",
         check=_check_ip,
-    )
-    listen_port: int = setting(
-        10911, "Port that stands in records and message ids beside brokerIP1, as RocketMQ's.", low=0, high=65535
     )
     grpc_port: int = setting(8081, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
     grpc_max_message_size: int = setting(
@@ -328,7 +329,6 @@ class StoreSettings(ServerSettings):
     verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
-        "namesrvAddr": "TandemMQ registers with no name server",
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
         "storePathIndex": "the index lies in <storePathRootDir>/index",
         "storeCheckpoint": "it lies in <storePathRootDir>/checkpoint",
@@ -470,6 +470,26 @@ class StoreSettings(ServerSettings):
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,
             advertised=self.advertised_address,
+        )
+
+    def remoting_rules(self) -> RemotingRules:
+        """The part that the front of classic clients is told."""
+        return RemotingRules(
+            cluster=self.broker_cluster_name,
+            broker_name=self.broker_name,
+            store_host=self.store_host(),
+            most_messages=self.max_pull_messages,
+            most_bytes=self.max_pull_bytes,
+            create_groups=self.auto_create_subscription_group,
+        )
+
+    def remoting_limits(self) -> Limits:
+        """What classic clients may take up."""
+        return Limits(
+            connections=self.remoting_max_connections,
+            held_bytes=memory_budget(self),
+            stalled_seconds=self.grpc_slow_peer_timeout_ms / 1000,
+            idle_seconds=self.server_channel_max_idle_time_seconds,
         )
 
     def store_host(self) -> Host:

@@ -131,6 +131,6 @@ def test_a_broker_that_cannot_start_says_why() -> None:
 
 def test_mistakes_are_told() -> None:
     with pytest.raises(BrokerNotStarted, match="was not started"):
-        assert TemporaryBroker().directory
+        assert TemporaryBroker().directory is not None
     with TemporaryBroker() as broker, pytest.raises(BrokerNotStarted, match="runs already"):
         broker.start()

@@ -56,6 +56,8 @@ class WatchedTable(Generic[One]):
         self._changes = self._saved = 0
         self.version = ""
         """The metadata service's version of what was taken over last, for logs."""
+        self.changed = Event()
+        """There are other entries than before."""
         self.added = Event()
         """There are entries that the metadata service does not have yet."""
         self.gone: frozenset[str] = frozenset()
@@ -89,6 +91,7 @@ class WatchedTable(Generic[One]):
         new = added.keys() - self._entries.keys()  # the metadata service may have named some meanwhile: it knows better
         self._entries = {**added, **self._entries}
         self._waiting |= new
+        self.changed()
         self.added()
 
     # -- what the link to the metadata service says -----------------------------------------------------------------
@@ -125,6 +128,7 @@ class WatchedTable(Generic[One]):
         self._entries, self._waiting = table, waiting
         self.gone = (self.gone | gone) - table.keys()
         self._changes += 1
+        self.changed()
         if gone:
             self.removed()
 

@@ -52,5 +52,6 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `retry_moves`: messages that a group fails on for long
 * `java_pops`: what a RocketMQ broker notes of messages that were popped
 * `revivals`: such messages come again
+* `queue_locks`: queues that ordered classic consumers have locked
 * `sending_back`: classic consumers' messages that come again
 """

@@ -33,10 +33,14 @@ class Cursors:
         self._sessions = sessions
         self._moved = moved
 
-    async def commit(self, group: GroupConfig, topic: str, queue: int, offset: int) -> None:
-        """All below an offset is dealt with; what is beyond the queue's end is not. Done when that is safe."""
+    async def commit(self, group: GroupConfig, topic: str, queue: int, offset: int, *, alone: bool) -> None:
+        """All below an offset is dealt with; what is beyond the queue's end is not. Done when that is safe.
+
+        Unless `alone`, a group that is new gets its positions in the other queues too.
+        """
         place = self._place(group, topic, queue, offset)
-        self._starts.open(group, topic)
+        if not alone:
+            self._starts.open(group, topic)
         progress = self._journal.ledger.progress(place)
         resets = 0 if progress is None else progress.resets
         offset = min(offset, self._end(place))

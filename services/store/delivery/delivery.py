@@ -12,6 +12,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.lifecycle import Lifecycle, MasterService
 from tandemmq.store.delivery.port import Batch, Ending, Outcome, Room, Wish
+from tandemmq.store.delivery.queue_locks import QueueLocks
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.transactions import Transactions
 from tandemmq.store.delivery.waiting_figures import WaitingKeeper
@@ -60,7 +61,7 @@ class Receives(Protocol):
 class MovesCursors(Protocol):
     """The part that commits and resets; each call as in `port.DeliveryPort`."""
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
+    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`."""
         ...
 
@@ -101,6 +102,8 @@ class Delivery:
         """The clients that are there; fronts register them."""
         self.ways = Ways(broker.store.timers, journal, self.sessions)
         """In which ways groups consume."""
+        self.locks = QueueLocks(broker.store.timers.time)
+        """Queues that ordered classic consumers have locked."""
         self.receiving: Receives | None = None
         self.cursors: MovesCursors | None = None
         self.delays: Recalls | None = None
@@ -174,9 +177,9 @@ class Delivery:
         """See `port.DeliveryPort`."""
         await (await self._there(self.receiving)).send_back(group, physical_offset, delay_level, max_reconsume_times)
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
+    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`."""
-        await (await self._there(self.cursors)).commit(group, topic, queue, offset)
+        await (await self._there(self.cursors)).commit(group, topic, queue, offset, alone=alone)
         self.ways.seen(group, Way.COMMITS)
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:

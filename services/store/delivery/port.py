@@ -131,8 +131,11 @@ class DeliveryPort(Protocol):
         """A classic consumer's message comes again after a delay level, by a copy (CONSUMER_SEND_MSG_BACK)."""
         ...
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
-        """A consumer that pulls has dealt with all below `offset`; never goes back."""
+    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
+        """A consumer that pulls has dealt with all below `offset`; never goes back.
+
+        `alone`: it finds its positions in other queues itself; else a group that is new gets them now.
+        """
         ...
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:

@@ -334,10 +334,10 @@ class Receiving:
                     remedy="Do not commit beyond it; send it back again: it may come twice then.",
                 )
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int) -> None:
+    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
         config = await admitted(group, self._groups, create=self.rules.create_groups)
-        await self._cursors.commit(config, topic, queue, offset)
+        await self._cursors.commit(config, topic, queue, offset, alone=alone)
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""

@@ -11,6 +11,7 @@ from tandemmq.store.delivery.facts import Moved, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
 NEAR_BYTES = 1 << 30
 """A first message that lies so near to the end of the log is where a new group begins."""
@@ -54,8 +55,14 @@ class Starts:
             return 0
         if where == FROM_FIRST:
             return queue.min_offset
-        if where != FROM_LAST and queue.min_offset == 0:
-            first = queue.unit(0)
-            if first is None or self._store.commit_log.max_offset - first.physical_offset <= NEAR_BYTES:
-                return 0
+        if where != FROM_LAST and near_the_end(self._store, queue):
+            return 0
         return queue.readable_end
+
+
+def near_the_end(store: MessageStore, queue: ConsumeQueue) -> bool:
+    """Whether a queue's first message ever is still there, and not far from the end of the log."""
+    if queue.min_offset != 0:
+        return False
+    first = queue.unit(0)
+    return first is None or store.commit_log.max_offset - first.physical_offset <= NEAR_BYTES

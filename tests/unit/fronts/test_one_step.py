@@ -89,7 +89,7 @@ async def test_a_refusal_is_one_step_too_and_counted(tmp_path: Path) -> None:
     async with _service(tmp_path) as (servicer, _store):
         with pytest.raises(IllegalMessage):
             in_one_step(servicer.Send(store_pb2.SendRequest(message=Message(topic="")), CONTEXT))
-        assert set(servicer.metrics._calls) == {("Send", "MESSAGE_ILLEGAL", False)}
+        assert set(servicer.metrics._calls) == {("grpc", "Send", "MESSAGE_ILLEGAL", False)}
 
 
 async def test_a_send_that_must_be_durable_waits(tmp_path: Path) -> None:

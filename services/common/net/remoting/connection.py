@@ -54,6 +54,8 @@ class Connection(asyncio.Protocol):
         self._output_size = 0
         self._gathering = False
         self._stalled_since: float | None = None
+        self._taken = asyncio.Event()
+        self._taken.set()
         self._active_at = self._loop.time()
         self._when_closed: list[Callable[[], None]] = []
         self.peer = ""
@@ -106,18 +108,21 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read: its requests wait until it does."""
         self._stalled_since = self._loop.time()
+        self._taken.clear()
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """There is room again."""
         self._stalled_since = None
+        self._taken.set()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed."""
         self._transport = None
+        self._taken.set()
         self._output.clear()
         self._asking.fail(f"{self.peer}: {self.reason}")
         called, self._when_closed = self._when_closed, []
@@ -180,6 +185,17 @@ class Connection(asyncio.Protocol):
     def answered(self, response: Command) -> None:
         """A response came: to be called by the receiver, which has decoded it."""
         self._asking.answered(response)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the peer does not read what waits for it."""
+        return self._stalled_since is not None
+
+    async def drained(self) -> None:
+        """Wait until the peer reads; then an answer may be made that is large. Raises PeerGone."""
+        await self._taken.wait()
+        if self._transport is None:
+            raise PeerGone(f"{self.peer}: {self.reason}")
 
     def _flush(self) -> None:
         transport, output = self._transport, self._output

@@ -1,0 +1,97 @@
+"""ClassicClients: the ports of the remoting front and what is behind them, as one part of the store's life."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.guard import CallGuard
+from tandemmq.common.log_output import get_log
+from tandemmq.common.made_certificate import FoundContext
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.remoting.dispatch import CallTimes, Dispatch
+from tandemmq.store.fronts.remoting.front import RemotingFront
+from tandemmq.store.fronts.remoting.identity import Identity
+from tandemmq.store.remoting_settings import RemotingMode
+from tandemmq.store.settings import StoreSettings, TlsMode
+
+log = get_log(__name__)
+
+VIP_BELOW = 2
+"""The second port, for clients with the VIP channel, is so far below listenPort."""
+
+
+class PortTaken(TandemError):
+    """Classic clients cannot be served where the settings say."""
+
+    kind = Kind.AWAY
+    remedy = "Does another broker listen there? Set listenPort to another port, or remotingMode=off."
+
+
+class ClassicClients:
+    """Ports are taken before the store is opened, since their number stands in records; they answer when it is open."""
+
+    def __init__(
+        self, settings: StoreSettings, guard: CallGuard, secrets: Mapping[str, str], metrics: CallTimes
+    ) -> None:
+        """Take the ports, if classic clients are to be served. `secrets`: users' signing secrets.
+
+        Raises PortTaken, UnreadableCertificate.
+        """
+        self.port = 0
+        self._front: RemotingFront | None = None
+        self._server: RemotingServer | None = None
+        self._grace = settings.shutdown_grace_ms / 1000
+        self._dispatch = Dispatch(Identity(guard, secrets), metrics)
+        if settings.remoting_mode is not RemotingMode.OFF:
+            self._bind(settings)
+
+    def _bind(self, settings: StoreSettings) -> None:
+        tls = None if settings.tls_mode is TlsMode.DISABLED else FoundContext(settings).get
+        only_tls = tls is not None and not settings.tls_and_plain
+        server = RemotingServer(self._dispatch.handlers, settings.remoting_limits(), closed=self._closed)
+        host = settings.grpc_host
+        try:
+            self.port = _taken(server, host, settings.listen_port, tls, only_tls=only_tls)
+        except PortTaken as error:
+            if settings.remoting_mode is RemotingMode.ON:
+                raise
+            log.warning("classic clients are not served", reason=error.explain())
+            return
+        self._server = server
+        try:
+            vip = self.port - VIP_BELOW if settings.listen_port else 0
+            vip = _taken(server, host, vip, tls, only_tls=only_tls)
+        except PortTaken as error:
+            log.warning("classic clients are not served on the VIP channel", reason=error.explain())
+            vip = 0
+        log.info("listening for classic clients", remoting=f"{host}:{self.port}", vip=vip)
+
+    def known_to(self, settings: StoreSettings) -> StoreSettings:
+        """The settings with the port that was taken: message ids lead there."""
+        return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
+
+    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery) -> None:
+        """Answer from an open store from now on."""
+        if self._server is not None:
+            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch)
+            await self._server.start()
+
+    async def stop(self) -> None:
+        """Answer what is being worked at, and end all connections."""
+        if self._server is not None:
+            await self._server.stop(self._grace if self._front is not None else 0)
+
+    def _closed(self, connection: Connection) -> None:
+        if self._front is not None:
+            self._front.lost(connection)
+
+
+def _taken(server: RemotingServer, host: str, port: int, tls: TlsContext | None, *, only_tls: bool) -> int:
+    """The port's number. Raises PortTaken."""
+    try:
+        return server.add_port(f"{host}:{port}", tls, only_tls=only_tls)
+    except RuntimeError as error:
+        raise PortTaken(f"cannot serve classic clients on {host}:{port}") from error

@@ -1,0 +1,127 @@
+"""Dispatch: the table of handlers, with what is the same for all of them: who asks, what errors are, how long it takes.
+
+A coroutine begins at once, and gets a task only if it must wait. What waits ends with its connection.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from types import CoroutineType
+from typing import Any, Protocol
+
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
+from tandemmq.common.log_output import get_log
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
+from tandemmq.common.wire.remoting.codes import ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.identity import Identity
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal, code_of, remark_of
+
+log = get_log(__name__)
+
+
+class CallTimes(Protocol):
+    """Hears how long calls take."""
+
+    def called(
+        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
+    ) -> None:
+        """A call has ended."""
+        ...
+
+
+class Dispatch:
+    """Knows the handlers by request code."""
+
+    def __init__(self, identity: Identity, metrics: CallTimes) -> None:
+        self.handlers = Handlers()
+        """What the server gives frames to."""
+        self._identity = identity
+        self._metrics = metrics
+        self._step = first_step if takes_stand_ins() else without_step
+        self._waiting: dict[Connection, dict[Call, Callable[[], object]]] = {}
+
+    def add(self, handlers: Mapping[int, Handler]) -> None:
+        """Serve these codes. Raises ValueError where one is served already."""
+        self.handlers.add({code: self._measured(handler) for code, handler in handlers.items()})
+
+    def lost(self, connection: Connection) -> None:
+        """A connection has ended: what waits on it ends too."""
+        for cancel in list(self._waiting.pop(connection, {}).values()):
+            cancel()
+
+    # -- calls that are answered by their handlers --------------------------------------------------------------------
+
+    def _measured(self, handler: Handler) -> Callable[[Connection, Command], Any]:
+        def answer(connection: Connection, request: Command) -> Any:
+            call = Call(request, connection)
+            try:
+                call.principal = self._identity.principal(call)
+                outcome: Any = handler(call)
+                if type(outcome) is CoroutineType:
+                    outcome = self._step(asyncio.get_running_loop(), _begun, outcome, None)
+            except TandemError as error:
+                return self._ended(call, self._refusal(call, error))
+            if isinstance(outcome, Suspended):
+                return self._awaited(call, outcome)
+            return None if outcome is None else self._ended(call, outcome)
+
+        return answer
+
+    async def _awaited(self, call: Call, suspended: Suspended) -> Command | None:
+        waiting = self._waiting.setdefault(call.connection, {})
+        waiting[call] = suspended.stand_in.cancel
+        try:
+            if call.connection.closed:
+                suspended.stand_in.cancel()
+            return self._ended(call, await suspended)
+        except TandemError as error:
+            return self._ended(call, self._refusal(call, error))
+        finally:
+            waiting.pop(call, None)
+            if not waiting and self._waiting.get(call.connection) is waiting:
+                del self._waiting[call.connection]
+
+    # -- calls that are answered later ------------------------------------------------------------------------------
+
+    @staticmethod
+    def defer(call: Call) -> None:
+        """The answer comes by `finish` or `fail`. Raises ProtocolRefusal: the client has asked too much already."""
+        if not call.connection.begin_request(len(call.command.body)):
+            raise ProtocolRefusal(ResponseCode.SYSTEM_BUSY, OVERLOADED)
+
+    def finish(self, call: Call, answer: Command) -> None:
+        """Answer a deferred call."""
+        call.connection.end_request(len(call.command.body))
+        call.connection.respond(call.command, self._ended(call, answer))
+
+    def fail(self, call: Call, error: TandemError) -> None:
+        """Answer a deferred call with what went wrong."""
+        self.finish(call, self._refusal(call, error))
+
+    # -- both -------------------------------------------------------------------------------------------------------
+
+    def _refusal(self, call: Call, error: TandemError) -> Command:
+        if error.kind is Kind.INTERNAL:
+            log.failure("call failed", error, method=call.name)
+        return call.reply(code_of(error, call.command.version), remark_of(error))
+
+    def _ended(self, call: Call, answer: Command) -> Command:
+        seconds = time.perf_counter() - call.begun
+        self._metrics.called(call.name, _outcome(answer.code), seconds, protocol="remoting")
+        return answer
+
+
+def _begun(coroutine: Any, _: None) -> Any:
+    """As `first_step` calls it."""
+    return coroutine
+
+
+def _outcome(code: int) -> str:
+    try:
+        return ResponseCode(code).name
+    except ValueError:
+        return f"CODE_{code}"

@@ -1,0 +1,48 @@
+"""Pulls with a filter over properties: the records are looked into, some in each turn of the loop."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.long_poll import Room
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
+from tandemmq.store.delivery.selection import PropertyFilter
+from tandemmq.store.format.record import decode_record
+
+MOST_A_TURN = 256
+"""Records that are looked into in one turn."""
+MOST_LOOKS = 32
+"""Turns that find nothing; then the client is told how far it has come."""
+
+
+async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> PullAnswer:
+    """As `Broker.pull`, with those messages that the filter wants."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    looks = 0
+    while True:
+        left = max(deadline - loop.time(), 0) if seconds else 0
+        all_of = replace(wanted, max_messages=min(wanted.max_messages, MOST_A_TURN))
+        pulled = await broker.pull(all_of, left, room)
+        if pulled.status is not PullStatus.FOUND:
+            return pulled
+        chosen = [
+            data for data in _records(pulled.records) if wants.matches(decode_record(data, verify=False).properties)
+        ]
+        if chosen:
+            return replace(pulled, count=len(chosen), records=b"".join(chosen))
+        looks += 1
+        if looks == MOST_LOOKS:
+            break
+        wanted = replace(wanted, offset=pulled.next_offset)
+        await asyncio.sleep(0)
+    return replace(pulled, status=PullStatus.NO_MATCHED_MESSAGE, count=0, records=b"")
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        yield data[at : at + size]
+        at += size

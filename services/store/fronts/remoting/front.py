@@ -1,0 +1,62 @@
+"""RemotingFront: classic clients, put together: which handler answers which code."""
+
+from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.remoting.assignments import Assignments
+from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.commands import Commands
+from tandemmq.store.fronts.remoting.dispatch import Dispatch
+from tandemmq.store.fronts.remoting.heartbeats import Heartbeats
+from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
+from tandemmq.store.fronts.remoting.offsets import Offsets
+from tandemmq.store.fronts.remoting.popping import Popping
+from tandemmq.store.fronts.remoting.pulling import Pulling
+from tandemmq.store.fronts.remoting.queries import Queries
+from tandemmq.store.fronts.remoting.queue_locking import QueueLocking
+from tandemmq.store.fronts.remoting.relays import Relays
+from tandemmq.store.fronts.remoting.replies import Replies
+from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.retry_sends import RetrySends
+from tandemmq.store.fronts.remoting.returns import Returns
+from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.remoting.sending import Sending
+from tandemmq.store.fronts.remoting.transactions import Transactions
+
+
+class RemotingFront:
+    """What the connections of classic clients are served by.
+
+    A handler of other modules is added by `dispatch.add` before the server starts; `clients` knows who is there.
+    """
+
+    def __init__(self, broker: Broker, delivery: Delivery, rules: RemotingRules, dispatch: Dispatch) -> None:
+        """Adds its handlers to `dispatch`."""
+        self.dispatch = dispatch
+        self.clients = Clients(delivery.sessions, delivery.groups.get)
+        self.resets = Resets(delivery.ledger, broker.store.timers.time)
+        held = HeldPulls()
+        self.resets.on_reset = held.end
+        self.clients.tell = Commands(self.resets, rules).tell
+        retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)
+        sending = Sending(broker, rules, self.dispatch, retries)
+        for part in (
+            sending,
+            Pulling(broker, delivery, self.clients, self.resets, held, rules),
+            Heartbeats(broker, delivery, self.clients, rules),
+            Offsets(broker, delivery, self.resets),
+            QueueLocking(delivery.locks, rules.broker_name),
+            Returns(delivery),
+            Transactions(delivery),
+            Popping(delivery, rules),
+            Assignments(broker, self.clients, rules.broker_name),
+            Queries(broker),
+            Relays(broker, self.clients, rules.broker_name),
+            Replies(broker, self.clients, rules, sending.receipt),
+        ):
+            self.dispatch.add(part.handlers())
+
+    def lost(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.dispatch.lost(connection)
+        self.clients.lost(connection)

@@ -1,0 +1,111 @@
+"""Offsets: where queues begin and end, where groups stand, and what they have dealt with."""
+
+from tandemmq.common.access.needs import Action, subscribe
+from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.errors import BadRequest, NoSuchQueue
+from tandemmq.store.broker.offsets import QueueState
+from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.starts import near_the_end
+from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.resets import Resets
+
+_NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+_RESET = "Offset has been previously reset"
+
+
+class Offsets:
+    """Answers about them."""
+
+    def __init__(self, broker: Broker, delivery: Delivery, resets: Resets) -> None:
+        self._broker = broker
+        self._delivery = delivery
+        self._resets = resets
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.position,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.commit,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.by_time,
+            RequestCode.GET_MAX_OFFSET: self.last,
+            RequestCode.GET_MIN_OFFSET: self.first,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
+        }
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    def position(self, call: Call) -> Command:
+        """QUERY_CONSUMER_OFFSET: below it all is dealt with. A group that is new begins at 0 where that is near."""
+        place = _place(call)
+        call.demand(use_group(place.group, Action.VIEW))
+        progress = self._delivery.ledger.progress(place)
+        if progress is not None:
+            return call.ok({"offset": progress.cursor})
+        may_be_zero = call.fields.flag_or("setZeroIfNotFound", True)
+        queue = self._broker.store.queue(place.topic, place.queue)
+        if may_be_zero and queue is not None and near_the_end(self._broker.store, queue):
+            return call.ok({"offset": 0})
+        return call.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, {})
+
+    async def commit(self, call: Call) -> Command:
+        """UPDATE_CONSUMER_OFFSET: all below is dealt with; never backwards."""
+        place = _place(call)
+        call.demand(use_group(place.group))
+        if self._resets.pending(place) is not None:
+            return call.reply(ResponseCode.SUCCESS, _RESET)
+        offset = call.fields.int64("commitOffset")
+        await self._delivery.commit(place.group, place.topic, place.queue, offset, alone=True)
+        return call.ok()
+
+    # -- queues -----------------------------------------------------------------------------------------------------
+
+    def first(self, call: Call) -> Command:
+        """GET_MIN_OFFSET; 0 for a queue that is not there."""
+        state = self._state(call)
+        return call.ok({"offset": 0 if state is None else state.min_offset})
+
+    def last(self, call: Call) -> Command:
+        """GET_MAX_OFFSET: the number of the next message that consumers will see; 0 for a queue that is not there."""
+        state = self._state(call)
+        return call.ok({"offset": 0 if state is None else state.max_offset})
+
+    def by_time(self, call: Call) -> Command:
+        """SEARCH_OFFSET_BY_TIMESTAMP: the first message stored then or later; with UPPER the last one not later."""
+        time_ms = max(call.fields.int64("timestamp"), 0)
+        upper = call.fields.text_or("boundaryType", "LOWER").upper() == "UPPER"
+        state = self._state(call, time_ms + 1 if upper else time_ms)
+        if state is None or state.at_time is None:
+            return call.ok({"offset": 0})
+        found = state.at_time - 1 if upper else state.at_time
+        return call.ok({"offset": max(found, state.min_offset)})
+
+    def earliest(self, call: Call) -> Command:
+        """GET_EARLIEST_MSG_STORETIME: when the first message of a queue was stored; -1 where there is none."""
+        topic, queue_id, state = call.fields.text("topic"), call.fields.int32("queueId"), self._state(call)
+        stored, store = -1, self._broker.store
+        queue = store.queue(topic, queue_id)
+        if state is not None and queue is not None and state.min_offset < state.max_offset:
+            unit = queue.unit(state.min_offset)
+            data = None if unit is None else read_whole(store, unit.physical_offset, unit.size)
+            stored = -1 if data is None else decode_record(data, verify=False).store_timestamp
+        return call.ok({"timestamp": stored})
+
+    def _state(self, call: Call, time_ms: int | None = None) -> QueueState | None:
+        """The queue that is asked about; None where there is none."""
+        topic, queue_id = call.fields.text("topic"), call.fields.int32("queueId")
+        call.demand(subscribe(topic, Action.VIEW))
+        try:
+            return self._broker.offsets(topic, queue_id, time_ms)[0]
+        except (NoSuchQueue, BadRequest):
+            return None
+
+
+def _place(call: Call) -> Place:
+    fields = call.fields
+    return Place(fields.text("consumerGroup"), fields.text("topic"), fields.int32("queueId"))

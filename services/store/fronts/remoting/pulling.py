@@ -1,0 +1,237 @@
+"""Pulls: PULL_MESSAGE, and LITE_PULL_MESSAGE, which is the same. One that finds nothing may be held until it does."""
+
+import asyncio
+from dataclasses import replace
+from typing import NamedTuple
+
+from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.access.needs import subscribe
+from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.fields import Fields
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.filters.subscriptions import parse
+from tandemmq.store.delivery.port import EVERYTHING, FilterKind, Subscription
+from tandemmq.store.delivery.receive_rules import admitted
+from tandemmq.store.delivery.selection import Selection, Selections
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.filtered_pull import filtered
+from tandemmq.store.fronts.remoting.heartbeats import filter_kind
+from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
+from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+
+log = get_log(__name__)
+
+COMMIT, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
+"""Bits of sysFlag."""
+_UNASKED_BYTES = 256 << 10
+"""Of an answer to a client that names no limit (RocketMQ: ``maxTransferBytesOnMessageInMemory``)."""
+_MOST_FRAME = 8 << 20
+"""No answer is larger, or the client would end the connection."""
+_MOST_SUSPEND_MS = 60_000
+
+
+class PullHeader(NamedTuple):
+    """The header of a pull (RocketMQ: ``PullMessageRequestHeader``)."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+    most: int
+    sys_flag: int
+    commit_offset: int
+    suspend_ms: int
+    expression: str
+    kind: str
+    most_bytes: int
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PullHeader":
+        """Raises BadField."""
+        fields.int64("subVersion")
+        return cls(
+            fields.text("consumerGroup"),
+            fields.text("topic"),
+            fields.int32("queueId"),
+            fields.int64("queueOffset"),
+            fields.int32("maxMsgNums"),
+            fields.int32("sysFlag"),
+            fields.int64("commitOffset"),
+            fields.int64("suspendTimeoutMillis"),
+            fields.text_or("subscription", ""),
+            fields.text_or("expressionType", "TAG"),
+            fields.int32_or("maxMsgBytes", _UNASKED_BYTES),
+        )
+
+    @property
+    def place(self) -> Place:
+        """What is pulled from."""
+        return Place(self.group, self.topic, self.queue_id)
+
+
+class Pulling:
+    """Answers pulls."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        delivery: Delivery,
+        clients: Clients,
+        resets: Resets,
+        held: HeldPulls,
+        rules: RemotingRules,
+    ) -> None:
+        self._broker = broker
+        self._delivery = delivery
+        self._clients = clients
+        self._resets = resets
+        self._held = held
+        self._rules = rules
+        self._selections = Selections(parse)
+        self._commits: set[asyncio.Task[None]] = set()
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
+
+    async def pull(self, call: Call) -> Command:
+        """PULL_MESSAGE: messages of one queue from an offset on."""
+        header = PullHeader.read(call.fields)
+        call.demand(use_group(header.group), subscribe(header.topic))
+        await self._check_group(header)
+        selection = self._selections.select(self._subscription(header))
+        self._commit(header)
+        moved = self._moved(header)
+        if moved is not None:
+            return _answer(call, moved, 0)
+        wanted = Wanted(
+            header.topic,
+            header.queue_id,
+            header.offset,
+            min(max(header.most, 1), self._rules.most_messages),
+            min(max(header.most_bytes, 1), self._rules.most_bytes, _MOST_FRAME),
+            selection.tags,
+            header.group,
+        )
+        pulled = await self._look(call, wanted, selection, 0)
+        if header.sys_flag & SUSPEND and pulled.status in NOTHING_YET and pulled.next_offset == header.offset:
+            pulled = await self._wait(call, header, wanted, selection, pulled)
+        return _answer(call, pulled, self._broker.advice(pulled))
+
+    # -- before -----------------------------------------------------------------------------------------------------
+
+    async def _check_group(self, header: PullHeader) -> None:
+        """Raises UnknownGroup, ForbiddenGroup, BadDelivery, ProtocolRefusal. A slave makes no groups."""
+        create = self._rules.create_groups and self._broker.store.writable
+        config = await admitted(header.group, self._delivery.groups, create=create)
+        said = self._clients.consumes(header.group)
+        broadcast = said is not None and said.message_model == "BROADCASTING"
+        if broadcast and not config.consume_broadcast_enable:
+            raise ProtocolRefusal(
+                ResponseCode.NO_PERMISSION, f"the consumer group[{header.group}] can not consume by broadcast way"
+            )
+
+    def _subscription(self, header: PullHeader) -> Subscription:
+        """What is wanted: as the pull says, or the newest heartbeat. Raises ProtocolRefusal.
+
+        A client filters tags itself too. So one whose heartbeat has not come yet, or is older than the request, gets
+        its messages; RocketMQ would keep it waiting for up to half a minute.
+        """
+        kind = filter_kind(header.kind)
+        if header.sys_flag & SUBSCRIPTION:
+            return Subscription(header.expression or "*", kind)
+        said = self._clients.consumes(header.group)
+        found = None if said is None else said.topics.get(header.topic)
+        if found is not None:
+            return found.subscription
+        if kind is FilterKind.TAG:
+            return EVERYTHING
+        raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+
+    def _commit(self, header: PullHeader) -> None:
+        """The position that a pull brings along; it is not waited for."""
+        if not header.sys_flag & COMMIT or header.commit_offset <= 0 or not self._delivery.delivering:
+            return
+        place = header.place
+        known = self._delivery.ledger.progress(place)
+        if (known is not None and header.commit_offset <= known.cursor) or self._resets.pending(place) is not None:
+            return
+        task = asyncio.get_running_loop().create_task(self._commit_to(place, header.commit_offset), name="a commit")
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit_to(self, place: Place, offset: int) -> None:
+        try:
+            await self._delivery.commit(place.group, place.topic, place.queue, offset, alone=True)
+        except TandemError as error:
+            log.debug("a position that a pull brought along is not kept", group=place.group, reason=error.message)
+
+    def _moved(self, header: PullHeader) -> PullAnswer | None:
+        """The answer to a consumer whose position an operator has set, and who has not heard of it."""
+        place = header.place
+        position = self._resets.pending(place)
+        if position is None:
+            return None
+        self._resets.heard(place)
+        queue = self._broker.store.queue(place.topic, place.queue)
+        first, last = (0, 0) if queue is None else (queue.min_offset, queue.readable_end)
+        return PullAnswer(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    async def _look(self, call: Call, wanted: Wanted, selection: Selection, seconds: float) -> PullAnswer:
+
+        async def room(_: int) -> None:
+            await call.connection.drained()
+
+        if selection.properties is not None:
+            return await filtered(self._broker, wanted, selection.properties, seconds, room)
+        return await self._broker.pull(wanted, seconds, room)
+
+    async def _wait(
+        self, call: Call, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer
+    ) -> PullAnswer:
+        """Hold the pull; when the time is over, what was found at first is told."""
+        seconds = min(max(header.suspend_ms, 0), _MOST_SUSPEND_MS) / 1000
+        looking = self._look(call, wanted, selection, seconds)
+        later = await self._held.hold(header.group, header.topic, looking)
+        if later is None:  # an operator has set the position
+            return self._moved(header) or pulled
+        if later.status is PullStatus.NO_NEW_MESSAGE:
+            status = pulled.status if later.next_offset == header.offset else PullStatus.NO_MATCHED_MESSAGE
+            return replace(later, status=status)
+        return later
+
+
+def _answer(call: Call, pulled: PullAnswer, advice: int) -> Command:
+    fields = {
+        "suggestWhichBrokerId": str(advice),
+        "nextBeginOffset": str(pulled.next_offset),
+        "minOffset": str(pulled.min_offset),
+        "maxOffset": str(pulled.max_offset),
+    }
+    code = _code(pulled, int(call.fields.text("queueOffset")))
+    return call.command.answer(code, fields, pulled.records, pulled.status.name)
+
+
+def _code(pulled: PullAnswer, asked: int) -> ResponseCode:
+    """RocketMQ: ``PullMessageProcessor.composeResponseHeader``."""
+    status = pulled.status
+    if status is PullStatus.FOUND:
+        return ResponseCode.SUCCESS
+    if status in (PullStatus.NO_MATCHED_MESSAGE, PullStatus.MESSAGE_WAS_REMOVING):
+        return ResponseCode.PULL_RETRY_IMMEDIATELY
+    if status in (PullStatus.OFFSET_OVERFLOW_ONE, PullStatus.OFFSET_FOUND_NULL, PullStatus.NO_NEW_MESSAGE):
+        return ResponseCode.PULL_NOT_FOUND
+    if status in (PullStatus.NO_MESSAGE_IN_QUEUE, PullStatus.NO_MATCHED_LOGIC_QUEUE) and pulled.next_offset == asked:
+        return ResponseCode.PULL_NOT_FOUND
+    return ResponseCode.PULL_OFFSET_MOVED

@@ -1,0 +1,154 @@
+"""Sends: SEND_MESSAGE, its form with letters, and batches. What comes in one turn of the loop is stored together."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.access.needs import publish
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.store.broker import rules as message_rules
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.format.message_id import encode_offset_id
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.dispatch import Dispatch
+from tandemmq.store.fronts.remoting.retry_sends import RetrySends, group_of_retry
+from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.remoting.sent_message import REGION, SendHeader, new_batch, new_message, waits
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+
+STATUSES = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+_SAID = {"MSG_REGION": REGION, "TRACE_ON": "true"}
+_OF_THE_MESSAGE = frozenset({Kind.INVALID, Kind.UNSUPPORTED})
+"""Kinds that are told of a message as MESSAGE_ILLEGAL."""
+
+
+class Sending:
+    """Takes messages of producers."""
+
+    def __init__(self, broker: Broker, rules: RemotingRules, dispatch: Dispatch, retries: RetrySends) -> None:
+        self._broker = broker
+        self._rules = rules
+        self._dispatch = dispatch
+        self._retries = retries
+        self._calls: list[Call] = []
+        self._messages: list[NewMessage] = []
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.SEND_MESSAGE: self.send_long,
+            RequestCode.SEND_MESSAGE_V2: self.send_short,
+            RequestCode.SEND_BATCH_MESSAGE: self.send_batch,
+        }
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def send_long(self, call: Call) -> Coroutine[Any, Any, Command] | None:
+        """SEND_MESSAGE: the header has long names."""
+        return self._take(SendHeader.long(call.fields), call)
+
+    def send_short(self, call: Call) -> Coroutine[Any, Any, Command] | None:
+        """SEND_MESSAGE_V2: the header has letters."""
+        return self._take(SendHeader.short(call.fields), call)
+
+    def _take(self, header: SendHeader, call: Call) -> Coroutine[Any, Any, Command] | None:
+        """Keep the message until the end of the turn; a retry has its own way. Raises PermissionDenied."""
+        check(header, call)
+        message = new_message(header, call.body, call.peer, self._rules.cluster)
+        if group_of_retry(header.topic) is not None:
+            return self._send_retry(header, message, call)
+        self._dispatch.defer(call)
+        if not self._calls:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._calls.append(call)
+        self._messages.append(message)
+        return None
+
+    async def _send_retry(self, header: SendHeader, message: NewMessage, call: Call) -> Command:
+        try:
+            return self.receipt(call, await self._retries.send(header, message))
+        except TandemError as error:
+            raise of_message(error) from error
+
+    def _flush(self) -> None:
+        """Store what came in this turn of the loop, from all clients."""
+        calls, messages = self._calls, self._messages
+        self._calls, self._messages = [], []
+
+        def told(number: int, outcome: Receipt | TandemError) -> None:
+            self._answer(calls[number], outcome)
+
+        self._broker.submit(messages, told)
+
+    def _answer(self, call: Call, outcome: Receipt | TandemError) -> None:
+        """Tell a producer what became of its message."""
+        if isinstance(outcome, TandemError):
+            self._dispatch.fail(call, of_message(outcome))
+        else:
+            self._dispatch.finish(call, self.receipt(call, outcome))
+
+    def receipt(self, call: Call, receipt: Receipt) -> Command:
+        """The answer for a message that is stored."""
+        ready, place, status = receipt
+        fields = {
+            "msgId": encode_offset_id(self._rules.store_host, place.physical_offset),
+            "queueId": str(ready.queue_id),
+            "queueOffset": str(place.queue_offset),
+            **_SAID,
+        }
+        if ready.transaction:
+            fields["transactionId"] = ready.unique_key
+        remark = None if status is PutStatus.PUT_OK else status.name
+        return call.command.answer(STATUSES[status], fields, b"", remark)
+
+    # -- batches ----------------------------------------------------------------------------------------------------
+
+    async def send_batch(self, call: Call) -> Command:
+        """SEND_BATCH_MESSAGE: the body has many messages, for one queue."""
+        header = SendHeader.short(call.fields)
+        check(header, call)
+        try:
+            if header.topic.startswith(message_rules.GROUP_TOPICS):
+                raise ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
+            batch = new_batch(header, call.body, call.peer)
+            sent = await self._broker.append([], [batch], wait=waits(header))
+            status = await self._broker.acknowledged(sent)
+        except TandemError as error:
+            raise of_message(error) from error
+        stored = sent.batches[0]
+        if stored.place is None:
+            raise stored.failure or ProtocolRefusal(ResponseCode.SYSTEM_ERROR, "The batch was not stored.")
+        host = self._rules.store_host
+        fields = {
+            "msgId": ",".join(encode_offset_id(host, offset) for offset in stored.place.physical_offsets),
+            "queueId": str(stored.batch.queue_id),
+            "queueOffset": str(stored.place.first_queue_offset),
+            **_SAID,
+        }
+        return call.command.answer(STATUSES[status], fields)
+
+
+def check(header: SendHeader, call: Call) -> None:
+    """Whether the caller may send that. Raises PermissionDenied."""
+    if call.principal is None:
+        return
+    group = group_of_retry(header.topic)
+    call.demand(publish(header.topic) if group is None else use_group(group))
+
+
+def of_message(error: TandemError) -> TandemError:
+    """What is wrong with a message is told as such."""
+    if error.kind in _OF_THE_MESSAGE and not isinstance(error, ProtocolRefusal):
+        return ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, error.message, remedy=error.remedy)
+    return error

@@ -1,0 +1,118 @@
+"""A message of a producer, as a request has it: long names (SEND_MESSAGE) or letters (V2), batches too."""
+
+from typing import NamedTuple
+
+from tandemmq.common.wire.remoting.fields import Fields
+from tandemmq.store.broker.errors import IllegalMessage
+from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
+from tandemmq.store.format import properties as names
+from tandemmq.store.format import sysflag
+from tandemmq.store.format.batch import decode_client_batch, encode_client_batch
+from tandemmq.store.format.errors import FormatError
+from tandemmq.store.format.host import Host
+
+REGION = "DefaultRegion"
+_TRANSACTION_BITS = sysflag.TRANSACTION_MASK
+_WAIT = names.WAIT.encode() + b"\x01"
+
+
+class SendHeader(NamedTuple):
+    """The header of a send (RocketMQ: ``SendMessageRequestHeader``)."""
+
+    group: str
+    topic: str
+    default_topic: str
+    default_queues: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str
+    reconsume_times: int
+    unit_mode: bool
+    most_reconsume_times: int | None
+    """None where the client leaves it to the group."""
+
+    @classmethod
+    def long(cls, fields: Fields) -> "SendHeader":
+        """Of SEND_MESSAGE and SEND_REPLY_MESSAGE. Raises BadField."""
+        return cls._read(fields, _LONG)
+
+    @classmethod
+    def short(cls, fields: Fields) -> "SendHeader":
+        """Of the codes that have letters. Raises BadField."""
+        return cls._read(fields, "abcdefghijkl")
+
+    @classmethod
+    def _read(cls, fields: Fields, name: "tuple[str, ...] | str") -> "SendHeader":
+        return cls(
+            fields.text(name[0]),
+            fields.text(name[1]),
+            fields.text_or(name[2], ""),
+            fields.int32_or(name[3], 0),
+            fields.int32(name[4]),
+            fields.int32(name[5]),
+            fields.int64(name[6]),
+            fields.int32(name[7]),
+            fields.text_or(name[8], ""),
+            fields.int32_or(name[9], 0),
+            fields.flag_or(name[10], False),
+            fields.int32_or(name[11], None),
+        )
+
+
+_LONG = (
+    "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag",
+    "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes",
+)  # fmt: skip
+
+
+def new_message(header: SendHeader, body: bytes, born_host: Host, cluster: str) -> NewMessage:
+    """The message for the broker; what RocketMQ's broker adds to every message is added."""
+    given = names.decode(header.properties.encode("utf-8", "replace"))
+    given[names.MSG_REGION] = REGION
+    given[names.TRACE_ON] = "true"
+    given[names.CLUSTER] = cluster
+    sys_flag = header.sys_flag & ~_TRANSACTION_BITS  # a half message says so in its properties
+    return NewMessage(
+        header.topic,
+        born_host,
+        body,
+        given,
+        max(header.queue_id, ANY_QUEUE),
+        header.flag,
+        sys_flag,
+        max(header.born_timestamp, 0),
+        max(header.reconsume_times, 0),
+    )
+
+
+def new_batch(header: SendHeader, body: bytes, born_host: Host) -> NewBatch:
+    """A batch for the broker. Raises IllegalMessage."""
+    if _WAIT in body:
+        body = _without_wait(body)
+    return NewBatch(
+        header.topic,
+        born_host,
+        body,
+        max(header.queue_id, ANY_QUEUE),
+        sys_flag=header.sys_flag & ~_TRANSACTION_BITS,
+        born_timestamp=max(header.born_timestamp, 0),
+        reconsume_times=max(header.reconsume_times, 0),
+    )
+
+
+def _without_wait(body: bytes) -> bytes:
+    """Java clients write WAIT=true into every message of a batch; how to send is said for all of it."""
+    try:
+        return encode_client_batch(
+            one._replace(properties=names.remove(one.properties, names.WAIT)) for one in decode_client_batch(body)
+        )
+    except FormatError as error:
+        raise IllegalMessage(f"The batch cannot be stored: {error}.") from None
+
+
+def waits(header: SendHeader) -> bool:
+    """Whether a batch is to be waited for, by the properties of the whole."""
+    given = names.decode(header.properties.encode("utf-8", "replace"))
+    return given.get(names.WAIT, "true").strip().lower() != "false"
