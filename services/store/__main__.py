@@ -117,8 +117,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     host.on_drain(delivery.drain)
     host.on_close(delivery.stop)
     watch_loop(metrics, store, host)
-    audit = AuditFile(settings.store_path_root_dir)
-    metrics.watch(lambda: read_gauges(broker, audit))
+    watch_store(metrics, settings, broker)
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
@@ -127,9 +126,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
     await classic.serve(settings, broker, delivery)
     if classic.port:
-        names = names_link(settings, broker)
-        names.start()
-        host.on_drain(names.stop)
+        keep_registered(settings, broker, host)
     inner.attach(broker)
     host.on_drain(servicer.drain)
     host.on_drain(consuming.drain)
@@ -146,6 +143,19 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def keep_registered(settings: StoreSettings, broker: Broker, host: ServiceHost) -> None:
+    """Have name servers know this broker until it drains."""
+    names = names_link(settings, broker)
+    names.start()
+    host.on_drain(names.stop)
+
+
+def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:
+    """Have the metrics show log, queues, and what the last audit found."""
+    audit = AuditFile(settings.store_path_root_dir)
+    metrics.watch(lambda: read_gauges(broker, audit))
 
 
 def watch_loop(metrics: StoreMetrics, store: MessageStore, host: ServiceHost) -> None:
