@@ -38,6 +38,7 @@ from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.unconsumed import Unconsumed
 from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
@@ -96,6 +97,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
         life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(lambda: safe_base.at(store.flushed_offset))
+    store.keep_from(Unconsumed(store, ledger, groups).oldest)
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(

@@ -145,3 +145,26 @@ async def test_deliveries_before_a_retry_count_for_the_dead_letters(tmp_path: Pa
         await at.timers.advance(SECONDS)
         await dead(at)
         assert [letter.reconsume_times for letter in at.records(DEAD)] == [3]
+
+
+@pytest.mark.parametrize("sign", ["_", "+"])
+async def test_retries_of_a_java_brokers_pop_are_received_as_their_topic(tmp_path: Path, sign: str) -> None:
+    """They name no origin but in their topic, as RocketMQ 5 writes them."""
+    own = f"%RETRY%{GROUP}{sign}{TOPIC}"
+    async with scene(tmp_path) as at:
+        at.groups.put(retry_max_times=2)
+        at.topic(own)
+        at.topic("scratch")
+        at.send("a", topic="scratch")
+        at.kit.store.append(internal_copy(at.records("scratch")[0], own, 0, HOST, reconsume_times=1))
+        (message,) = await at.take()
+        assert (message.topic, message.number, bodies([message])) == (TOPIC, 2, ["a"])
+        await at.timers.advance(SECONDS)
+        (again,) = await at.take()
+        assert again.number == 3
+        assert [one.error for one in await at.acknowledge([message])] != [None], "it was given out again"
+        await at.timers.advance(SECONDS)
+        await dead(at)
+        (letter,) = at.records(DEAD)
+        assert (letter.reconsume_times, letter.body) == (3, b"a")
+        assert at.cursor(topic=own) == 1
