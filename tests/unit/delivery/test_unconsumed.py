@@ -10,6 +10,7 @@ from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
 from tests.unit.delivery.delivery_kit import DeliveringStore, delivering
 
 GROUP, TOPIC = "workers", "orders"
@@ -65,3 +66,27 @@ async def test_files_are_kept_where_the_group_asks(tmp_path: Path, keep: str, mo
             queue = at.store.queue(TOPIC, 0)
             assert queue is not None
             assert lost == queue.min_offset - 1, "all but the one that is held"
+
+
+class NearlyFull(LocalDisk):
+    """A disk on which files are to go whether they have expired or not."""
+
+    def usage(self, path: Path) -> DiskUsage:
+        return DiskUsage(total=100 << 30, used=86 << 30, free=14 << 30)
+
+
+async def test_a_file_that_is_kept_on_a_disk_that_is_nearly_full_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with delivering(tmp_path, disk=NearlyFull(), disk_space_clean_forcibly_ratio=85) as at:
+        await at.delivery.groups.add([GroupConfig(GROUP, attributes={"keepUnconsumed": "true"})])
+        await at.broker.topics.add([TopicConfig(TOPIC, 1, 1)])
+        await at.delivery.receive(Wish(GROUP, TOPIC))
+        await at.send(TOPIC, 400, size=1_000)
+        at.store.catch_up()
+        await at.store.wait_flushed(at.store.commit_log.max_offset)
+        for _ in range(3):
+            assert await expire(at) == 0
+        said = [record.getMessage() for record in caplog.records if "is kept though" in record.getMessage()]
+        assert len(said) == 1
+        assert "00000000000000000000" in said[0]
