@@ -87,7 +87,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
     delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
-    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), settings.timer_precision_ms)
+    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), SystemClock(), settings.timer_precision_ms)
     opening = Opening(store, ledger, journal, follower, clock, files, timer_check)
     life = Lifecycle(store, journal, opening.make_ready, opening.follow)
     life.services += [BaseKeeper(store, journal), files]
