@@ -38,6 +38,7 @@ from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.unconsumed import Unconsumed
 from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
@@ -86,7 +87,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
     delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
-    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), settings.timer_precision_ms)
+    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), SystemClock(), settings.timer_precision_ms)
     opening = Opening(store, ledger, journal, follower, clock, files, timer_check)
     life = Lifecycle(store, journal, opening.make_ready, opening.follow)
     life.services += [BaseKeeper(store, journal), files]
@@ -96,6 +97,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
         life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(lambda: safe_base.at(store.flushed_offset))
+    store.keep_from(Unconsumed(store, ledger, groups).oldest)
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(

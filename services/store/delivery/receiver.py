@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.answer import Answer, Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
@@ -26,6 +27,8 @@ from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
+
+log = get_log(__name__)
 
 _NEW_FIRST_EVERY = 5
 _READ_MOST = 64
@@ -410,6 +413,11 @@ class Receiver:
 
     def _count_expired(self, place: Place, messages: int) -> None:
         key = place.group, place.topic
+        if key not in self.expired:
+            log.warning(
+                "messages have expired before their group had dealt with them", group=place.group, topic=place.topic,
+                queue=place.queue, messages=messages,
+            )  # fmt: skip
         self.expired[key] = self.expired.get(key, 0) + messages
 
 

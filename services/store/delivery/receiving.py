@@ -99,9 +99,10 @@ class Receiving:
         self._starts = Starts(broker.store, broker.topics, journal)
         self.graveyard = Graveyard(journal, broker.topics, store_host)
         self.waiters = Waiters(broker.store, self._timers)
-        self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host)
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
-        self._moves_into = MovesInto(broker.topics, store_host, delays or DelayRules(), wall or SystemClock())
+        delays, wall = delays or DelayRules(), wall or SystemClock()
+        self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host, delays, wall)
+        self._moves_into = MovesInto(broker.topics, store_host, delays, wall)
         self.figures: Figures | None = None
         """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
