@@ -146,7 +146,7 @@ def _of_the_store() -> list[Metric]:
     metrics.failed("flush")
     metrics.damaged("rot", 1)
     counts = {("group", "topic"): 1}
-    metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts)
+    metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts, lambda: counts)
     metrics.transaction_ended("topic", "commit", 0.0)
     members = [Member("consumer", "group"), Member("producer", "topic", producer=True)]
     metrics.watch_members(lambda: members)

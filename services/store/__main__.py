@@ -192,7 +192,7 @@ def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:
     """Have the metrics show groups, members, what waits and half messages."""
     receiving, waiting = delivery.receiving, delivery.waiting
     if isinstance(receiving, Receiving):
-        metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired)
+        metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired, receiving.moved)
     if waiting is not None:
         metrics.watch_waiting(lambda: waiting.now, waiting.delay_counts)
     metrics.watch_members(delivery.sessions.all)

@@ -43,6 +43,7 @@ class DeliveryMetrics(ServiceMetrics):
         self._group_figures: Callable[[], Iterable[GroupFigures]] = tuple
         self._dead_letters: Callable[[], Mapping[tuple[str, str], int]] = dict
         self._expired: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._moved: Callable[[], Mapping[tuple[str, str], int]] = dict
         self._members: Callable[[], Iterable[Member]] = tuple
         self._waiting: Callable[[], WaitingFigures] = WaitingFigures
         self._delays = DelayCounts()
@@ -52,12 +53,14 @@ class DeliveryMetrics(ServiceMetrics):
         figures: Callable[[], Iterable[GroupFigures]],
         dead_letters: Callable[[], Mapping[tuple[str, str], int]],
         expired: Callable[[], Mapping[tuple[str, str], int]],
+        moved: Callable[[], Mapping[tuple[str, str], int]],
     ) -> None:
         """How groups stand.
 
-        `dead_letters`, `expired`: messages by group and topic since the start; given up, or gone unacknowledged.
+        `dead_letters`, `expired`, `moved`: messages by group and topic since the start; given up, gone unacknowledged,
+        put off so long that they went to the retry topic.
         """
-        self._group_figures, self._dead_letters, self._expired = figures, dead_letters, expired
+        self._group_figures, self._dead_letters, self._expired, self._moved = figures, dead_letters, expired, moved
 
     def watch_members(self, members: Callable[[], Iterable[Member]]) -> None:
         """Which clients are there, each once for each of its groups."""
@@ -133,7 +136,9 @@ class DeliveryMetrics(ServiceMetrics):
         dead = self._counter("rocketmq_send_to_dlq_messages_total", "Messages that became dead letters.", *fewer)
         text = "Messages that expired or were lost before the group had acknowledged them."
         gone = self._counter("tandem_consumer_expired_messages_total", text, *fewer)
-        for counter, counts in ((dead, self._dead_letters()), (gone, self._expired())):
+        text = "Messages that were put off for long, and went to the group's retry topic."
+        moved = self._counter("tandem_consumer_moved_messages_total", text, *fewer)
+        for counter, counts in ((dead, self._dead_letters()), (gone, self._expired()), (moved, self._moved())):
             for (group, topic), count in (known | dict(counts)).items():
                 counter.add_metric(self._values(group, topic, is_system(topic)), count)
             yield counter

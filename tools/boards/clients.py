@@ -149,11 +149,14 @@ _DELIVERY = Row(
         ),
         lines(
             "Dead letters and losses", "ops",
-            "Messages a second that became dead letters, and that expired before they were acknowledged.",
+            "Messages a second that became dead letters, that expired before they were acknowledged, and that were put "
+            "off so long that they went to the retry topic.",
             ('sum by (consumer_group) (rate(rocketmq_send_to_dlq_messages_total{@,consumer_group=~"$group"}'
              "[$__rate_interval]))", "dead letters: {{consumer_group}}"),
             ('sum by (consumer_group) (rate(tandem_consumer_expired_messages_total{@,consumer_group=~"$group"}'
              "[$__rate_interval]))", "expired: {{consumer_group}}"),
+            ('sum by (consumer_group) (rate(tandem_consumer_moved_messages_total{@,consumer_group=~"$group"}'
+             "[$__rate_interval]))", "to the retry topic: {{consumer_group}}"),
         ),
     ),
 )  # fmt: skip
