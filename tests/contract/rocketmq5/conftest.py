@@ -15,9 +15,9 @@ THROUGH = ("store", "gateway")
 
 
 @contextmanager
-def gateway_before(store: StoreProcess, log: Path) -> Iterator[GatewayProcess]:
+def gateway_before(store: StoreProcess, log: Path, **settings: object) -> Iterator[GatewayProcess]:
     """A gateway with this store as its only broker."""
-    with GatewayProcess(log, {"broker-a": [store.internal]}) as gateway:
+    with GatewayProcess(log, {"broker-a": [store.internal]}, **settings) as gateway:
         yield gateway
 
 
