@@ -20,6 +20,7 @@ from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_s
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, make_delivery, names_link, open_tables
 from tandemmq.store.audit_file import AuditFile
+from tandemmq.store.broker.broker import Broker
 from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
