@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tandemmq.common.client_port_settings import TlsMode
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
@@ -15,7 +16,7 @@ from tandemmq.store.fronts.remoting.dispatch import CallTimes, Dispatch
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import Identity
 from tandemmq.store.remoting_settings import RemotingMode
-from tandemmq.store.settings import StoreSettings, TlsMode
+from tandemmq.store.settings import StoreSettings
 
 log = get_log(__name__)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.service_metrics import ServiceMetrics
+from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.distribution import Distribution
 from tandemmq.store.broker.rules import SYSTEM_TOPICS
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
-from tandemmq.store.distribution import Distribution
 
 MOST_SERIES = 50_000
 """Series of one metric, as RocketMQ limits them; topics, groups and clients beyond that count as one."""
@@ -34,7 +34,7 @@ class _Endings:
         self.times = Distribution(_ENDING_MILLISECONDS)
 
 
-class DeliveryMetrics(ServiceMetrics):
+class DeliveryMetrics(CallMetrics):
     """Numbers of delivery. What groups, members and delays say is asked for at each scrape, on the scraping thread."""
 
     def __init__(self, cluster: str, node_type: str, node: str) -> None:

@@ -74,6 +74,27 @@ _PRODUCERS = Row(
     ),
 )  # fmt: skip
 
+_GATEWAYS = Row(
+    "Gateways",
+    (
+        lines(
+            "Brokers that gateways reach", "short",
+            "1 while a gateway has a link to a broker's master. At 0 the broker's queues are missing for its clients.",
+            ("min by (node_id, broker) (tandem_gateway_broker_up{%})", "{{node_id}} to {{broker}}"),
+        ),
+        lines(
+            "Links made", "short",
+            "Links that gateways have made within five minutes: more than one for each broker says that they break.",
+            ("sum by (node_id, broker) (increase(tandem_gateway_links_total{%}[5m]))", "{{node_id}} to {{broker}}"),
+        ),
+        lines(
+            "Members at gateways", "short",
+            "Clients in their groups, at each gateway.",
+            ("sum by (node_id) (tandem_gateway_members{%})", "{{node_id}}"),
+        ),
+    ),
+)  # fmt: skip
+
 _CONSUMERS = Row(
     "Consumers",
     (
@@ -225,6 +246,6 @@ CLIENTS = Dashboard(
     "clients",
     "Clients",
     "What producers and consumers do, by topic and by group, and how far consumers are behind.",
-    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _ADMIN),
+    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _GATEWAYS, _ADMIN),
     (CLUSTER, NODE, _TOPIC, _GROUP),
 )

@@ -276,7 +276,13 @@ class Receiving:
             for share in answer.shares:
                 parts.renewals.hold(wish.group, wish.client_id, share)
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
-        return GivenBatch(answer.messages, answer.shares, self._take_back)
+        return GivenBatch(answer.messages, answer.shares, self._take_back, self._renew_no_more)
+
+    def _renew_no_more(self, shares: Sequence[Share]) -> None:
+        """Whether the client has them is not known: else they would be renewed for a client that never got them."""
+        if self._parts is not None:
+            for share in shares:
+                self._parts.renewals.drop(share.place, share.offset)
 
     def _take_back(self, shares: Sequence[Share]) -> None:
         """The answer was never written: its messages are there again, uncounted."""

@@ -11,6 +11,7 @@ import pytest
 
 from tests.access_users import access_text
 from tests.certificates import Authority
+from tests.contract.gateway_process import GatewayProcess
 from tests.contract.store_process import StoreProcess
 from tests.interop.grpc_clients.programs import command_of
 
@@ -69,6 +70,22 @@ def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
     if (language, feature) in LACKS:
         pytest.skip("this client has no such call")
     run(language, store.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+
+
+@pytest.fixture(scope="module")
+def gateway(store: StoreProcess) -> Iterator[GatewayProcess]:
+    """A gateway before the store."""
+    log = store.directory.with_name("gateway")
+    with GatewayProcess(log, {"broker-a": [store.internal]}, max_message_size=4 << 20) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("language", ["python", "go"])
+def test_a_feature_through_a_gateway(gateway: GatewayProcess, language: str, feature: str) -> None:
+    if (language, feature) in LACKS:
+        pytest.skip("this client has no such call")
+    run(language, gateway.address, feature, f"fifo-{language}" if feature == "fifo" else "")
 
 
 @pytest.fixture(scope="module")

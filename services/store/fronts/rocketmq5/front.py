@@ -13,7 +13,7 @@ from tandemmq.common.guard import CallGuard
 from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
@@ -23,7 +23,6 @@ from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
 from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 from tandemmq.store.fronts.rocketmq5.routes import Routes
@@ -65,17 +64,14 @@ class RocketMQ5Front:
         topics = TopicAccess(port, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
         clients = Clients(port.sessions)
 
-        def delivery() -> DeliveryPort:
-            return port.delivery
-
         self._attached = _Parts(
             Routes(topics, port, own, rules.advertised),
             Sending(port, topics, rules.most_body),
-            Heartbeats(clients, delivery),
+            Heartbeats(clients, port.delivery),
             Telemetry(clients, SettingsAnswers(rules.most_body, port)),
             ReceiveCalls(topics, clients, port),
-            Receipts(clients, delivery),
-            TransactionCalls(delivery),
+            Receipts(clients, port.delivery),
+            TransactionCalls(port.delivery),
         )
 
     def drain(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.rocketmq5.v2 import calls_pb2
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.clients import CONSUMERS, Clients
 from tandemmq.store.fronts.rocketmq5.statuses import OK
@@ -13,8 +13,8 @@ from tandemmq.store.fronts.rocketmq5.statuses import OK
 class Heartbeats:
     """Hears that clients live, and that they end."""
 
-    def __init__(self, clients: Clients, delivery: Callable[[], DeliveryPort]) -> None:
-        """`delivery` gives what is told of clients that end."""
+    def __init__(self, clients: Clients, delivery: Callable[[str], ConsumingPort]) -> None:
+        """`delivery` gives what is told of clients that end, for a user."""
         self._clients = clients
         self._delivery = delivery
 
@@ -40,5 +40,5 @@ class Heartbeats:
             groups.add(named)
         groups.update(self._clients.gone(caller))
         for group in groups:
-            self._delivery().gone(group, caller.client_id)
+            self._delivery(call.user).gone(group, caller.client_id)
         return calls_pb2.NotifyClientTerminationResponse(status=OK)

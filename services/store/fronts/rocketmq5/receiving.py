@@ -14,12 +14,12 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
+from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -47,7 +47,7 @@ class ReceiveCalls:
         """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
         wish = await self._wish(request, call)
         try:
-            batch = await self._port.delivery.receive(wish, partial(room_to_answer, call.context))
+            batch = await self._port.delivery(call.user).receive(wish, partial(room_to_answer, call.context))
         except TandemError as error:
             if error.kind is not Kind.STOPPING:
                 raise
