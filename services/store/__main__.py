@@ -43,6 +43,7 @@ from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.fronts.rocketmq5.direct import DirectPort
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
@@ -123,7 +124,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
-    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
+    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
     await classic.serve(settings, broker, delivery)
     if classic.port:
         keep_registered(settings, broker, host)
