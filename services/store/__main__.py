@@ -46,6 +46,7 @@ from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
@@ -125,7 +126,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
-    rocketmq5.attach(DirectPort(settings.broker_name, delivery), lambda: f"{settings.own_ip()}:{host.port}")
+    port = DirectPort(settings.broker_name, delivery)
+    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
     await classic.serve(settings, broker, delivery)
     if classic.port:
         keep_registered(settings, broker, host)

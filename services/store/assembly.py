@@ -8,7 +8,7 @@ from tandemmq.common.client_channel import Dialer
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
-from tandemmq.store.broker.duplicates import DuplicateWindow
+from tandemmq.store.broker.duplicates import MOST_REMEMBERED, MOST_REPEATABLE, DuplicateWindow
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
@@ -161,9 +161,11 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
     """The window in which copies are recognized, if there is one."""
-    if not settings.deduplication_window:
+    of_all, of_repeatable = settings.deduplication_window, settings.rocketmq5_deduplication_window
+    if not (of_all or of_repeatable):
         return None
-    window = DuplicateWindow(settings.deduplication_window, SystemClock(), finder.newest)
+    most = MOST_REMEMBERED if of_all else MOST_REPEATABLE
+    window = DuplicateWindow(of_all or of_repeatable, SystemClock(), finder.newest, most, of_all=bool(of_all))
     store.replica.mastership.changed.listen(window.begin_anew)
     return window
 

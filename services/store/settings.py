@@ -230,7 +230,15 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     deduplication_window: int = setting(
         0,
         "Ours: a message whose topic and UNIQ_KEY were stored within this time is not stored again: its sender gets "
-        "the place of the first. 0: every message is stored.",
+        "the place of the first. 0: every message is stored, but for rocketmq5DeduplicationWindow.",
+        unit="ms",
+        low=0,
+        high=3_600_000,
+    )
+    rocketmq5_deduplication_window: int = setting(
+        30_000,
+        "Ours: the same for messages of official RocketMQ 5 clients, where deduplicationWindow is 0. They give each "
+        "send an id of its own, and repeat it after a time-out. 0: every message is stored.",
         unit="ms",
         low=0,
         high=3_600_000,

@@ -38,6 +38,8 @@ _LOOK_MOST = 2_048
 _READY_MOST = 64
 _BURY_AGAIN_MS = 5_000
 """A dead letter that cannot be written is tried again after so long."""
+_BURY_SOON_MS = 250
+"""... one whose topic is being made."""
 
 
 class Source(NamedTuple):
@@ -232,6 +234,7 @@ class Receiver:
 
     def _bury(self, place: Place, offset: int, entry: OpenEntry, data: bytes, deliveries: int) -> bool:
         """Write a dead letter, or have it tried again later."""
+        again_ms = _BURY_AGAIN_MS
         if self._graveyard.has_topic(place.group):
             fact = self._graveyard.bury(place, offset, data, deliveries)
             if fact is not None:
@@ -239,7 +242,8 @@ class Receiver:
                 return True
         else:
             self._open_graveyard(place.group)
-        self._journal.note(GivenAgain(place, offset, entry.number, self._clock.now_ms() + _BURY_AGAIN_MS))
+            again_ms = _BURY_SOON_MS
+        self._journal.note(GivenAgain(place, offset, entry.number, self._clock.now_ms() + again_ms))
         self._side.waits_for_retry(place, offset)
         return False
 

@@ -19,6 +19,7 @@ One noun per file::
     receiving.py        ReceiveMessage
     given_message.py    a message as a consumer gets it
     receipts.py         acknowledge, change, forward
+    offsets.py          queues read by offset, as no official client does
     transactions.py     ends of transactions, and recalls
     heartbeats.py       clients that live, and that end
     clients.py          the clients that are there

@@ -20,7 +20,7 @@ class Heartbeats:
 
     async def beat(self, request: calls_pb2.HeartbeatRequest, call: FrontCall) -> calls_pb2.HeartbeatResponse:
         """A client lives. Nothing need be known of it (rule 23). Raises ProtocolRefusal, PermissionDenied."""
-        caller = call.caller.named()
+        caller = call.caller
         if request.HasField("group") and request.group.name and request.client_type in CONSUMERS:
             group = call.group(request.group)
             call.demand(use_group(group))
@@ -32,7 +32,7 @@ class Heartbeats:
         self, request: calls_pb2.NotifyClientTerminationRequest, call: FrontCall
     ) -> calls_pb2.NotifyClientTerminationResponse:
         """A client ends: what it holds with renewal comes again. Raises ProtocolRefusal, PermissionDenied."""
-        caller = call.caller.named()
+        caller = call.caller
         groups = set()
         if request.HasField("group") and request.group.name:
             named = call.group(request.group)
