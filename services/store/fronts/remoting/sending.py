@@ -102,8 +102,8 @@ class Sending:
         else:
             self._dispatch.finish(call, self.receipt(call, outcome))
 
-    def receipt(self, call: Call, receipt: Receipt) -> Command:
-        """The answer for a message that is stored."""
+    def receipt(self, call: Call, receipt: Receipt, *, reply: bool = False) -> Command:
+        """The answer for a message that is stored; that for a `reply` names no transaction."""
         ready, place, status = receipt
         fields = {
             "msgId": encode_offset_id(self._rules.store_host, place.physical_offset),
@@ -111,7 +111,7 @@ class Sending:
             "queueOffset": str(place.queue_offset),
             **_SAID,
         }
-        if ready.transaction or call.command.version >= V5_0_0:
+        if ready.transaction or (call.command.version >= V5_0_0 and not reply):
             fields["transactionId"] = ready.unique_key
         remark = None if status is PutStatus.PUT_OK else status.name
         return call.command.answer(STATUSES[status], fields, b"", remark)
