@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from bench.model import Sample, Unavailable
-from bench.process import Server
+from bench.process import ServerProcess
 
 _LOOK_SECONDS = 0.02
 _FIRST_SECONDS, _MOST_SECONDS = 60.0, 300.0
@@ -13,7 +13,7 @@ _FIRST_SECONDS, _MOST_SECONDS = 60.0, 300.0
 class Reached:
     """Watches a slave whose log is to end at `end`, and tells of the CPU time of `servers` meanwhile."""
 
-    def __init__(self, end: int, messages: int, servers: Mapping[str, Server], begin: int = 0) -> None:
+    def __init__(self, end: int, messages: int, servers: Mapping[str, ServerProcess], begin: int = 0) -> None:
         """`begin`: where the log of the slave begins; `messages` lie from there to the end."""
         self._begin, self._end, self._messages = begin, end, messages
         self._servers = servers

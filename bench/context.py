@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from bench.generators import Shape
+from bench.generators import LoadShape
 from bench.model import Case, Results, Unavailable
 from bench.process import environment
 
@@ -52,9 +52,9 @@ class Context:
     directory: Path
     results: Results = field(default_factory=Results)
 
-    def shape(self, connections: int = 1, in_flight: int = 1, items: int = 1) -> Shape:
+    def shape(self, connections: int = 1, in_flight: int = 1, items: int = 1) -> LoadShape:
         """A shape of this run's length."""
-        shape = Shape(connections, in_flight, items)
+        shape = LoadShape(connections, in_flight, items)
         return replace(shape, warm=0.3, seconds=0.6) if self.quick else shape
 
     def wants(self, name: str) -> bool:

@@ -56,7 +56,7 @@ def _build(name: str, sources: list[str], flags: list[str], needs: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Shape:
+class LoadShape:
     """How a generator presses: clients, what each keeps in flight, and for how long."""
 
     connections: int = 1
@@ -75,7 +75,7 @@ def per_gigabyte(sample: Sample, sent: int = 0) -> Sample:
     return {"gb_s": moved, "cpu_s_gb": sample["cpu_s"] / moved, "client_cpu": sample["client_cpu"]}
 
 
-def run(command: list[str], shape: Shape, cpu: Callable[[], float]) -> Sample:
+def run(command: list[str], shape: LoadShape, cpu: Callable[[], float]) -> Sample:
     """One run of a generator; `cpu` reads the server's CPU seconds. Raises Unavailable when the load fails.
 
     One client with one request in flight is launched several times for a shorter while, and the mean is told: on which

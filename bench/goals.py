@@ -21,7 +21,7 @@ HEADINGS = ["goal", "what", "G", "reached", "met", "T", "reached", "met"]
 
 
 @dataclass(frozen=True)
-class Mark:
+class GoalMark:
     """A number to reach, and what was reached (None: not measured)."""
 
     target: float
@@ -45,13 +45,13 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Standing:
+class GoalStanding:
     """One goal: on grpcio and on our transport; `fast` is None where no transport has a part in it."""
 
     goal: str
     what: str
-    grpcio: Mark
-    fast: Mark | None
+    grpcio: GoalMark
+    fast: GoalMark | None
     unit: str
 
     @property
@@ -89,15 +89,15 @@ class _Race:
     way: str = ""
     """What follows the store's name in the case's table."""
 
-    def standing(self, results: Results) -> Standing | None:
+    def standing(self, results: Results) -> GoalStanding | None:
         """None when neither transport was measured."""
         grpcio, fast = (
-            Mark(target, self._quotient(results, f"{store}{self.way}"))
+            GoalMark(target, self._quotient(results, f"{store}{self.way}"))
             for store, target in ((GRPCIO, self.on_grpcio), (FAST, self.on_fast))
         )
         if grpcio.reached is None and fast.reached is None:
             return None
-        return Standing(self.goal, self.what, grpcio, fast, "x")
+        return GoalStanding(self.goal, self.what, grpcio, fast, "x")
 
     def _quotient(self, results: Results, store: str) -> float | None:
         if self.metric.endswith("_us"):
@@ -118,7 +118,7 @@ _RACES = (
 )
 
 
-def standings(results: Results) -> list[Standing]:
+def standings(results: Results) -> list[GoalStanding]:
     """Every goal whose cases were measured, in order."""
     found = [standing for race in _RACES if (standing := race.standing(results))]
     found += _replication(results)
@@ -127,7 +127,7 @@ def standings(results: Results) -> list[Standing]:
         goal: str, what: str, reached: float | None, target: float, *, at_most: bool = False, unit: str = "x"
     ) -> None:
         if reached is not None:
-            found.append(Standing(goal, what, Mark(target, reached, at_most), None, unit))
+            found.append(GoalStanding(goal, what, GoalMark(target, reached, at_most), None, unit))
 
     ratio, value = results.ratio, results.value
     add("3.5", "append alone, single", value("append.1k", "single", "us"), 0.7, at_most=True, unit="µs")
@@ -155,7 +155,7 @@ def standings(results: Results) -> list[Standing]:
     return sorted(found, key=lambda standing: [int(number) for number in standing.goal.split(".")])
 
 
-def _replication(results: Results) -> list[Standing]:
+def _replication(results: Results) -> list[GoalStanding]:
     """The pair was never measured on grpcio: its streams are our transport's."""
     found = []
     for size, what in (("1k", "1 KiB"), ("64k", "64 KiB")):
@@ -163,24 +163,24 @@ def _replication(results: Results) -> list[Standing]:
             reached = results.ratio(f"replication.{size}", NAME, bare, "gb_s")
             if reached is not None:
                 title = f"replication, {what}, against bare, {pages} pages"
-                found.append(Standing("3.7", title, Mark(0.6, None), Mark(0.7, reached), "x"))
+                found.append(GoalStanding("3.7", title, GoalMark(0.6, None), GoalMark(0.7, reached), "x"))
     for clients, who in (("1", "1 client"), ("64", "64 clients")):
         for quantile, version in product(("p50", "p99"), VERSIONS):
             reached = _added(results, f"replication.added-{clients}", version, f"added_{quantile}_us")
             if reached is not None:
                 title = f"added by SYNC_MASTER, {who}, {quantile}, against RocketMQ {version}"
-                marks = Mark(0.25, None, at_most=True), Mark(0.1, reached, at_most=True)
-                found.append(Standing("3.8", title, *marks, "x"))
+                marks = GoalMark(0.25, None, at_most=True), GoalMark(0.1, reached, at_most=True)
+                found.append(GoalStanding("3.8", title, *marks, "x"))
     return found
 
 
-def _admin(results: Results) -> list[Standing]:
+def _admin(results: Results) -> list[GoalStanding]:
     """No transport has a part in these."""
     found = []
 
     def add(goal: str, what: str, reached: float | None, target: float, unit: str) -> None:
         if reached is not None:
-            found.append(Standing(goal, what, Mark(target, reached, at_most=True), None, unit))
+            found.append(GoalStanding(goal, what, GoalMark(target, reached, at_most=True), None, unit))
 
     for name, (what, _) in CALLS.items():
         reached = results.value(f"admin.{name}", CONSOLE, "p50_us")

@@ -8,9 +8,9 @@ from pathlib import Path
 import grpc
 
 from bench.catching_up import Reached
-from bench.generators import Shape
+from bench.generators import LoadShape
 from bench.model import Sample, Unavailable
-from bench.process import CpuMeter, Server, Servers, free_port
+from bench.process import CpuMeter, ServerProcess, Servers, free_port
 from bench.store import NAME, Store
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
@@ -23,10 +23,10 @@ _FOLLOW_SECONDS = 30.0
 _RECOVER_SECONDS = 120.0
 
 
-class Node:
+class BenchNode:
     """A store and its replicator over a directory; `master` is whom it follows."""
 
-    def __init__(self, directory: Path, role: str, master: "Node | None" = None) -> None:
+    def __init__(self, directory: Path, role: str, master: "BenchNode | None" = None) -> None:
         internal = free_port()
         self.ha_address: str = f"127.0.0.1:{free_port()}"
         name, number = "bench", 0 if master is None else 1
@@ -42,7 +42,7 @@ class Node:
         conf = directory / "replicator.conf"
         conf.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         command = [sys.executable, "-m", "tandemmq.replicator", "--config", str(conf)]
-        self.replicator: Server = Server("tandem-replicator", command, directory / "replicator", port)
+        self.replicator: ServerProcess = ServerProcess("tandem-replicator", command, directory / "replicator", port)
         self._internal = f"127.0.0.1:{internal}"
 
     def start(self) -> None:
@@ -91,8 +91,8 @@ class TandemPair:
     def __init__(self, directory: Path, warm_up: float) -> None:
         self.name = NAME
         self._warm_up = warm_up
-        self.master = Node(directory / "master", "SYNC_MASTER")
-        self.slave = Node(directory / "slave", "SLAVE", self.master)
+        self.master = BenchNode(directory / "master", "SYNC_MASTER")
+        self.slave = BenchNode(directory / "slave", "SLAVE", self.master)
         self.server = Servers(parts(self.master, self.slave))
 
     def start(self) -> None:
@@ -100,13 +100,13 @@ class TandemPair:
         self.master.start()
         self.slave.start()
         _until(self._in_sync, _FOLLOW_SECONDS, "no slave followed")
-        self.send(Shape(1, 64, warm=self._warm_up, seconds=0.1), no_wait=True)
+        self.send(LoadShape(1, 64, warm=self._warm_up, seconds=0.1), no_wait=True)
 
     def _in_sync(self) -> bool:
         status = self.master.status()
         return status is not None and status.in_sync > 0
 
-    def send(self, shape: Shape, *, no_wait: bool = False) -> Sample:
+    def send(self, shape: LoadShape, *, no_wait: bool = False) -> Sample:
         """Single sends, acknowledged by the slave, or with `no_wait` as an ASYNC_MASTER does it; each PUT_OK."""
         meter = CpuMeter(self.server.parts)
         return with_shares(self.master.store.send(shape, no_wait=no_wait, cpu=meter), meter)
@@ -119,8 +119,8 @@ class TandemFollowed:
         """The log's files lie in `directory`/master/store."""
         self.name = NAME
         self._directory, self._end, self._messages = directory, end, messages
-        self.master = Node(directory / "master", "ASYNC_MASTER")
-        self._slave: Node | None = None
+        self.master = BenchNode(directory / "master", "ASYNC_MASTER")
+        self._slave: BenchNode | None = None
         self.server = Servers(parts(self.master), self._discard_slave)
 
     def start(self) -> None:
@@ -135,7 +135,7 @@ class TandemFollowed:
     def catch_up(self) -> Sample:
         """An empty slave, until its log, queues and index are complete. Raises Unavailable."""
         self._discard_slave()
-        self._slave = Node(self._directory / "slave", "SLAVE", self.master)
+        self._slave = BenchNode(self._directory / "slave", "SLAVE", self.master)
         self._slave.store.start()
         watch = self._slave.watch()
         reached = Reached(self._end, self._messages, parts(self.master, self._slave))
@@ -154,9 +154,9 @@ class TandemFollowed:
             self._slave = None
 
 
-def parts(master: Node | None = None, slave: Node | None = None) -> dict[str, Server]:
+def parts(master: BenchNode | None = None, slave: BenchNode | None = None) -> dict[str, ServerProcess]:
     """The processes of one node or of both, by what they are."""
-    found: dict[str, Server] = {}
+    found: dict[str, ServerProcess] = {}
     for name, node in (("master", master), ("slave", slave)):
         if node is not None:
             found |= {f"{name}_repl": node.replicator, name: node.store.server}

@@ -69,7 +69,7 @@ def disk_mb(directory: Path) -> float:
     return sum(path.stat().st_blocks for path in directory.rglob("*") if path.is_file()) * 512 / _MIB
 
 
-class Server:
+class ServerProcess:
     """A server process of its own session, with its output in a file."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Server:
 class Servers:
     """Several servers that are one contestant, by what each is in it; `closing` is called when they have ended."""
 
-    def __init__(self, parts: Mapping[str, Server], closing: Callable[[], None] | None = None) -> None:
+    def __init__(self, parts: Mapping[str, ServerProcess], closing: Callable[[], None] | None = None) -> None:
         self.parts = parts
         self._closing = closing
 
@@ -190,7 +190,7 @@ class Servers:
 class CpuMeter:
     """CPU seconds of several servers, read at the marks of a load: what each took of the whole."""
 
-    def __init__(self, parts: Mapping[str, Server]) -> None:
+    def __init__(self, parts: Mapping[str, ServerProcess]) -> None:
         self._parts = parts
         self._marks: list[dict[str, float]] = []
 

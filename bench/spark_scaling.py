@@ -35,7 +35,7 @@ _MANY = "290"
 
 
 @dataclass(frozen=True)
-class Costs:
+class ScalingCosts:
     """What was measured, in seconds; of a core where nothing else is said."""
 
     job: float
@@ -94,7 +94,7 @@ class Prediction:
         return self.sequential / self.seconds
 
 
-def predict(costs: Costs, gigabytes: float, cores: int, queues: int = _QUEUES) -> Prediction:
+def predict(costs: ScalingCosts, gigabytes: float, cores: int, queues: int = _QUEUES) -> Prediction:
     """A rebuild of queues and index of so much log, with messages of ``queues`` queues in every range."""
     ranges = ceil(gigabytes * 1e9 / _RANGE)
     keys, messages = costs.keys * gigabytes, costs.messages * gigabytes
@@ -111,7 +111,7 @@ def predict(costs: Costs, gigabytes: float, cores: int, queues: int = _QUEUES) -
     return Prediction(gigabytes, cores, scan, index, check, spark, driver, costs.sequential * gigabytes)
 
 
-def _job(costs: Costs, tasks: list[float], cores: int) -> tuple[float, float]:
+def _job(costs: ScalingCosts, tasks: list[float], cores: int) -> tuple[float, float]:
     """Seconds of a job of tasks that take so long, without what Spark takes; and what Spark adds to them."""
     count = min(len(tasks), _PARTITIONS_PER_CORE * cores)
     cuts = [len(tasks) * number // count for number in range(count + 1)]
@@ -131,7 +131,7 @@ def _laid_out(partitions: list[float], cores: int, handing_out: float) -> float:
 class Scaling:
     """The model with its costs."""
 
-    def __init__(self, costs: Costs, measured_gigabytes: float, measured_seconds: float) -> None:
+    def __init__(self, costs: ScalingCosts, measured_gigabytes: float, measured_seconds: float) -> None:
         self.costs = costs
         self._measured_gigabytes = measured_gigabytes
         self._measured_seconds = measured_seconds
@@ -207,7 +207,7 @@ def scaling(results: Results) -> Scaling | None:
 
     per_range, per_queue = driver
     used = both["ranges"] * (per_range + DRIVER[0][1] * per_queue)
-    costs = Costs(
+    costs = ScalingCosts(
         job=job,
         handing_out=handing_out,
         task=task,

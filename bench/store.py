@@ -9,9 +9,9 @@ from pathlib import Path
 import grpc
 
 from bench import payloads
-from bench.generators import Shape, grpc_load, run
+from bench.generators import LoadShape, grpc_load, run
 from bench.model import Sample, Unavailable
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
@@ -48,7 +48,7 @@ class Store:
         conf = directory / "broker.conf"
         conf.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         command = [sys.executable, "-m", "tandemmq.store", "--config", str(conf), "--profile", profile]
-        self.server = Server(f"tandem-{directory.name}", command, directory, port, _transport_setting(transport))
+        self.server = ServerProcess(f"tandem-{directory.name}", command, directory, port, _transport_setting(transport))
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self, timeout: float = 60) -> float:
@@ -68,11 +68,11 @@ class Store:
 
     def warm_up(self, seconds: float) -> None:
         """Batches for a while, as the JVM of the peer gets: the store loads its compiled code under load."""
-        self.send_encoded(Shape(1, 8, items=payloads.BATCH, warm=seconds, seconds=0.1))
+        self.send_encoded(LoadShape(1, 8, items=payloads.BATCH, warm=seconds, seconds=0.1))
 
     def send(
         self,
-        shape: Shape,
+        shape: LoadShape,
         topic: str = payloads.TOPIC,
         queue_id: int | None = 0,
         *,
@@ -85,16 +85,16 @@ class Store:
         command = [*self._command("Send", data), "--streams", str(shape.in_flight), *_PUT_OK]
         return run(command, shape, cpu or self.server.cpu)
 
-    def send_decoded(self, shape: Shape) -> Sample:
+    def send_decoded(self, shape: LoadShape) -> Sample:
         """SendBatch of protobuf messages."""
         request = store_pb2.SendBatchRequest(messages=[message() for _ in range(shape.items)])
         return self._unary("decoded", "SendBatch", request.SerializeToString(), shape)
 
-    def send_encoded(self, shape: Shape) -> Sample:
+    def send_encoded(self, shape: LoadShape) -> Sample:
         """SendBatch of one EncodedBatch."""
         return self._unary("encoded", "SendBatch", encoded_request(shape.items), shape)
 
-    def send_stream(self, shape: Shape) -> Sample:
+    def send_stream(self, shape: LoadShape) -> Sample:
         """SendStream of EncodedBatches, `in_flight` unanswered on each connection's stream."""
         data = payloads.write(self._data, "encoded", encoded_request(shape.items))
         command = [*self._command("SendStream", data), "--mode", "bidi", "--window", str(shape.in_flight)]
@@ -113,11 +113,11 @@ class Store:
                     return offsets.queues[0].max_offset
                 time.sleep(0.05)
 
-    def pull(self, shape: Shape) -> Sample:
+    def pull(self, shape: LoadShape) -> Sample:
         """Pull of raw records, 1 MiB an answer, always the same ones."""
         return self._unary("pull", "Pull", pull_request().SerializeToString(), shape)
 
-    def pull_stream(self, shape: Shape) -> Sample:
+    def pull_stream(self, shape: LoadShape) -> Sample:
         """PullStream of raw records, 1 MiB an answer, with unlimited credit."""
         request = store_pb2.PullStreamRequest(subscribe=pull_request())
         data = payloads.write(self._data, "pull-stream", request.SerializeToString())
@@ -132,7 +132,7 @@ class Store:
         ]
         return run(command, shape, self.server.cpu)
 
-    def _unary(self, name: str, method: str, request: bytes, shape: Shape) -> Sample:
+    def _unary(self, name: str, method: str, request: bytes, shape: LoadShape) -> Sample:
         data = payloads.write(self._data, f"{name}-{shape.items}", request)
         command = [*self._command(method, data), "--streams", str(shape.in_flight)]
         return run(command, shape, self.server.cpu)

@@ -1,6 +1,6 @@
 """Results for people: a table a case, and the goals at the end."""
 
-from bench.goals import HEADINGS, Standing
+from bench.goals import HEADINGS, GoalStanding
 from bench.model import Results, Series
 
 _UNITS: dict[str, tuple[str, float, int]] = {
@@ -29,7 +29,7 @@ _SATURATED = 0.95
 """Share of a core from which on a generator counts as the limit."""
 
 
-def lines(results: Results, standings: list[Standing]) -> list[str]:
+def lines(results: Results, standings: list[GoalStanding]) -> list[str]:
     """Everything, as Markdown."""
     text = [" | ".join(f"{name} {value}" for name, value in results.machine.items()), ""]
     for name, case in results.cases.items():

@@ -30,7 +30,7 @@ from pyspark.sql.types import StructType
 from tandemmq.spark.errors import BadJobOption, MissingLog
 from tandemmq.spark.reading.log_files import LogFile, MappedLogFile, list_log_files
 from tandemmq.spark.reading.ranges import LogRange, split
-from tandemmq.spark.reading.scan import ReadRange, Wanted
+from tandemmq.spark.reading.scan import ReadRange, ScanWanted
 from tandemmq.spark.source.conditions import Condition, offset_bounds
 from tandemmq.spark.source.schema import SCHEMA, arrow_schema, choose
 from tandemmq.spark.source.source_filters import condition_of
@@ -75,7 +75,7 @@ class RangePartition(InputPartition):
     value: ReadRange
 
 
-def wanted_of(options: SourceOptions, schema: StructType) -> Wanted:
+def wanted_of(options: SourceOptions, schema: StructType) -> ScanWanted:
     """What the schema and the options ask of each row. Raises BadJobOption."""
     conditions = list(options.where)
     if options.topic:
@@ -87,7 +87,7 @@ def wanted_of(options: SourceOptions, schema: StructType) -> Wanted:
     for value, test in ((options.starting_timestamp, ">="), (options.ending_timestamp, "<")):
         if value is not None:
             conditions.append(Condition("store_timestamp", test, _moment(value)))
-    return Wanted(arrow_schema(schema), tuple(conditions), options.key)
+    return ScanWanted(arrow_schema(schema), tuple(conditions), options.key)
 
 
 def _moment(ms: int) -> datetime:

@@ -54,7 +54,7 @@ class CheckFailed(SparkJobError):
     kind = Kind.DAMAGED
 
 
-class AdoptionRefused(SparkJobError):
+class RebuildNotTakenOver(SparkJobError):
     """A running store does not take over what was rebuilt for it."""
 
     kind = Kind.NOT_POSSIBLE

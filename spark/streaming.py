@@ -29,13 +29,13 @@ from pyspark.sql.types import StructType
 
 from tandemmq.spark.data_source import wanted_of
 from tandemmq.spark.errors import BadJobOption
-from tandemmq.spark.reading.scan import Wanted
+from tandemmq.spark.reading.scan import ScanWanted
 from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streams.stream_files import Document, FileFollower
 from tandemmq.spark.streams.stream_queues import QueueFollower
 
 
-class Follower(Protocol):
+class LogFollower(Protocol):
     """Knows where a log begins and ends, and what lies between two places, each told by a document."""
 
     def check(self, document: Document) -> None:
@@ -56,7 +56,7 @@ class Follower(Protocol):
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         """What lies between, in pieces."""
 
-    def read(self, partition: InputPartition, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
         """The rows of a piece."""
 
     def stop(self) -> None:
@@ -70,7 +70,7 @@ def stream_reader(options: SourceOptions, schema: StructType) -> "CommitLogStrea
             raise BadJobOption(f"A stream has no {name}. Use the trigger availableNow, or spark.read.")
     if options.push_filters:
         raise BadJobOption("Spark pushes nothing into a stream: give the conditions by the option where.")
-    follower: Follower
+    follower: LogFollower
     if options.path is not None:
         follower = FileFollower(options, options.path)
     elif options.store is not None:
@@ -83,7 +83,7 @@ def stream_reader(options: SourceOptions, schema: StructType) -> "CommitLogStrea
 class CommitLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What Spark asks of a stream. Spark pickles it before it has asked anything."""
 
-    def __init__(self, options: SourceOptions, wanted: Wanted, follower: Follower) -> None:
+    def __init__(self, options: SourceOptions, wanted: ScanWanted, follower: LogFollower) -> None:
         """See `stream_reader`."""
         self._limit = options.max_offsets_per_trigger
         self._wanted = wanted

@@ -31,6 +31,9 @@ LONG_FUNCTIONS: dict[str, str] = {
 }
 """Exceptions to FUNCTION_LINES_MAX: `path:name` -> reason."""
 
+SHARED_NAMES = {"Consumer", "Message", "Producer", "StoreClient", "Transaction"}
+"""Class names that exist more than once: what users of `tandemmq.client` call the same, with asyncio and without."""
+
 HEAVY_MODULES = {"lark", "numba", "numpy", "rich", "typer", "llvmlite", "pytest", "pydantic"}
 """What a service must not import at its start: time to the first answer and idle memory are promises."""
 
@@ -104,6 +107,18 @@ def test_functions_fit_a_screen() -> None:
     unexcused = {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS}
     assert not unexcused
     assert not LONG_FUNCTIONS.keys() - long.keys(), "exceptions that are no longer needed"
+
+
+def test_names_of_classes_are_unique() -> None:
+    """Who searches for a name finds one class. Private classes, known in one file, may be called as they like."""
+    places: dict[str, list[str]] = {}
+    for path in sources("services", "spark", "tools", "bench"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name_of(path))
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert not {name: found for name, found in twice.items() if name not in SHARED_NAMES}
+    assert twice.keys() >= SHARED_NAMES, "exceptions that are no longer needed"
 
 
 def test_everything_public_says_what_it_means() -> None:
@@ -217,7 +232,9 @@ def test_constraints_pin_with_hashes_and_name_no_address() -> None:
     assert names <= pinned
 
 
-@pytest.mark.parametrize("module", ["store.__main__", "replicator.__main__", "metasync.__main__", "node.supervisor"])
+@pytest.mark.parametrize(
+    "module", ["store.__main__", "replicator.__main__", "metasync.__main__", "naming.__main__", "node.supervisor"]
+)
 def test_services_start_without_heavy_imports(module: str) -> None:
     program = f"import json, sys, tandemmq.{module}; print(json.dumps(sorted(sys.modules)))"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -225,7 +242,17 @@ def test_services_start_without_heavy_imports(module: str) -> None:
     assert not loaded & HEAVY_MODULES
 
 
-MAPPED = ("store/format", "store/log", "store/broker", "store/fronts", "common/wire", "common/net", "cli", "spark")
+MAPPED = (
+    "store/format",
+    "store/log",
+    "store/broker",
+    "store/fronts",
+    "common/wire",
+    "common/net",
+    "naming",
+    "cli",
+    "spark",
+)
 """Packages whose docstrings, and those of their rooms, say what each module is."""
 
 

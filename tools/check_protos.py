@@ -40,7 +40,7 @@ class Field(NamedTuple):
     """`singular`, `optional` (it is known whether it is set), `repeated`, or the name of its oneof behind `oneof.`."""
 
 
-class Method(NamedTuple):
+class ProtoMethod(NamedTuple):
     """A method of a service, without its name."""
 
     request: str
@@ -67,7 +67,7 @@ class Reserved:
 
 
 @dataclass
-class Message:
+class ProtoMessage:
     """Fields by number."""
 
     fields: dict[int, Field] = field(default_factory=dict)
@@ -86,9 +86,9 @@ class Enum:
 class Contract:
     """All that protos/ promise, by full names."""
 
-    messages: dict[str, Message] = field(default_factory=dict)
+    messages: dict[str, ProtoMessage] = field(default_factory=dict)
     enums: dict[str, Enum] = field(default_factory=dict)
-    services: dict[str, dict[str, Method]] = field(default_factory=dict)
+    services: dict[str, dict[str, ProtoMethod]] = field(default_factory=dict)
 
     def text(self) -> str:
         """One line each; the same contract gives the same text."""
@@ -134,7 +134,7 @@ def contract_of(descriptors: FileDescriptorSet) -> Contract:
             _add_enum(contract, f"{file.package}.{enum.name}", enum)
         for service in file.service:
             contract.services[f"{file.package}.{service.name}"] = {
-                method.name: Method(
+                method.name: ProtoMethod(
                     method.input_type.lstrip("."),
                     method.output_type.lstrip("."),
                     _streaming(requests=method.client_streaming, answers=method.server_streaming),
@@ -161,7 +161,7 @@ def _add_message(contract: Contract, name: str, message: DescriptorProto) -> Non
         kind = _kind(one) if entry is None else f"map<{_kind(entry.field[0])}, {_kind(entry.field[1])}>"
         fields[one.number] = Field(one.name, kind, _label(one, message))
     numbers = {(span.start, span.end - 1) for span in message.reserved_range}
-    contract.messages[name] = Message(fields, Reserved(numbers, set(message.reserved_name)))
+    contract.messages[name] = ProtoMessage(fields, Reserved(numbers, set(message.reserved_name)))
 
 
 def _kind(one: FieldDescriptorProto) -> str:
@@ -195,7 +195,7 @@ def parsed(text: str) -> Contract:
         if head is not None:
             kind, name = head.groups()
             if kind == "message":
-                contract.messages[name] = Message()
+                contract.messages[name] = ProtoMessage()
             elif kind == "enum":
                 contract.enums[name] = Enum()
             else:
@@ -205,7 +205,7 @@ def parsed(text: str) -> Contract:
         if not line.startswith("  ") or not kind:
             raise ValueError(f"not a line of a contract: {line!r}")
         if kind == "service":
-            contract.services[name][words[0]] = Method(words[2], words[3], words[1])
+            contract.services[name][words[0]] = ProtoMethod(words[2], words[3], words[1])
         elif words[0] == "reserved":
             _reserve((contract.messages if kind == "message" else contract.enums)[name].reserved, words[1:])
         elif kind == "enum":
@@ -242,7 +242,7 @@ def _broken_messages(old: Contract, new: Contract) -> Iterator[str]:
         yield from _freed(name, before.reserved, after.reserved)
 
 
-def _broken_field(number: int, old: Field, message: Message) -> Iterator[str]:
+def _broken_field(number: int, old: Field, message: ProtoMessage) -> Iterator[str]:
     new = message.fields.get(number)
     elsewhere = next((other for other, one in message.fields.items() if one.name == old.name and other != number), None)
     if elsewhere is not None:

@@ -18,12 +18,17 @@ from tandemmq.common.settings import Described
 from tandemmq.metasync.channels import master_dialer
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.settings import MetasyncSettings
-from tandemmq.metasync.standing import Role, Standing
+from tandemmq.metasync.standing import NodeRole, Standing
+from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.store.delivery.delays.counts import DelayCounts
+from tandemmq.store.delivery.delays.levels import LevelState
 from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 
@@ -34,6 +39,7 @@ _SERVICES: dict[str, type[ServerSettings]] = {
     "replicator": ReplicatorSettings,
     "metasync": MetasyncSettings,
     "admin": AdminSettings,
+    "names": NamingSettings,
 }
 _OWN_PORTS = ("grpcPort", "metricsPort")
 """What every service has, each with a default of its own."""
@@ -42,8 +48,8 @@ _SETTINGS_HEAD = """# Settings
 
 Names are RocketMQ's where RocketMQ has the setting. Each can be given as a line `name=value` in a properties file
 (`tandem store --config broker.conf`), as the environment variable in the second column, or on the command line
-(`tandem store --set name=value`); the later of these wins. `tandem settings --service store|replicator|metasync|admin`
-shows what is in force and where each value comes from.
+(`tandem store --set name=value`); the later of these wins. `tandem settings --service SERVICE` shows what is in force
+and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `names`.
 
 One file, and one environment, serve all services of a node: each takes the settings it has and passes over those of the
 others. A name that no service knows is an error that names the nearest known one. Ports and other settings that every
@@ -142,7 +148,10 @@ def _of_the_store() -> list[Metric]:
     counts = {("group", "topic"): 1}
     metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts)
     metrics.transaction_ended("topic", "commit", 0.0)
-    metrics.watch_halves(lambda: {"topic": 1})
+    members = [Member("consumer", "group"), Member("producer", "topic", producer=True)]
+    metrics.watch_members(lambda: members)
+    waiting = WaitingFigures(levels=(LevelState(1, 1, 0),), halves=(("topic", 1, 0),))
+    metrics.watch_waiting(lambda: waiting, DelayCounts())
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields)._replace(audit=None))
     return list(metrics.collect())
 
@@ -181,8 +190,8 @@ async def _of_metasync() -> list[Metric]:
     metrics = MetasyncMetrics("cluster", "node")
     with tempfile.TemporaryDirectory() as directory:
         keeper = Keeper(Path(directory))
-        puller = Puller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
-        metrics.watch(keeper, puller, lambda: Standing(Role.MASTER))
+        puller = TablePuller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
+        metrics.watch(keeper, puller, lambda: Standing(NodeRole.MASTER))
         families = list(metrics.collect())
         await keeper.close()
     return families

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from bench.context import Context
 from bench.model import Case, Contestant, Sample, Unavailable
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 from bench.store import Store
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
@@ -82,7 +82,7 @@ def _start(context: Context, service: str) -> Sample:
         server.discard()
 
 
-def _server(directory: Path, service: str, **settings: object) -> Server:
+def _server(directory: Path, service: str, **settings: object) -> ServerProcess:
     port = free_port()
     own: dict[str, dict[str, object]] = {
         "store": {"storePathRootDir": directory / "store", "internalPort": 0},
@@ -94,13 +94,13 @@ def _server(directory: Path, service: str, **settings: object) -> Server:
     conf = directory / f"{service}.conf"
     conf.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
     command = [sys.executable, "-m", f"tandemmq.{service}", "--config", str(conf)]
-    return Server(f"tandem-{service}", command, directory, port)
+    return ServerProcess(f"tandem-{service}", command, directory, port)
 
 
 class _Large:
     """A node with its admin."""
 
-    def __init__(self, admin: Server, console: int) -> None:
+    def __init__(self, admin: ServerProcess, console: int) -> None:
         self.admin = admin
         self._console = console
         self._channel = grpc.insecure_channel(admin.target, options=[("grpc.max_receive_message_length", 64 << 20)])

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.context import Context
-from bench.generators import Shape
+from bench.generators import LoadShape
 from bench.model import Case, Contestant, Measure, Sample
 from bench.pair import TandemFollowed, TandemPair
 from bench.peers.rocketmq_pair import VERSIONS, RocketMQFollowed, RocketMQPair
@@ -133,7 +133,7 @@ def _sends(context: Context) -> None:
         context.run(cases)
 
 
-def _added(pair: Pair, shape: Shape) -> Sample:
+def _added(pair: Pair, shape: LoadShape) -> Sample:
     """Sends that do not wait, as to an ASYNC_MASTER, and then sends that do."""
     alone, waited = pair.send(shape, no_wait=True), pair.send(shape)
     return {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bench.context import Context
-from bench.generators import Shape
+from bench.generators import LoadShape
 from bench.model import Case, Contestant, Sample
 from bench.payloads import BATCH
 from bench.peers.echo import Echo, bare_grpcio
@@ -67,7 +67,7 @@ def _warm_up(peers: list[Peer], seconds: float) -> None:
             peer.warm_up(seconds)
 
 
-def _single(group: str, where: str, shape: Shape, peers: list[Peer]) -> Case:
+def _single(group: str, where: str, shape: LoadShape, peers: list[Peer]) -> Case:
     clients = "1 client" if shape.connections == 1 else f"{shape.connections} clients"
     return Case(
         f"{group}.{shape.connections}",
@@ -77,7 +77,7 @@ def _single(group: str, where: str, shape: Shape, peers: list[Peer]) -> Case:
     )
 
 
-def _pipelined(group: str, where: str, shape: Shape, peers: list[Peer]) -> Case:
+def _pipelined(group: str, where: str, shape: LoadShape, peers: list[Peer]) -> Case:
     connections = "1 connection" if shape.connections == 1 else f"{shape.connections} connections"
     return Case(
         f"{group}.{shape.connections}x{shape.in_flight}",
@@ -106,8 +106,8 @@ def _bulk(group: str, where: str, context: Context, peers: list[Peer]) -> list[C
     ]
 
 
-def _ways(store: Store, shape: Shape) -> list[Contestant]:
-    ways: dict[str, Callable[[Shape], Sample]] = {
+def _ways(store: Store, shape: LoadShape) -> list[Contestant]:
+    ways: dict[str, Callable[[LoadShape], Sample]] = {
         "encoded": store.send_encoded,
         "stream": store.send_stream,
         "decoded": store.send_decoded,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bench.context import Context
 from bench.model import Case, Contestant, Sample
 from bench.peers.rocketmq import RocketMQ
-from bench.process import Server, disk_mb
+from bench.process import ServerProcess, disk_mb
 from bench.store import NAME, Store
 
 _IDLE_SECONDS = 2.0
@@ -32,7 +32,7 @@ def _theirs(context: Context) -> Sample:
     return _started(broker.server, broker.server.start)
 
 
-def _started(server: Server, begin: Callable[[], float]) -> Sample:
+def _started(server: ServerProcess, begin: Callable[[], float]) -> Sample:
     try:
         seconds = begin()
         time.sleep(_IDLE_SECONDS)

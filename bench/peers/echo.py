@@ -7,10 +7,10 @@ from pathlib import Path
 import grpc
 
 from bench import payloads
-from bench.generators import Shape, grpc_echo, grpc_load, run
+from bench.generators import LoadShape, grpc_echo, grpc_load, run
 from bench.model import Sample, Unavailable
 from bench.peers.echo_server import SERVICE
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 
 SMALL, LARGE = 64, 1 << 20
 """Bytes of the answers: a receipt has about so many, and a pull asks for so many."""
@@ -24,7 +24,7 @@ class Echo:
         self.name = name
         port = free_port()
         environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
-        self.server = Server(directory.name, command(port), directory, port, environment)
+        self.server = ServerProcess(directory.name, command(port), directory, port, environment)
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self) -> None:
@@ -39,33 +39,33 @@ class Echo:
         if len(answer) != SMALL:
             raise Unavailable(f"{self.name} answers with {len(answer)} bytes, not {SMALL}")
 
-    def send(self, shape: Shape) -> Sample:
+    def send(self, shape: LoadShape) -> Sample:
         """Unary calls of 1 KiB with a small answer."""
         return self._run("Get", payloads.body(), SMALL, ["--streams", shape.in_flight], shape)
 
-    def send_stream(self, shape: Shape, request: bytes | None = None) -> Sample:
+    def send_stream(self, shape: LoadShape, request: bytes | None = None) -> Sample:
         """A stream on each connection, `in_flight` requests unanswered; as large as our batches unless given."""
         request = payloads.encoded_batch(shape.items) if request is None else request
         return self._run("Each", request, SMALL, ["--mode", "bidi", "--window", shape.in_flight], shape)
 
-    def download(self, shape: Shape, request: bytes = b"") -> Sample:
+    def download(self, shape: LoadShape, request: bytes = b"") -> Sample:
         """Unary calls with large answers."""
         return self._run("Large", request, LARGE, ["--streams", shape.in_flight], shape)
 
-    def download_stream(self, shape: Shape, request: bytes = b"") -> Sample:
+    def download_stream(self, shape: LoadShape, request: bytes = b"") -> Sample:
         """A stream of large answers."""
         options: list[str | int] = ["--mode", "download", "--take", payloads.TAKE, "--streams", shape.in_flight]
         return self._run("Stream", request, LARGE, options, shape)
 
-    def upload(self, shape: Shape, request: bytes) -> Sample:
+    def upload(self, shape: LoadShape, request: bytes) -> Sample:
         """Unary calls with large requests."""
         return self._run("Get", request, SMALL, ["--streams", shape.in_flight], shape)
 
-    def upload_stream(self, shape: Shape, request: bytes) -> Sample:
+    def upload_stream(self, shape: LoadShape, request: bytes) -> Sample:
         """Streams of `items` requests, answered at the end."""
         return self._run("Upload", request, SMALL, ["--mode", "upload", "--window", shape.items], shape)
 
-    def _run(self, method: str, request: bytes, answer: int, options: Sequence[str | int], shape: Shape) -> Sample:
+    def _run(self, method: str, request: bytes, answer: int, options: Sequence[str | int], shape: LoadShape) -> Sample:
         data = payloads.write(self._data, f"request-{len(request)}", request)
         command = [str(grpc_load()), "--target", self.server.target, "--path", f"/{SERVICE}/{method}"]
         command += ["--data", str(data), "--answer", str(answer), *map(str, options)]

@@ -6,9 +6,9 @@ import socket
 from pathlib import Path
 
 from bench import payloads
-from bench.generators import Shape, run, wire_load
+from bench.generators import LoadShape, run, wire_load
 from bench.model import Sample, Unavailable
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 
 _STREAM = {
     "name": "BENCH",
@@ -31,7 +31,7 @@ class Nats:
         self.name = "NATS JetStream"
         port = free_port()
         command = [binary, "-js", "-sd", str(directory / "data"), "-a", "127.0.0.1", "-p", str(port)]
-        self.server = Server("nats", command, directory, port)
+        self.server = ServerProcess("nats", command, directory, port)
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self) -> None:
@@ -50,7 +50,7 @@ class Nats:
         if b'"error"' in answer or b"MSG " not in answer:
             raise Unavailable(f"NATS made no stream: {answer[-200:]!r}")
 
-    def send(self, shape: Shape) -> Sample:
+    def send(self, shape: LoadShape) -> Sample:
         """Single publishes, each acknowledged by the stream."""
         data = payloads.write(self._data, "publish", payloads.nats_publish())
         preamble = payloads.write(self._data, "preamble", payloads.nats_preamble())

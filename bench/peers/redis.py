@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 from bench import payloads
-from bench.generators import Shape, run, wire_load
+from bench.generators import LoadShape, run, wire_load
 from bench.model import Sample, Unavailable
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 
 
 class Redis:
@@ -20,14 +20,14 @@ class Redis:
         port = free_port()
         command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", ""]
         command += ["--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0"]
-        self.server = Server(f"redis-{fsync}", command, directory, port)
+        self.server = ServerProcess(f"redis-{fsync}", command, directory, port)
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self) -> None:
         """Start it."""
         self.server.start()
 
-    def send(self, shape: Shape) -> Sample:
+    def send(self, shape: LoadShape) -> Sample:
         """Single XADDs; with `items`, pipelines of so many."""
         data = payloads.write(self._data, f"xadd-{shape.items}", payloads.resp_xadd(shape.items))
         command = [str(wire_load()), "--protocol", "resp", "--target", self.server.target, "--data", str(data)]

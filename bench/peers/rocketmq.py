@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import payloads
-from bench.generators import Shape, run, wire_load
+from bench.generators import LoadShape, run, wire_load
 from bench.model import Sample
 from bench.peers.rocketmq_broker import broker
 
@@ -39,12 +39,12 @@ class RocketMQ:
         self.server.start()
 
         def press() -> None:
-            self.send(Shape(1, 8, items=payloads.BATCH, warm=0.4, seconds=0.1))
-            self.send(Shape(64, 1, warm=1.4, seconds=0.1))
+            self.send(LoadShape(1, 8, items=payloads.BATCH, warm=0.4, seconds=0.1))
+            self.send(LoadShape(64, 1, warm=1.4, seconds=0.1))
 
         warm_up(press, self.server.cpu, self._warm_up)
 
-    def send(self, shape: Shape) -> Sample:
+    def send(self, shape: LoadShape) -> Sample:
         """Single sends; with `items`, batches of so many in one request."""
         return send(self.server.target, self._data, shape, self.server.cpu)
 
@@ -64,7 +64,7 @@ def _load_when_idle(cpu: Callable[[], float]) -> float:
     return (cpu() - before) / _LOOK_SECONDS
 
 
-def send(target: str, directory: Path, shape: Shape, cpu: Callable[[], float], *, no_wait: bool = False) -> Sample:
+def send(target: str, directory: Path, shape: LoadShape, cpu: Callable[[], float], *, no_wait: bool = False) -> Sample:
     """Sends to the broker at `target`; requests are written into `directory`. All must be answered with success."""
     batch = shape.items if shape.items > 1 else 0
     frame = payloads.remoting_frame(batch, no_wait=no_wait)

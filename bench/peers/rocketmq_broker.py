@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.model import Unavailable
-from bench.process import Server, free_port
+from bench.process import ServerProcess, free_port
 
 _CACHE = Path.home() / ".cache" / "tandem-bench"
 _RESOLVE_SECONDS = 600.0
@@ -72,7 +72,7 @@ def class_path(version: str, seconds: float = _RESOLVE_SECONDS) -> str:
 
 def broker(
     name: str, version: str, home: Path, settings: Mapping[str, object], jvm: Sequence[str], port: int | None = None
-) -> Server:
+) -> ServerProcess:
     """A broker that will listen on `port` (a free one unless given), with `settings` beside name and address.
 
     Configuration and logs lie in `home`. Raises Unavailable without Java or jars.
@@ -89,7 +89,7 @@ def broker(
     conf.write_text("".join(f"{key}={value}\n" for key, value in {**own, **settings}.items()))
     command = [java, *jvm, *_OPENED, f"-Duser.home={home}", "-cp", jars]
     command += ["org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf)]
-    return Server(name, command, home, port, {"ROCKETMQ_HOME": str(home)})
+    return ServerProcess(name, command, home, port, {"ROCKETMQ_HOME": str(home)})
 
 
 def _port_with_neighbours() -> int:

@@ -22,7 +22,7 @@ class NameServer:
         self.ha_address = ha_address
         names = self
 
-        class Connection(socketserver.StreamRequestHandler):
+        class NamesConnection(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 while length := self.rfile.read(4):
                     frame = self.rfile.read(int.from_bytes(length, "big"))
@@ -33,14 +33,14 @@ class NameServer:
                         header = json.dumps(answer).encode()
                         self.wfile.write(struct.pack(">II", 4 + len(header), len(header)) + header)
 
-        class Listener(socketserver.ThreadingTCPServer):
+        class NamesListener(socketserver.ThreadingTCPServer):
             allow_reuse_address = True
             daemon_threads = True
 
             def handle_error(self, request: Any, client_address: Any) -> None:
                 """A broker that was killed."""
 
-        self._listener = Listener(("127.0.0.1", 0), Connection)
+        self._listener = NamesListener(("127.0.0.1", 0), NamesConnection)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.05,), daemon=True)
 
     @property

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from bench import payloads
 from bench.catching_up import Reached
-from bench.generators import Shape
+from bench.generators import LoadShape
 from bench.model import Sample, Unavailable
 from bench.pair import with_shares
 from bench.peers.rocketmq import send, warm_up
 from bench.peers.rocketmq_broker import broker
 from bench.peers.rocketmq_names import NameServer
-from bench.process import CpuMeter, Server, Servers
+from bench.process import CpuMeter, ServerProcess, Servers
 
 VERSIONS = ("4.9.7", "5.3.2")
 _JVM = ["-Xms1g", "-Xmx1g"]
@@ -53,19 +53,19 @@ class RocketMQPair:
                 raise Unavailable(f"{self.name}: the slave acknowledged nothing within {_FOLLOW_SECONDS:.0f} s")
 
         def press() -> None:
-            self.send(Shape(64, 1, warm=1.0, seconds=0.1), no_wait=True)
-            self.send(Shape(64, 1, warm=0.8, seconds=0.1))
+            self.send(LoadShape(64, 1, warm=1.0, seconds=0.1), no_wait=True)
+            self.send(LoadShape(64, 1, warm=0.8, seconds=0.1))
 
         warm_up(press, CpuMeter(self.server.parts), self._seconds)
         self._pause()
 
     def _acknowledges(self) -> bool:
         try:
-            return self.send(Shape(warm=_BEGUN_SECONDS, seconds=_BEGUN_SECONDS))["rate"] > 0
+            return self.send(LoadShape(warm=_BEGUN_SECONDS, seconds=_BEGUN_SECONDS))["rate"] > 0
         except Unavailable:
             return False
 
-    def send(self, shape: Shape, *, no_wait: bool = False) -> Sample:
+    def send(self, shape: LoadShape, *, no_wait: bool = False) -> Sample:
         """Single sends, acknowledged by the slave, or with `no_wait` as an ASYNC_MASTER does it."""
         if self._paused:
             for server in self.server.parts.values():
@@ -97,7 +97,7 @@ class RocketMQFollowed:
         self._begin, self._end, self._messages = begin, end, messages
         self._master = _broker(version, directory / "master", "ASYNC_MASTER")
         self._names = NameServer(ha_address(self._master))
-        self._slave: Server | None = None
+        self._slave: ServerProcess | None = None
         self.server = Servers({"master": self._master}, self._end_all)
 
     def start(self) -> None:
@@ -141,7 +141,7 @@ class RocketMQFollowed:
 class Asked:
     """What a broker says of itself."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self._port = server.port
 
     def log_end(self) -> int:
@@ -171,12 +171,12 @@ def pair_name(version: str) -> str:
     return f"RocketMQ {version}"
 
 
-def ha_address(master: Server) -> str:
+def ha_address(master: ServerProcess) -> str:
     """Where a master takes slaves."""
     return f"127.0.0.1:{master.port + 1}"
 
 
-def _broker(version: str, home: Path, role: str, names: NameServer | None = None) -> Server:
+def _broker(version: str, home: Path, role: str, names: NameServer | None = None) -> ServerProcess:
     settings: dict[str, object] = {
         "brokerClusterName": "bench",
         "brokerName": payloads.TOPIC,

@@ -21,7 +21,7 @@ from tandemmq.spark.rebuilding import rebuild_tasks
 from tandemmq.spark.rebuilding.index_builder import IndexFilePlan, Spill, build_part, create_file
 from tandemmq.spark.rebuilding.keys_spill import SpillWriter
 from tandemmq.spark.rebuilding.queue_writer import Interval
-from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.rebuilding.staging import StagingDirectory
 from tandemmq.spark.rebuilding.stitching import accept_all, settle
 from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.log.config import StoreConfig
@@ -168,7 +168,7 @@ def _sync(path: Path) -> None:
 def _driver(directory: Path, ranges: int, queues: int) -> Sample:
     """What the driver does with the documents of so many ranges, each with messages of so many queues."""
     shutil.rmtree(directory, ignore_errors=True)
-    staging = Staging(directory)
+    staging = StagingDirectory(directory)
     size, each = 128 << 20, 100
     pieces = []
     for number in range(ranges):

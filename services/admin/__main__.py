@@ -18,11 +18,12 @@ from tandemmq.admin.messages import Messages
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.resets import Resets
-from tandemmq.admin.service import AdminServicer, Parts
+from tandemmq.admin.service import AdminParts, AdminServicer
 from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
 from tandemmq.admin.v1.admin_pb2_grpc import add_AdminServicer_to_server
+from tandemmq.admin.views import Waiting
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES
@@ -84,7 +85,7 @@ async def end_task(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-async def start_console(settings: AdminSettings, servicer: AdminServicer, host: ServiceHost, parts: Parts) -> str:
+async def start_console(settings: AdminSettings, servicer: AdminServicer, host: ServiceHost, parts: AdminParts) -> str:
     """The same calls over HTTP, with pages; gives their URL. Raises ConsolePortTaken, UnreadableCertificate."""
     from tandemmq.admin.console.server import Console  # here: aiohttp is loaded only where there is a console
 
@@ -94,17 +95,18 @@ async def start_console(settings: AdminSettings, servicer: AdminServicer, host: 
     return console.url
 
 
-def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: Books) -> Parts:
+def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: Books) -> AdminParts:
     """What knows the answers, put together."""
     brokers = books.brokers
     cluster, topics, groups = ClusterView(nodes, brokers), Topics(books), Groups(books)
     messages, jobs = Messages(brokers), Jobs(nodes, settings)
     actions = Actions(settings.admin_directory, host.guard)
-    return Parts(
+    return AdminParts(
         nodes=nodes,
         cluster=cluster,
         topics=topics,
         groups=groups,
+        waiting=Waiting(books),
         resets=Resets(books),
         messages=messages,
         tails=Tails(brokers),

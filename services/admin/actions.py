@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 
-from tandemmq.admin.errors import BadRequest, CannotRecord
+from tandemmq.admin.errors import BadAdminRequest, CannotRecord
 from tandemmq.admin.line_file import LineFile
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.errors import TandemError
@@ -44,7 +44,7 @@ _AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ActionLine:
     """One line: what somebody does, or has done."""
 
     id: str
@@ -102,7 +102,7 @@ class Actions:
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
-    async def begin(self, context: Context, method: str, request: dict[str, Any]) -> Action:
+    async def begin(self, context: Context, method: str, request: dict[str, Any]) -> ActionLine:
         """An action is about to be done. Raises CannotRecord: then it must not be done."""
         action = _new(self.user(context), context.peer() or "", method, request)
         try:
@@ -114,7 +114,7 @@ class Actions:
             ) from error
         return action
 
-    async def end(self, action: Action, outcome: str, problem: str = "") -> None:
+    async def end(self, action: ActionLine, outcome: str, problem: str = "") -> None:
         """It has been done, or has failed. A disk that refuses is told in the service's own log."""
         self.counts[action.method, outcome] += 1
         await _write_or_tell(self._done, replace(action, outcome=outcome, problem=problem[:_TEXT_MAX]))
@@ -140,15 +140,15 @@ class Actions:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def list(self, limit: int) -> admin_pb2.ListActionsResponse:
-        """The last ones, newest first. Raises BadRequest."""
+        """The last ones, newest first. Raises BadAdminRequest."""
         if not 0 <= limit <= _MOST:
-            raise BadRequest(f"limit {limit}: 0 (for {_DEFAULT_LIMIT}) to {_MOST}")
+            raise BadAdminRequest(f"limit {limit}: 0 (for {_DEFAULT_LIMIT}) to {_MOST}")
         return admin_pb2.ListActionsResponse(actions=[one.to_proto() for one in self.last(limit or _DEFAULT_LIMIT)])
 
-    def last(self, limit: int) -> Sequence[Action]:
+    def last(self, limit: int) -> Sequence[ActionLine]:
         """The last ones by their begin, newest first."""
         both = heapq.merge(_actions_of(self._done), _actions_of(self._refused), key=lambda one: -one.at_ms)
-        found: dict[str, Action] = {}
+        found: dict[str, ActionLine] = {}
         for action in both:
             found.setdefault(action.id, action)  # the end of an action comes first, reading backwards
             if len(found) > limit + _AT_ONCE:
@@ -156,27 +156,27 @@ class Actions:
         return sorted(found.values(), key=lambda one: one.at_ms, reverse=True)[:limit]
 
 
-def _actions_of(file: LineFile) -> Iterator[Action]:
+def _actions_of(file: LineFile) -> Iterator[ActionLine]:
     for line in file.backwards():
         try:
-            yield Action(**json.loads(line))
+            yield ActionLine(**json.loads(line))
         except (ValueError, TypeError):  # cut by a kill
             continue
 
 
-async def _write(file: LineFile, action: Action) -> None:
+async def _write(file: LineFile, action: ActionLine) -> None:
     await asyncio.to_thread(file.append, json.dumps(asdict(action), ensure_ascii=False))
 
 
-async def _write_or_tell(file: LineFile, action: Action) -> None:
+async def _write_or_tell(file: LineFile, action: ActionLine) -> None:
     try:
         await _write(file, action)
     except OSError as error:
         log.failure("action not written down", error, method=action.method, outcome=action.outcome)
 
 
-def _new(user: str, peer: str, method: str, request: dict[str, Any]) -> Action:
-    return Action(secrets.token_hex(8), time.time_ns() // 1_000_000, user, peer, method, request)
+def _new(user: str, peer: str, method: str, request: dict[str, Any]) -> ActionLine:
+    return ActionLine(secrets.token_hex(8), time.time_ns() // 1_000_000, user, peer, method, request)
 
 
 def _all_methods() -> "list[str]":

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tandemmq.admin.brokers import Brokers, Standing, of_broker
+from tandemmq.admin.brokers import Brokers, NodeStanding, of_broker
 from tandemmq.admin.errors import AdminError, NotAnswering
 from tandemmq.admin.mirror import Mirror
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import lag_of
 from tandemmq.admin.queue_ends import EndsKeeper, QueueEnds
 from tandemmq.admin.tables import Tables
@@ -23,13 +23,13 @@ class Book:
 
     broker: str
     cluster: str
-    node: Node
+    node: KnownNode
     """The best node: the master while it answers."""
     tables: Tables | None
     """None if no metasync has answered."""
     ends: QueueEnds | None
     """None if no store answers."""
-    store: Node | None
+    store: KnownNode | None
     """Whose queue ends these are."""
     problems: tuple[str, ...] = ()
     """What is missing, in words."""
@@ -98,7 +98,7 @@ class Books:
             raise NotAnswering("; ".join(problem for book in books for problem in book.problems))
         return list(books)
 
-    async def see(self, node: Node, condition: Callable[[Tables], bool]) -> None:
+    async def see(self, node: KnownNode, condition: Callable[[Tables], bool]) -> None:
         """Waits until a change that a node's metasync has just answered is in its book."""
         if node.name in self._mirrors:
             await self._mirrors[node.name].see(condition)
@@ -109,7 +109,7 @@ class Books:
         for mirror in self._mirrors.values():
             await mirror.close()
 
-    async def _book(self, broker: str, nodes: list[Standing], topics: tuple[str, ...] | None) -> Book:
+    async def _book(self, broker: str, nodes: list[NodeStanding], topics: tuple[str, ...] | None) -> Book:
         (tables, first), (ends, store, second) = await asyncio.gather(
             self._tables(nodes), self._queue_ends(nodes, topics)
         )
@@ -117,7 +117,7 @@ class Books:
         own = frozenset({broker, cluster})
         return Book(broker, cluster, nodes[0].node, tables, ends, store, (*first, *second), own)
 
-    async def _tables(self, nodes: list[Standing]) -> tuple[Tables | None, list[str]]:
+    async def _tables(self, nodes: list[NodeStanding]) -> tuple[Tables | None, list[str]]:
         tried: list[Mirror] = []
         for one in nodes:
             mirror = self._mirrors.setdefault(one.node.name, Mirror(one.node))
@@ -132,8 +132,8 @@ class Books:
         return last.tables, [f"topics and groups are as they were at {at} UTC: no metasync answers: {silent}"]
 
     async def _queue_ends(
-        self, nodes: list[Standing], topics: tuple[str, ...] | None
-    ) -> tuple[QueueEnds | None, Node | None, list[str]]:
+        self, nodes: list[NodeStanding], topics: tuple[str, ...] | None
+    ) -> tuple[QueueEnds | None, KnownNode | None, list[str]]:
         reasons: list[str] = []
         for one in nodes:
             keeper = self._ends.setdefault(one.node.name, EndsKeeper(one.node))
@@ -147,7 +147,7 @@ class Books:
         return None, None, [f"{what}: {', '.join(reasons)}"]
 
 
-def _asked_instead(service: str, best: Node, asked: Node, reason: str) -> list[str]:
+def _asked_instead(service: str, best: KnownNode, asked: KnownNode, reason: str) -> list[str]:
     if asked is best:
         return []
     return [f"the {service} of {best.name} does not answer, so {asked.name} was asked: {reason or 'silent'}"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from tandemmq.admin.errors import AdminError, NotFound, NotPossible
-from tandemmq.admin.nodes import Node, Nodes
+from tandemmq.admin.nodes import KnownNode, Nodes
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.node.v1 import node_pb2
@@ -30,10 +30,10 @@ _METASYNC_ROLES: dict[int, Role] = {
 }
 
 
-class Standing(NamedTuple):
+class NodeStanding(NamedTuple):
     """What a node is: its replicator says so, else its metasync, else the settings of its store."""
 
-    node: Node
+    node: KnownNode
     broker: str = ""
     """As it was last known; empty if nothing of the node has ever answered."""
     cluster: str = ""
@@ -48,13 +48,13 @@ class Brokers:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._known = {node.name: Standing(node) for node in nodes.all}
+        self._known = {node.name: NodeStanding(node) for node in nodes.all}
         self._asked = -KEPT_SECONDS
         self._asking = asyncio.Lock()
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._met: set[str] = set()
 
-    async def standings(self) -> list[Standing]:
+    async def standings(self) -> list[NodeStanding]:
         """Every node, in the order of the settings."""
         async with self._asking:
             if time.monotonic() - self._asked >= KEPT_SECONDS:
@@ -62,7 +62,7 @@ class Brokers:
                 self._asked = time.monotonic()
             return list(self._known.values())
 
-    async def masters(self, broker: str = "") -> list[tuple[str, Node]]:
+    async def masters(self, broker: str = "") -> list[tuple[str, KnownNode]]:
         """(broker, node) of each broker's master, or of one. Raises NotFound, NotPossible if there is none.
 
         Before a broker is said to have none, nodes of it that are only slow get the time that an answer may take.
@@ -83,7 +83,7 @@ class Brokers:
             )
         return [(name, one.node) for name, one in sorted(masters.items())]
 
-    async def readers(self, broker: str = "") -> list[tuple[str, Node]]:
+    async def readers(self, broker: str = "") -> list[tuple[str, KnownNode]]:
         """(broker, node) to read from: a node whose metasync answers, the master if it can be. Raises NotFound."""
         found = of_broker(await self.standings(), broker)
         best = {name: max(nodes, key=lambda one: one.metasync_answers) for name, nodes in found.items()}
@@ -107,7 +107,7 @@ class Brokers:
         for name in self._questions:  # still open: silent, whatever it was before
             self._known[name] = _silent(self._known[name])
 
-    async def _ask(self, before: Standing) -> None:
+    async def _ask(self, before: NodeStanding) -> None:
         name = before.node.name
         try:
             self._known[name] = await _standing(before)
@@ -115,9 +115,9 @@ class Brokers:
             del self._questions[name]
 
 
-def of_broker(standings: Iterable[Standing], broker: str = "") -> dict[str, list[Standing]]:
+def of_broker(standings: Iterable[NodeStanding], broker: str = "") -> dict[str, list[NodeStanding]]:
     """The nodes of one broker, or of each: the master first. Raises NotFound for a broker that is not known."""
-    found: dict[str, list[Standing]] = {}
+    found: dict[str, list[NodeStanding]] = {}
     known: set[str] = set()
     for one in standings:
         known.add(one.broker)
@@ -143,11 +143,11 @@ def metasync_role(role: "metadata_pb2.Role.ValueType") -> Role:
     return _METASYNC_ROLES.get(role, admin_pb2.NODE_ROLE_UNSPECIFIED)
 
 
-def _silent(known: Standing) -> Standing:
-    return Standing(known.node, known.broker, known.cluster)
+def _silent(known: NodeStanding) -> NodeStanding:
+    return NodeStanding(known.node, known.broker, known.cluster)
 
 
-async def _standing(before: Standing) -> Standing:
+async def _standing(before: NodeStanding) -> NodeStanding:
     node = before.node
     metadata, status = await asyncio.gather(
         node.ask("metasync", node.metasync.Status(metadata_pb2.StatusRequest())),
@@ -158,14 +158,14 @@ async def _standing(before: Standing) -> Standing:
     if isinstance(status, replication_pb2.StatusResponse) and status.identity.broker_name:
         identity = status.identity
         role = replicator_role(identity)
-        return Standing(node, identity.broker_name, identity.cluster_name, role, identity.epoch, answers)
+        return NodeStanding(node, identity.broker_name, identity.cluster_name, role, identity.epoch, answers)
     if isinstance(metadata, metadata_pb2.StatusResponse):
         role = metasync_role(metadata.role)
-        return Standing(node, metadata.broker_name, metadata.cluster_name, role, metadata.epoch, True)
+        return NodeStanding(node, metadata.broker_name, metadata.cluster_name, role, metadata.epoch, True)
     return await _by_settings(before)
 
 
-async def _by_settings(before: Standing) -> Standing:
+async def _by_settings(before: NodeStanding) -> NodeStanding:
     """A store alone: what it was set up to be."""
     node = before.node
     try:
@@ -174,4 +174,4 @@ async def _by_settings(before: Standing) -> Standing:
         return _silent(before)
     settings = {one.name: one.value for one in said.settings}
     role = admin_pb2.SLAVE if settings.get("brokerRole") == "SLAVE" else admin_pb2.MASTER
-    return Standing(node, settings.get("brokerName", ""), settings.get("brokerClusterName", ""), role)
+    return NodeStanding(node, settings.get("brokerName", ""), settings.get("brokerClusterName", ""), role)

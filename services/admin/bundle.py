@@ -23,7 +23,7 @@ from tandemmq.admin.errors import NotPossible
 from tandemmq.admin.groups import Groups
 from tandemmq.admin.jobs import Jobs
 from tandemmq.admin.metrics_pages import NoPage, metrics_address, read_page
-from tandemmq.admin.nodes import Node, Nodes
+from tandemmq.admin.nodes import KnownNode, Nodes
 from tandemmq.admin.topics import Topics
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.zip_stream import ZipStream
@@ -102,7 +102,7 @@ class Bundle:
     async def _cluster_file(self) -> bytes:
         return _json(_dict(await self._cluster.look()))
 
-    async def _configuration(self, node: Node) -> bytes:
+    async def _configuration(self, node: KnownNode) -> bytes:
         said = await read_configuration(self._nodes, admin_pb2.GetConfigurationRequest(node=node.name))
         for service in said.services:
             for setting in service.settings:
@@ -110,7 +110,7 @@ class Bundle:
                     setting.value = "(not shown)" if setting.value else ""
         return _json(_dict(said))
 
-    async def _metrics(self, node: Node, service: str) -> bytes:
+    async def _metrics(self, node: KnownNode, service: str) -> bytes:
         request = admin_pb2.GetConfigurationRequest(node=node.name, service=service)
         said = await read_configuration(self._nodes, request)
         if not said.services:

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2
 
 from tandemmq.admin.brokers import Brokers, metasync_role, replicator_role
 from tandemmq.admin.errors import AdminError
-from tandemmq.admin.nodes import SERVICES, Node, Nodes
+from tandemmq.admin.nodes import SERVICES, KnownNode, Nodes
 from tandemmq.admin.problems import add_problems
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
@@ -55,7 +55,7 @@ class _Answers(NamedTuple):
     """Why one is missing."""
 
 
-async def _look_at(node: Node) -> admin_pb2.Node:
+async def _look_at(node: KnownNode) -> admin_pb2.Node:
     answers = dict(zip(SERVICES, await asyncio.gather(*(_ask(node, service) for service in SERVICES)), strict=True))
     found = admin_pb2.Node(name=node.name)
     found.services.extend(_state(node, service, answers[service]) for service in SERVICES)
@@ -81,7 +81,7 @@ async def _look_at(node: Node) -> admin_pb2.Node:
     return found
 
 
-async def _ask(node: Node, service: str) -> _Answers:
+async def _ask(node: KnownNode, service: str) -> _Answers:
     own: dict[str, Awaitable[Any]] = {
         "store": node.store.GetLog(store_pb2.GetLogRequest()),
         "replicator": node.replicator.Status(replication_pb2.StatusRequest()),
@@ -101,7 +101,7 @@ async def _ask(node: Node, service: str) -> _Answers:
     )
 
 
-async def _try(node: Node, service: str, call: Awaitable[Answer]) -> Answer | str:
+async def _try(node: KnownNode, service: str, call: Awaitable[Answer]) -> Answer | str:
     """The answer, or why there is none."""
     try:
         return await node.ask(service, call)
@@ -109,7 +109,7 @@ async def _try(node: Node, service: str, call: Awaitable[Answer]) -> Answer | st
         return str(getattr(error, "reason", error.message))
 
 
-def _state(node: Node, service: str, answers: _Answers) -> admin_pb2.ServiceState:
+def _state(node: KnownNode, service: str, answers: _Answers) -> admin_pb2.ServiceState:
     serving = answers.health is not None and answers.health.status == health_pb2.HealthCheckResponse.SERVING
     return admin_pb2.ServiceState(
         service=service,

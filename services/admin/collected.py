@@ -13,8 +13,8 @@ from tandemmq.admin.books import Book, Books
 from tandemmq.admin.cluster import ClusterView
 from tandemmq.admin.errors import AdminError
 from tandemmq.admin.jobs import Jobs
-from tandemmq.admin.progress import Position, lag_in
-from tandemmq.admin.store_times import Place, store_times
+from tandemmq.admin.progress import GroupPosition, lag_in
+from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.log_output import get_log
 
@@ -146,7 +146,7 @@ async def _latencies(book: Book, worst: Iterable[Lag]) -> dict[Lag, int]:
     return latencies
 
 
-def _oldest(book: Book, worst: Iterable[Lag]) -> Iterator[tuple[Lag, Place]]:
+def _oldest(book: Book, worst: Iterable[Lag]) -> Iterator[tuple[Lag, MessagePlace]]:
     """Where the oldest waiting messages of each pair are, in the queues that lag most."""
     assert book.ends is not None
     assert book.tables is not None
@@ -158,9 +158,9 @@ def _oldest(book: Book, worst: Iterable[Lag]) -> Iterator[tuple[Lag, Place]]:
         waiting = {
             queue: where
             for queue, offset in offsets.items()
-            if queue in queues and (where := Position(queues[queue], offset)).lag
+            if queue in queues and (where := GroupPosition(queues[queue], offset)).lag
         }
         for queue in heapq.nlargest(QUEUES_OF_A_PAIR, waiting, key=lambda queue: waiting[queue].lag or 0):
             oldest = waiting[queue].oldest_waiting
             if oldest is not None:
-                yield lag, Place(lag.topic, queue, oldest)
+                yield lag, MessagePlace(lag.topic, queue, oldest)

@@ -7,9 +7,9 @@ RocketMQ 5, RETRY_TOPIC of those that were retried before. They stay where they 
 from contextlib import aclosing
 
 from tandemmq.admin.brokers import Brokers
-from tandemmq.admin.errors import AdminError, BadRequest, NotFound
+from tandemmq.admin.errors import AdminError, BadAdminRequest, NotFound
 from tandemmq.admin.messages import Messages, has_topic, put_message
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.store.format import properties as names
@@ -54,7 +54,7 @@ class DeadLetters:
     async def resend(self, request: admin_pb2.ResendMessagesRequest) -> admin_pb2.ResendMessagesResponse:
         """See admin.proto. What becomes of one message does not stop the others. Raises AdminError."""
         if not request.group:
-            raise BadRequest("group is missing")
+            raise BadAdminRequest("group is missing")
         limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
         topic = _PREFIX + request.group
         masters = dict(await self._brokers.masters(request.broker))
@@ -71,7 +71,7 @@ class DeadLetters:
         """The dead letters that are meant, whole; and whether there are more."""
         if request.message_ids:
             if len(request.message_ids) > limit:
-                raise BadRequest(f"{len(request.message_ids)} messages are named, limit is {limit}")
+                raise BadAdminRequest(f"{len(request.message_ids)} messages are named, limit is {limit}")
             asked = (
                 admin_pb2.FindMessagesRequest(topic=topic, broker=request.broker, message_id=one, with_bodies=True)
                 for one in dict.fromkeys(request.message_ids)
@@ -89,7 +89,7 @@ class DeadLetters:
 
 
 async def _resend(
-    one: admin_pb2.FoundMessage, node: Node, known: dict[tuple[str, str], bool], *, dry_run: bool
+    one: admin_pb2.FoundMessage, node: KnownNode, known: dict[tuple[str, str], bool], *, dry_run: bool
 ) -> admin_pb2.ResendMessagesResponse.Resent:
     """Send one, unless it is a dry run. `known`: whether (broker, topic) exists, as far as it was asked."""
     letter = one.message

@@ -3,7 +3,7 @@
 ::
 
     AdminError
-    ├── BadRequest          a name, number or combination breaks a rule
+    ├── BadAdminRequest     a name, number or combination breaks a rule
     ├── NotFound            no such broker, topic, group, message or job
     │   └── NoSuchNode      no such node
     ├── AlreadyExists       `create_only`, and it exists
@@ -12,7 +12,7 @@
     ├── ServiceAway         a service that is needed does not answer
     ├── NotAnswering        nothing that could answer does
     ├── Stopping            admin is being stopped
-    └── Refused             a service refused a call, with its own code
+    └── CallRefused         a service refused a call, with its own code
 """
 
 from tandemmq.common.errors import Kind, TandemError
@@ -23,7 +23,7 @@ class AdminError(TandemError):
     """A call cannot be answered."""
 
 
-class BadRequest(AdminError):
+class BadAdminRequest(AdminError):
     """A name, number or combination breaks a rule."""
 
     kind = Kind.INVALID
@@ -76,11 +76,11 @@ class NotAnswering(AdminError):
     remedy = "do the services run? `tandem cluster show` says how they are"
 
 
-class Stopping(AdminError):
+class AdminStopping(AdminError):
     """Admin is being stopped."""
 
     kind = Kind.AWAY
 
 
-class Refused(AdminError, Relayed):
+class CallRefused(AdminError, Relayed):
     """A service refused a call: its code and words go on to the caller."""

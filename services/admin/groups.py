@@ -3,17 +3,21 @@
 import asyncio
 import heapq
 import time
+from collections.abc import Mapping
 
 from tandemmq.admin.books import Book, Books, merged_names, problems_of
-from tandemmq.admin.errors import AlreadyExists, BadRequest, NotFound
+from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
 from tandemmq.admin.listing import checked_limit, matcher, page_of
 from tandemmq.admin.merging import check_presence, check_put, merged
-from tandemmq.admin.nodes import Node
-from tandemmq.admin.progress import Position, position
-from tandemmq.admin.store_times import Place, store_times
+from tandemmq.admin.nodes import KnownNode
+from tandemmq.admin.progress import GroupPosition, position
+from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.tables import Tables
 from tandemmq.admin.topic_kinds import dead_letter_topic
+from tandemmq.admin.usable import usable_group
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.admin.views import group_views
+from tandemmq.delivery.v1.operations_pb2 import GroupView
 from tandemmq.metadata.v1 import metadata_pb2
 
 MOST_TIMES = 64
@@ -30,7 +34,7 @@ class Groups:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, request: admin_pb2.ListGroupsRequest) -> admin_pb2.ListGroupsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         limit = checked_limit(request.limit)
         books = await self._books.read(request.broker)
         wanted = matcher(request.match)
@@ -40,31 +44,38 @@ class Groups:
         else:
             names = merged_names(books, lambda book: book.group_names)
         page = page_of((name for name in names if wanted(name)), request.after, limit)
-        found = (group_message(book, name) for name in page.names for book in books)
+        seen = await group_views(books, page.names)
+        found = (group_message(book, name, seen.views) for name in page.names for book in books)
         return admin_pb2.ListGroupsResponse(
-            groups=filter(None, found), total=page.total, next=page.next, problems=problems_of(books)
+            groups=filter(None, found),
+            total=page.total,
+            next=page.next,
+            problems=(*problems_of(books), *seen.problems),
         )
 
     async def get(self, request: admin_pb2.GetGroupRequest) -> admin_pb2.GroupDetails:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         name = _named(request.group)
         books = await self._books.read(request.broker, topics=())  # the tables say which topics count
         tables = [book.tables for book in books if book.tables is not None]
         topics = {topic for one in tables for topic in one.offsets.get(name, ())}
         books = await self._books.read(request.broker, topics=(*sorted(topics), dead_letter_topic(name)))
-        groups = [group for book in books if (group := group_message(book, name)) is not None]
+        seen = await group_views(books, [name], with_members=True)
+        groups = [group for book in books if (group := group_message(book, name, seen.views)) is not None]
         if not groups:
             missing = "; ".join(problems_of(books))
             raise NotFound(f"there is no group {name}", remedy=missing or None)
         progress = await asyncio.gather(*(_progress(book, name) for book in books))
         return admin_pb2.GroupDetails(
-            groups=groups, progress=(one for of_book in progress for one in of_book), problems=problems_of(books)
+            groups=groups,
+            progress=(one for of_book in progress for one in of_book),
+            problems=(*problems_of(books), *seen.problems),
         )
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
     async def put(self, request: admin_pb2.PutGroupRequest) -> admin_pb2.PutGroupResponse:
-        """See admin.proto. Raises BadRequest, AlreadyExists, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, AlreadyExists, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.config.name)
         check_put(request)
         masters = await self._brokers.masters(request.broker)
@@ -78,11 +89,13 @@ class Groups:
             if answer.existing:
                 raise AlreadyExists(f"group {name} exists: somebody has just created it")
             await self._see(node, answer.version)
+            if before is None:
+                await usable_group(node, config)
         books = await self._books.read(request.broker, topics=(dead_letter_topic(name),))
         return admin_pb2.PutGroupResponse(groups=filter(None, (group_message(book, name) for book in books)))
 
     async def delete(self, request: admin_pb2.DeleteGroupRequest) -> admin_pb2.DeleteGroupResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.group)
         masters = await self._brokers.masters(request.broker)
         with_offsets = await asyncio.gather(*(_has_offsets(node, name) for _, node in masters))
@@ -97,7 +110,7 @@ class Groups:
             raise NotFound(f"there is no group {name}")
         return admin_pb2.DeleteGroupResponse(brokers=having)
 
-    async def _see(self, node: Node, version: metadata_pb2.DataVersion, without_offsets: str = "") -> None:
+    async def _see(self, node: KnownNode, version: metadata_pb2.DataVersion, without_offsets: str = "") -> None:
         """Who asks next finds the change, and no offsets of a group that went."""
 
         def seen(tables: Tables) -> bool:
@@ -106,8 +119,10 @@ class Groups:
         await self._books.see(node, seen)
 
 
-def group_message(book: Book, name: str) -> admin_pb2.Group | None:
-    """A broker's group; None if it has none of that name."""
+def group_message(
+    book: Book, name: str, views: Mapping[tuple[str, str], GroupView] | None = None
+) -> admin_pb2.Group | None:
+    """A broker's group; None if it has none of that name. `views`: by broker and group."""
     if book.tables is None:
         return None
     config, topics = book.tables.group(name), book.tables.offsets.get(name)
@@ -122,11 +137,14 @@ def group_message(book: Book, name: str) -> admin_pb2.Group | None:
     )
     if book.ends is not None:
         group.dead_letters = book.ends.messages(dead_letter_topic(name))
+    view = views.get((book.broker, name)) if views else None
+    if view is not None:
+        group.view.CopyFrom(view)
     return group
 
 
-async def group_config(node: Node, name: str) -> metadata_pb2.SubscriptionGroupConfig | None:
-    """As a master has it now. Raises ServiceAway, Refused."""
+async def group_config(node: KnownNode, name: str) -> metadata_pb2.SubscriptionGroupConfig | None:
+    """As a master has it now. Raises ServiceAway, CallRefused."""
     listed = await node.ask("metasync", node.metasync.ListGroups(metadata_pb2.ListGroupsRequest(names=[name])))
     return listed.groups[0] if listed.groups else None
 
@@ -142,7 +160,7 @@ async def _progress(book: Book, group: str) -> list[admin_pb2.QueueProgress]:
         for queue, offset in sorted(queues.items())
     }
     waiting = {
-        Place(*place, one.oldest_waiting): one.lag or 0
+        MessagePlace(*place, one.oldest_waiting): one.lag or 0
         for place, one in positions.items()
         if one.oldest_waiting is not None
     }
@@ -154,16 +172,16 @@ async def _progress(book: Book, group: str) -> list[admin_pb2.QueueProgress]:
     ]
 
 
-def _age(times: dict[Place, int], topic: str, queue: int, where: Position, now_ms: int) -> int | None:
+def _age(times: dict[MessagePlace, int], topic: str, queue: int, where: GroupPosition, now_ms: int) -> int | None:
     """Of the oldest message that waits, ms."""
     if where.oldest_waiting is None:
         return 0 if where.lag == 0 else None
-    stored = times.get(Place(topic, queue, where.oldest_waiting))
+    stored = times.get(MessagePlace(topic, queue, where.oldest_waiting))
     return None if stored is None else max(0, now_ms - stored)
 
 
 def _progress_message(
-    broker: str, topic: str, queue: int, where: Position, age_ms: int | None
+    broker: str, topic: str, queue: int, where: GroupPosition, age_ms: int | None
 ) -> admin_pb2.QueueProgress:
     return admin_pb2.QueueProgress(
         broker=broker,
@@ -178,14 +196,14 @@ def _progress_message(
     )
 
 
-async def _has_offsets(node: Node, group: str) -> bool:
-    """Raises ServiceAway, Refused."""
+async def _has_offsets(node: KnownNode, group: str) -> bool:
+    """Raises ServiceAway, CallRefused."""
     query = metadata_pb2.QueryOffsetsRequest(queries=[metadata_pb2.OffsetQuery(group=group)])
     return bool((await node.ask("metasync", node.metasync.QueryOffsets(query))).offsets)
 
 
 def _named(name: str) -> str:
-    """Raises BadRequest."""
+    """Raises BadAdminRequest."""
     if not name:
-        raise BadRequest("the request names no group")
+        raise BadAdminRequest("the request names no group")
     return name

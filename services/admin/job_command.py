@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.admin.errors import BadRequest, NotPossible, ServiceAway
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import BadAdminRequest, NotPossible, ServiceAway
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.addresses import is_loopback
 from tandemmq.node.v1 import node_pb2
@@ -45,12 +45,12 @@ class JobCommand(NamedTuple):
         return shlex.join(["tandem", *self.arguments])
 
 
-async def plan_job(node: Node, request: admin_pb2.StartJobRequest) -> JobCommand:
-    """The command of a job. Raises BadRequest, NotPossible; Refused if the store does."""
+async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCommand:
+    """The command of a job. Raises BadAdminRequest, NotPossible; CallRefused if the store does."""
     if request.kind not in _NAMES:
-        raise BadRequest("kind is missing: AUDIT or REBUILD")
+        raise BadAdminRequest("kind is missing: AUDIT or REBUILD")
     if request.spark_master and not _MASTERS.fullmatch(request.spark_master):
-        raise BadRequest(
+        raise BadAdminRequest(
             f"spark_master {request.spark_master!r}: local[N], spark://HOST:PORT, sc://HOST:PORT or processes[N]"
         )
     store = await _running_store(node)
@@ -69,14 +69,14 @@ async def plan_job(node: Node, request: admin_pb2.StartJobRequest) -> JobCommand
     return JobCommand(arguments + _master(request, root))
 
 
-async def _running_store(node: Node) -> store_pb2.GetLogResponse | None:
+async def _running_store(node: KnownNode) -> store_pb2.GetLogResponse | None:
     try:
         return await node.ask("store", node.store.GetLog(store_pb2.GetLogRequest()))
     except ServiceAway:
         return None
 
 
-def _files(node: Node, request: admin_pb2.StartJobRequest, store: store_pb2.GetLogResponse | None) -> Path:
+def _files(node: KnownNode, request: admin_pb2.StartJobRequest, store: store_pb2.GetLogResponse | None) -> Path:
     """The node's directory as admin sees it. Raises NotPossible, with the command to run by hand."""
     root = node.addresses.files
     if root is not None and (root / "commitlog").is_dir() and os.access(root / "commitlog", os.R_OK | os.X_OK):
@@ -89,7 +89,7 @@ def _files(node: Node, request: admin_pb2.StartJobRequest, store: store_pb2.GetL
     )
 
 
-async def _internal(node: Node) -> list[str]:
+async def _internal(node: KnownNode) -> list[str]:
     """Where the store takes rebuilt files over, as its settings say. Raises NotPossible if admin cannot get there."""
     host = node.addresses.store.rpartition(":")[0]
     call = node.describe["store"].Describe(node_pb2.DescribeRequest(settings=True))

@@ -23,7 +23,7 @@ _TERM_SECONDS = 10.0
 """From SIGTERM to SIGKILL."""
 
 
-class Progress(NamedTuple):
+class JobProgress(NamedTuple):
     """How far it is."""
 
     phase: str
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 class JobProcess:
     """A running `tandem … --json --progress`, in a session of its own."""
 
-    def __init__(self, process: asyncio.subprocess.Process, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, on_progress: Callable[[JobProgress], None]) -> None:
         self._process = process
         self._on_progress = on_progress
         self.log: deque[str] = deque(maxlen=_LOG_LINES)
@@ -47,7 +47,7 @@ class JobProcess:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], environment: Mapping[str, str], on_progress: Callable[[Progress], None]
+        cls, command: Sequence[str], environment: Mapping[str, str], on_progress: Callable[[JobProgress], None]
     ) -> "JobProcess":
         """Start it; to be called in the main thread, whose end is what the kernel watches. Raises OSError."""
         parent = os.getpid()
@@ -126,7 +126,7 @@ class JobProcess:
         if "phase" in document:
             with suppress(TypeError, ValueError):
                 self._on_progress(
-                    Progress(
+                    JobProgress(
                         str(document["phase"]),
                         str(document.get("text", "")),
                         int(document.get("done_bytes", 0)),

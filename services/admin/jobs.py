@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tandemmq.admin.errors import AdminError, CannotRecord, NotFound, NotPossible
 from tandemmq.admin.job_command import plan_job
 from tandemmq.admin.job_files import JobFiles
-from tandemmq.admin.job_process import JobProcess, Progress
+from tandemmq.admin.job_process import JobProcess, JobProgress
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.admin.v1 import admin_pb2
@@ -66,7 +66,7 @@ class Jobs:
         """Without reports and logs; oldest first."""
 
     async def start(self, request: admin_pb2.StartJobRequest, user: str) -> admin_pb2.Job:
-        """See admin.proto. `user`: who wants it. Raises BadRequest, NoSuchNode, NotPossible."""
+        """See admin.proto. `user`: who wants it. Raises BadAdminRequest, NoSuchNode, NotPossible."""
         node = self._nodes.named(request.node)
         self._refuse_more(node.name)
         self._starting.add(node.name)
@@ -200,7 +200,7 @@ class Jobs:
         return job
 
 
-def _take(run: _Run, progress: Progress) -> None:
+def _take(run: _Run, progress: JobProgress) -> None:
     """The process has moved on."""
     job = run.job
     job.phase, job.done_bytes, job.total_bytes = progress.text, progress.done_bytes, progress.total_bytes

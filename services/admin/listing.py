@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from tandemmq.admin.errors import BadRequest
+from tandemmq.admin.errors import BadAdminRequest
 
 DEFAULT_LIMIT = 100
 MOST = 1_000
@@ -22,9 +22,9 @@ class Page(NamedTuple):
 
 
 def checked_limit(limit: int) -> int:
-    """How many names a page has. Raises BadRequest."""
+    """How many names a page has. Raises BadAdminRequest."""
     if not 0 <= limit <= MOST:
-        raise BadRequest(f"limit is {limit}: 0 (which means {DEFAULT_LIMIT}) to {MOST:,} are allowed")
+        raise BadAdminRequest(f"limit is {limit}: 0 (which means {DEFAULT_LIMIT}) to {MOST:,} are allowed")
     return limit or DEFAULT_LIMIT
 
 

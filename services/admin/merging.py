@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from tandemmq.admin.errors import AlreadyExists, BadRequest, NotFound
+from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 
@@ -15,13 +15,13 @@ _NAME, _ATTRIBUTES = "name", "attributes"
 
 
 def check_put(request: admin_pb2.PutTopicRequest | admin_pb2.PutGroupRequest) -> None:
-    """Whether its `fields` are names of fields that can be changed, and its options go together. Raises BadRequest."""
+    """Whether its `fields` name fields that can be changed, and its options go together. Raises BadAdminRequest."""
     known = [field.name for field in request.config.DESCRIPTOR.fields if field.name != _NAME]
     for name in request.fields:
         if name not in known:
-            raise BadRequest(f"`fields` has {name!r}: known are {', '.join(known)}")
+            raise BadAdminRequest(f"`fields` has {name!r}: known are {', '.join(known)}")
     if request.create_only and request.update_only:
-        raise BadRequest("create_only and update_only exclude each other")
+        raise BadAdminRequest("create_only and update_only exclude each other")
 
 
 def check_presence(

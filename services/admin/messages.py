@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 
 from tandemmq.admin.brokers import Brokers
-from tandemmq.admin.errors import AdminError, BadRequest, NotFound, Refused
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import AdminError, BadAdminRequest, CallRefused, NotFound
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import (
     Reader,
     ask_each,
@@ -39,15 +39,15 @@ class Messages:
     async def find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """See admin.proto.
 
-        By key: newest first; by time: oldest first. Raises BadRequest; NotFound for no message of that id or place;
-        ServiceAway if a store that may have it does not answer.
+        By key: newest first; by time: oldest first. Raises BadAdminRequest; NotFound for no message of that id or
+        place; ServiceAway if a store that may have it does not answer.
         """
         limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
         by = request.WhichOneof("by")
         if by is None:
-            raise BadRequest("nothing says which messages: message_id, key, unique_key, place or time")
+            raise BadAdminRequest("nothing says which messages: message_id, key, unique_key, place or time")
         if not request.topic and by != "message_id":
-            raise BadRequest(f"topic is missing: messages by {by} are looked for in one")
+            raise BadAdminRequest(f"topic is missing: messages by {by} are looked for in one")
         readers = await self._brokers.readers(request.broker)
         if by == "time":
             return await self._by_time(request, readers, limit)
@@ -67,9 +67,11 @@ class Messages:
     ) -> admin_pb2.FindMessagesResponse:
         wanted = request.message_id.strip().upper()
         if len(wanted) not in _ID_DIGITS or set(wanted) - set("0123456789ABCDEF"):
-            raise BadRequest(f"{request.message_id!r} is no message id: it has 32 hex digits, 56 with an IPv6 address")
+            raise BadAdminRequest(
+                f"{request.message_id!r} is no message id: it has 32 hex digits, 56 with an IPv6 address"
+            )
 
-        async def ask(_broker: str, node: Node) -> store_pb2.ViewMessageResponse:
+        async def ask(_broker: str, node: KnownNode) -> store_pb2.ViewMessageResponse:
             asked = store_pb2.ViewMessageRequest(message_id=wanted, form=message_pb2.DECODED)
             return await node.ask("store", node.store.ViewMessage(asked))
 
@@ -91,7 +93,7 @@ class Messages:
     ) -> admin_pb2.FindMessagesResponse:
         queue_id, offset = request.place.queue_id, request.place.offset
 
-        async def ask(_broker: str, node: Node) -> message_pb2.StoredMessage | None:
+        async def ask(_broker: str, node: KnownNode) -> message_pb2.StoredMessage | None:
             return await read_place(node, request.topic, queue_id, offset)
 
         found = [
@@ -108,7 +110,7 @@ class Messages:
     ) -> admin_pb2.FindMessagesResponse:
         time = request.time
         if time.begin_ms < 0 or time.end_ms < 0 or 0 < time.end_ms < time.begin_ms:
-            raise BadRequest(f"from {time.begin_ms} to {time.end_ms} ms is no stretch of time")
+            raise BadAdminRequest(f"from {time.begin_ms} to {time.end_ms} ms is no stretch of time")
         queue_id = time.queue_id if time.HasField("queue_id") else None
         spans = await spans_since(readers, request.topic, time.begin_ms, queue_id)
         return await gather_page(
@@ -118,7 +120,7 @@ class Messages:
     async def _by_key(
         self, request: admin_pb2.FindMessagesRequest, readers: list[Reader], limit: int
     ) -> admin_pb2.FindMessagesResponse:
-        async def ask(_broker: str, node: Node) -> tuple[list[message_pb2.StoredMessage], bool]:
+        async def ask(_broker: str, node: KnownNode) -> tuple[list[message_pb2.StoredMessage], bool]:
             return await _query(node, request, limit + 1)
 
         found, cut = [], False
@@ -142,9 +144,9 @@ class Messages:
     # -- sending ----------------------------------------------------------------------------------------------------
 
     async def send(self, request: admin_pb2.SendMessageRequest) -> admin_pb2.SendMessageResponse:
-        """See admin.proto. Raises BadRequest, NotPossible without a master, and what the store refuses."""
+        """See admin.proto. Raises BadAdminRequest, NotPossible without a master, and what the store refuses."""
         if not request.topic:
-            raise BadRequest("topic is missing")
+            raise BadAdminRequest("topic is missing")
         broker, node = await self._master_for(request.topic, request.broker)
         message = message_pb2.Message(
             topic=request.topic,
@@ -167,25 +169,25 @@ class Messages:
         return masters[0]
 
 
-async def has_topic(node: Node, topic: str) -> bool:
+async def has_topic(node: KnownNode, topic: str) -> bool:
     """Whether a store knows a topic. Raises AdminError."""
     try:
         await node.ask("store", node.store.ListQueues(store_pb2.ListQueuesRequest(topic=topic)))
-    except Refused as error:
+    except CallRefused as error:
         if error.code == "NOT_FOUND":
             return False
         raise
     return True
 
 
-async def put_message(node: Node, message: message_pb2.Message) -> store_pb2.SendReceipt:
-    """Store a message. Raises Refused with the store's own words, ServiceAway."""
+async def put_message(node: KnownNode, message: message_pb2.Message) -> store_pb2.SendReceipt:
+    """Store a message. Raises CallRefused with the store's own words, ServiceAway."""
     call = node.store.Send(store_pb2.SendRequest(message=message))
     return (await node.ask("store", call, node.timeout + _WRITE_SECONDS)).receipt
 
 
 async def _query(
-    node: Node, request: admin_pb2.FindMessagesRequest, most: int
+    node: KnownNode, request: admin_pb2.FindMessagesRequest, most: int
 ) -> tuple[list[message_pb2.StoredMessage], bool]:
     """Messages by key of one store, newest first, and whether some were left out: further than a query goes."""
     asked = store_pb2.QueryMessageRequest(
@@ -212,7 +214,7 @@ async def _query(
         asked.max_messages = _QUERY_MOST
 
 
-async def _groups_past(node: Node, message: message_pb2.StoredMessage) -> list[str]:
+async def _groups_past(node: KnownNode, message: message_pb2.StoredMessage) -> list[str]:
     """Groups whose offset in the message's queue is behind it. Raises AdminError."""
 
     async def read() -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import grpc
 
-from tandemmq.admin.nodes import Node
-from tandemmq.admin.tables import TABLES, Tables, Transfer
+from tandemmq.admin.nodes import KnownNode
+from tandemmq.admin.tables import TABLES, PagedTransfer, Tables
 from tandemmq.common.log_output import get_log
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
@@ -25,7 +25,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 class Mirror:
     """The tables of one node's metasync. Begins to follow when it is used."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: KnownNode) -> None:
         self.node = node
         self.tables = Tables()
         self.reason = ""
@@ -103,14 +103,14 @@ class Mirror:
         """Applies what comes; yields after each transfer."""
         stub: Any = self.node.metasync
         fresh: Tables | None = Tables()  # whole tables of one watch belong together
-        transfer = Transfer()
+        transfer = PagedTransfer()
         call = stub.Watch(pb.WatchRequest(tables=TABLES))
         try:
             async for page in call:
                 if not transfer.add(page):
                     continue
                 (fresh or self.tables).apply(transfer)
-                transfer = Transfer()
+                transfer = PagedTransfer()
                 if fresh is not None and fresh.whole:
                     self.tables, fresh = fresh, None
                     self._following, self.reason = True, ""

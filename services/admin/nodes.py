@@ -8,16 +8,18 @@ import grpc
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from tandemmq.admin.channels import make_dialers
-from tandemmq.admin.errors import NoSuchNode, NotPossible, Refused, ServiceAway
+from tandemmq.admin.errors import CallRefused, NoSuchNode, NotPossible, ServiceAway
 from tandemmq.admin.node_addresses import NodeAddresses
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.client_channel import Dialer
+from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.node.v1.node_pb2_grpc import NodeStub
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 if TYPE_CHECKING:
+    from tandemmq.delivery.v1.operations_pb2_grpc import OperationsAsyncStub
     from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataAsyncStub
     from tandemmq.node.v1.node_pb2_grpc import NodeAsyncStub
     from tandemmq.replication.v1.replication_pb2_grpc import ReplicationAsyncStub
@@ -28,7 +30,7 @@ Answer = TypeVar("Answer")
 SERVICES = ("store", "replicator", "metasync")
 
 
-class Node:
+class KnownNode:
     """One node. Stubs are for calls; nothing is sent before the first."""
 
     def __init__(self, addresses: NodeAddresses, dialers: Mapping[str, Dialer], timeout: float) -> None:
@@ -40,6 +42,7 @@ class Node:
         }  # fmt: skip
         self.channels = {service: dialers[service].channel(address) for service, address in self.address_of.items()}
         self.store: StoreAsyncStub = StoreStub(self.channels["store"])
+        self.operations: OperationsAsyncStub = OperationsStub(self.channels["store"])
         self.replicator: ReplicationAsyncStub = ReplicationStub(self.channels["replicator"])
         self.metasync: MetadataAsyncStub = MetadataStub(self.channels["metasync"])
         self.describe: dict[str, NodeAsyncStub] = {service: NodeStub(one) for service, one in self.channels.items()}
@@ -53,7 +56,7 @@ class Node:
     async def ask(self, service: str, call: Awaitable[Answer], seconds: float | None = None) -> Answer:
         """What a call of `service` answers, within `seconds` if given.
 
-        Raises ServiceAway if it does not answer, Refused if it refuses, NotPossible if it does not know admin.
+        Raises ServiceAway if it does not answer, CallRefused if it refuses, NotPossible if it does not know admin.
         """
         try:
             async with asyncio.timeout(self.timeout if seconds is None else seconds):
@@ -69,7 +72,7 @@ class Node:
                     f"the {service} of node {self.name} does not know who admin is: {error.details()}",
                     remedy="admin's serviceUser and serviceSecretFile must be a user of that service's accessFile",
                 ) from error
-            raise Refused(error.details() or error.code().name, error.code().name) from error
+            raise CallRefused(error.details() or error.code().name, error.code().name) from error
 
     async def close(self) -> None:
         """Ends the connections."""
@@ -83,9 +86,9 @@ class Nodes:
     def __init__(self, settings: AdminSettings) -> None:
         """Make it inside the running event loop. Raises UnreadableCertificate, UnreadableSecret."""
         dialers = make_dialers(settings)
-        self.all = tuple(Node(one, dialers, settings.admin_timeout / 1000) for one in settings.nodes)
+        self.all = tuple(KnownNode(one, dialers, settings.admin_timeout / 1000) for one in settings.nodes)
 
-    def named(self, name: str) -> Node:
+    def named(self, name: str) -> KnownNode:
         """One node. Raises NoSuchNode."""
         for node in self.all:
             if node.name == name:

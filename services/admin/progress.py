@@ -10,7 +10,7 @@ BEHIND, AHEAD = "behind", "ahead"
 _NOWHERE = QueueEnd(0, 0, False)
 
 
-class Position(NamedTuple):
+class GroupPosition(NamedTuple):
     """Where a group is in a queue."""
 
     end: QueueEnd
@@ -36,9 +36,9 @@ class Position(NamedTuple):
         return max(self.offset, self.end.low) if self.lag else None
 
 
-def position(ends: QueueEnds, topic: str, queue: int, offset: int) -> Position:
+def position(ends: QueueEnds, topic: str, queue: int, offset: int) -> GroupPosition:
     """Where a group is; a queue that the store does not have ends at 0."""
-    return Position(ends.queues(topic).get(queue, _NOWHERE), offset)
+    return GroupPosition(ends.queues(topic).get(queue, _NOWHERE), offset)
 
 
 def lag_in(queues: Mapping[int, QueueEnd], offsets: Mapping[int, int]) -> int:

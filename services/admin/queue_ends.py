@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tandemmq.admin.errors import Refused
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import CallRefused
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.store.v1 import store_pb2
 
 KEPT_SECONDS = 1.0
@@ -55,14 +55,14 @@ class QueueEnds:
 class EndsKeeper:
     """Asks one node's store, and remembers the answer for a moment."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: KnownNode) -> None:
         self._node = node
         self._known: QueueEnds | None = None
         self._asked = 0.0
         self._asking = asyncio.Lock()
 
     async def all(self) -> QueueEnds:
-        """Of all topics. Raises ServiceAway, Refused."""
+        """Of all topics. Raises ServiceAway, CallRefused."""
         async with self._asking:
             if self._known is None or time.monotonic() - self._asked > KEPT_SECONDS:
                 self._known = None  # not two of them at a time
@@ -71,7 +71,7 @@ class EndsKeeper:
             return self._known
 
     async def of_topics(self, topics: Sequence[str]) -> QueueEnds:
-        """Of some topics, as they are now; without those that the store does not know. Raises ServiceAway, Refused."""
+        """Of some topics, as they are now, if the store knows them. Raises ServiceAway, CallRefused."""
         if len(topics) > MOST_SINGLE:
             return await self.all()
         found = await asyncio.gather(*map(self._known_or_none, topics))
@@ -80,7 +80,7 @@ class EndsKeeper:
     async def _known_or_none(self, topic: str) -> Iterable[store_pb2.TopicQueues]:
         try:
             return await self._ask(topic)
-        except Refused as refusal:
+        except CallRefused as refusal:
             if refusal.code != "NOT_FOUND":
                 raise
             return ()

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import NamedTuple, TypeVar
 
-from tandemmq.admin.errors import BadRequest, Refused
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import BadAdminRequest, CallRefused
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2
 
@@ -26,7 +26,7 @@ _AT_ONCE = 16
 
 _NOT_THERE = frozenset({"NOT_FOUND", "OUT_OF_RANGE"})
 
-Reader = tuple[str, Node]
+Reader = tuple[str, KnownNode]
 """A broker, and the node of it that is read."""
 
 
@@ -34,25 +34,25 @@ class QueueSpan(NamedTuple):
     """A stretch of a queue: offsets begin to end, the end not among them."""
 
     broker: str
-    node: Node
+    node: KnownNode
     queue_id: int
     begin: int
     end: int
 
 
 async def ask_each(
-    readers: Iterable[Reader], ask: Callable[[str, Node], Awaitable[Answer]]
-) -> list[tuple[str, Node, Answer]]:
+    readers: Iterable[Reader], ask: Callable[[str, KnownNode], Awaitable[Answer]]
+) -> list[tuple[str, KnownNode, Answer]]:
     """What every broker answers; those that know nothing of it are left out.
 
     Raises:
-        Refused: all of them know nothing of it. ServiceAway: one does not answer: it could have been there.
+        CallRefused: all of them know nothing of it. ServiceAway: one does not answer: it could have been there.
     """
     readers = list(readers)
     outcomes = await asyncio.gather(*(ask(broker, node) for broker, node in readers), return_exceptions=True)
     found, missing = [], []
     for (broker, node), outcome in zip(readers, outcomes, strict=True):
-        if isinstance(outcome, Refused) and outcome.code in _NOT_THERE:
+        if isinstance(outcome, CallRefused) and outcome.code in _NOT_THERE:
             missing.append(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
@@ -71,7 +71,7 @@ def found_message(broker: str, message: message_pb2.StoredMessage, *, with_body:
     return admin_pb2.FoundMessage(broker=broker, message=message, body_bytes=size)
 
 
-async def read_place(node: Node, topic: str, queue_id: int, offset: int) -> message_pb2.StoredMessage | None:
+async def read_place(node: KnownNode, topic: str, queue_id: int, offset: int) -> message_pb2.StoredMessage | None:
     """The message at a place, None if there is none. Raises AdminError."""
     request = store_pb2.PullRequest(
         topic=topic, queue_id=queue_id, offset=offset, max_messages=1, form=message_pb2.DECODED
@@ -87,7 +87,7 @@ async def spans_since(
     """What the queues of a topic hold from a time on. Raises AdminError."""
     request = store_pb2.GetOffsetsRequest(topic=topic, queue_id=queue_id, timestamp=begin_ms)
 
-    async def ask(_broker: str, node: Node) -> store_pb2.GetOffsetsResponse:
+    async def ask(_broker: str, node: KnownNode) -> store_pb2.GetOffsetsResponse:
         return await node.ask("store", node.store.GetOffsets(request))
 
     return [
@@ -166,7 +166,7 @@ async def gather_page(
 
 
 def checked_limit(given: int, default: int, most: int) -> int:
-    """A number of messages that was asked for. Raises BadRequest."""
+    """A number of messages that was asked for. Raises BadAdminRequest."""
     if not 0 <= given <= most:
-        raise BadRequest(f"limit {given}: 0 (for {default}) to {most}")
+        raise BadAdminRequest(f"limit {given}: 0 (for {default}) to {most}")
     return given or default

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tandemmq.admin.books import Books
-from tandemmq.admin.errors import BadRequest, NotFound, NotPossible, Refused
+from tandemmq.admin.errors import BadAdminRequest, CallRefused, NotFound, NotPossible
 from tandemmq.admin.groups import group_config
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.tables import Tables
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
@@ -40,7 +40,7 @@ class Resets:
         self._brokers = books.brokers
 
     async def reset(self, request: admin_pb2.ResetOffsetsRequest) -> admin_pb2.ResetOffsetsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         target = _target(request)
         masters = await self._brokers.masters(request.broker)
         plans = await asyncio.gather(*(_plan(broker, node, request, target) for broker, node in masters))
@@ -61,7 +61,7 @@ class Resets:
         return admin_pb2.ResetOffsetsResponse(moves=moves)
 
     async def _commit(
-        self, node: Node, request: admin_pb2.ResetOffsetsRequest, moves: list[admin_pb2.OffsetMove]
+        self, node: KnownNode, request: admin_pb2.ResetOffsetsRequest, moves: list[admin_pb2.OffsetMove]
     ) -> None:
         for at in range(0, len(moves), _AT_ONCE):
             some = moves[at : at + _AT_ONCE]
@@ -88,15 +88,15 @@ class Resets:
 
 
 def _target(request: admin_pb2.ResetOffsetsRequest) -> Target:
-    """What the request wants of a queue. Raises BadRequest."""
+    """What the request wants of a queue. Raises BadAdminRequest."""
     if not request.group or not request.topic:
-        raise BadRequest(f"the request names no {'topic' if request.group else 'group'}")
+        raise BadAdminRequest(f"the request names no {'topic' if request.group else 'group'}")
     to = request.WhichOneof("to")
     if to == "offset":
         return lambda queue, _: _inside(request.topic, queue, request.offset)
     if to == "timestamp_ms":
         if request.timestamp_ms < 0:
-            raise BadRequest(f"timestamp_ms is {request.timestamp_ms}: it is 0 or more")
+            raise BadAdminRequest(f"timestamp_ms is {request.timestamp_ms}: it is 0 or more")
         return lambda queue, _: queue.offset_at_time
     if to == "latest" and request.latest:
         return lambda queue, _: queue.max_offset
@@ -106,20 +106,20 @@ def _target(request: admin_pb2.ResetOffsetsRequest) -> Target:
         return lambda queue, before: (
             None if before is None else max(queue.min_offset, min(queue.max_offset, before + request.shift))
         )
-    raise BadRequest("the request does not say where to: offset, timestamp_ms, latest, earliest or shift")
+    raise BadAdminRequest("the request does not say where to: offset, timestamp_ms, latest, earliest or shift")
 
 
 def _inside(topic: str, queue: store_pb2.QueueOffsets, offset: int) -> int:
-    """Raises BadRequest for an offset that the queue does not have."""
+    """Raises BadAdminRequest for an offset that the queue does not have."""
     if not queue.min_offset <= offset <= queue.max_offset:
-        raise BadRequest(
+        raise BadAdminRequest(
             f"queue {queue.queue_id} of {topic} has offsets {queue.min_offset} to {queue.max_offset}, not {offset}",
             remedy="name queues by queue_ids, or use earliest, latest or a time",
         )
     return offset
 
 
-async def _plan(broker: str, node: Node, request: admin_pb2.ResetOffsetsRequest, target: Target) -> _Plan:
+async def _plan(broker: str, node: KnownNode, request: admin_pb2.ResetOffsetsRequest, target: Target) -> _Plan:
     """What is to be done on one broker. Raises as `Resets.reset`."""
     timestamp = request.timestamp_ms if request.HasField("timestamp_ms") else None
     ends = store_pb2.GetOffsetsRequest(topic=request.topic, timestamp=timestamp)
@@ -127,7 +127,7 @@ async def _plan(broker: str, node: Node, request: admin_pb2.ResetOffsetsRequest,
     group = bool(befores) or await group_config(node, request.group) is not None
     try:
         queues = (await node.ask("store", node.store.GetOffsets(ends))).queues
-    except Refused as refusal:
+    except CallRefused as refusal:
         if refusal.code in _NO_TOPIC:
             return _Plan(topic=False, group=group, moves=[])
         raise
@@ -147,17 +147,17 @@ async def _plan(broker: str, node: Node, request: admin_pb2.ResetOffsetsRequest,
     return _Plan(topic=True, group=group, moves=moves)
 
 
-async def _offsets(node: Node, group: str, topic: str) -> Mapping[int, int]:
-    """Raises ServiceAway, Refused."""
+async def _offsets(node: KnownNode, group: str, topic: str) -> Mapping[int, int]:
+    """Raises ServiceAway, CallRefused."""
     query = metadata_pb2.QueryOffsetsRequest(queries=[metadata_pb2.OffsetQuery(group=group, topic=topic)])
     answer = await node.ask("metasync", node.metasync.QueryOffsets(query))
     return answer.offsets[0].offsets if answer.offsets else {}
 
 
 def _check_queues(request: admin_pb2.ResetOffsetsRequest, moves: list[admin_pb2.OffsetMove]) -> None:
-    """Raises BadRequest for a queue that no broker has (or that a shift finds no offset in)."""
+    """Raises BadAdminRequest for a queue that no broker has (or that a shift finds no offset in)."""
     missing = sorted(set(request.queue_ids) - {move.queue_id for move in moves})
     if missing and not (request.WhichOneof("to") == "shift" and not moves):
         names = ", ".join(map(str, missing))
         shifted = " with an offset to shift" if request.WhichOneof("to") == "shift" else ""
-        raise BadRequest(f"{request.topic} has no queue {names}{shifted}")
+        raise BadAdminRequest(f"{request.topic} has no queue {names}{shifted}")

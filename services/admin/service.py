@@ -21,18 +21,20 @@ from tandemmq.admin.resets import Resets
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
 from tandemmq.admin.v1 import admin_pb2, admin_pb2_grpc
+from tandemmq.admin.views import Waiting
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(frozen=True)
-class Parts:
+class AdminParts:
     """What knows the answers."""
 
     nodes: Nodes
     cluster: ClusterView
     topics: Topics
     groups: Groups
+    waiting: Waiting
     resets: Resets
     messages: Messages
     tails: Tails
@@ -45,7 +47,7 @@ class Parts:
 class AdminServicer(admin_pb2_grpc.AdminServicer):
     """The calls of the contract; what they mean is in admin.proto."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AdminParts) -> None:
         self._parts = parts
         self.actions = parts.actions
 
@@ -86,6 +88,10 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
     async def GetGroup(self, request: admin_pb2.GetGroupRequest, context: Context) -> admin_pb2.GroupDetails:
         """See admin.proto."""
         return await self._parts.groups.get(request)
+
+    async def GetWaiting(self, request: admin_pb2.GetWaitingRequest, context: Context) -> admin_pb2.GetWaitingResponse:
+        """See admin.proto."""
+        return await self._parts.waiting.get(request)
 
     @recorded
     async def PutGroup(self, request: admin_pb2.PutGroupRequest, context: Context) -> admin_pb2.PutGroupResponse:

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tandemmq.admin.errors import AdminError
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 _AT_ONCE = 8
 
 
-class Place(NamedTuple):
+class MessagePlace(NamedTuple):
     """One message."""
 
     topic: str
@@ -19,12 +19,12 @@ class Place(NamedTuple):
     offset: int
 
 
-async def store_times(node: Node, places: Iterable[Place]) -> dict[Place, int]:
+async def store_times(node: KnownNode, places: Iterable[MessagePlace]) -> dict[MessagePlace, int]:
     """Store time of each message, ms since 1970; without those that are not there or cannot be read."""
     turn = asyncio.Semaphore(_AT_ONCE)
     places = list(places)
 
-    async def ask(place: Place) -> int | None:
+    async def ask(place: MessagePlace) -> int | None:
         async with turn:
             return await _store_time(node, place)
 
@@ -32,7 +32,7 @@ async def store_times(node: Node, places: Iterable[Place]) -> dict[Place, int]:
     return {place: time for place, time in zip(places, found, strict=True) if time is not None}
 
 
-async def _store_time(node: Node, place: Place) -> int | None:
+async def _store_time(node: KnownNode, place: MessagePlace) -> int | None:
     request = store_pb2.PullRequest(
         topic=place.topic,
         queue_id=place.queue_id,

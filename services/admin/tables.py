@@ -22,7 +22,7 @@ def version_of(message: pb.DataVersion) -> Version:
     return message.state_version, message.counter, message.timestamp
 
 
-class Transfer:
+class PagedTransfer:
     """A whole table, or a set of changes, as its pages come. Each page is worked off when it comes."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Tables:
         """Whether a table is as new as that version, or newer."""
         return self.versions.get(table, (0, 0, 0)) >= version_of(version)
 
-    def apply(self, transfer: Transfer) -> None:
+    def apply(self, transfer: PagedTransfer) -> None:
         """Takes a complete transfer."""
         if transfer.table == pb.CONSUMER_OFFSETS:
             self._apply_offsets(transfer)
@@ -79,7 +79,7 @@ class Tables:
             configs.update(transfer.configs)
         self.versions[transfer.table] = transfer.version
 
-    def _apply_offsets(self, transfer: Transfer) -> None:
+    def _apply_offsets(self, transfer: PagedTransfer) -> None:
         if transfer.whole:
             self.offsets.clear()
         for key in transfer.deleted:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tandemmq.admin.brokers import Brokers
-from tandemmq.admin.errors import AdminError, BadRequest, NotFound, NotPossible, Stopping
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.errors import AdminError, AdminStopping, BadAdminRequest, NotFound, NotPossible
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import ask_each, found_message
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2
@@ -49,7 +49,7 @@ class Tails:
     def stop(self) -> None:
         """Admin stops: nobody is kept waiting."""
         for tail in self._followed:
-            tail.fail(Stopping("admin is stopped"))
+            tail.fail(AdminStopping("admin is stopped"))
 
     async def follow(self, request: admin_pb2.TailRequest) -> AsyncGenerator[admin_pb2.FoundMessage, None]:
         """See admin.proto; ends when it is closed.
@@ -58,9 +58,9 @@ class Tails:
         waited for.
         """
         if not request.topic:
-            raise BadRequest("topic is missing")
+            raise BadAdminRequest("topic is missing")
         if not 0 <= request.last <= _MOST_LAST:
-            raise BadRequest(f"last {request.last}: 0 to {_MOST_LAST}")
+            raise BadAdminRequest(f"last {request.last}: 0 to {_MOST_LAST}")
         tail = _Tail(self._brokers, request)
         self._followed.add(tail)
         try:
@@ -123,7 +123,7 @@ class _Tail:
     async def _queues(self) -> list[tuple[_Place, store_pb2.QueueOffsets]]:
         request = store_pb2.GetOffsetsRequest(topic=self._request.topic, timestamp=self._begun_ms)
 
-        async def ask(_broker: str, node: Node) -> store_pb2.GetOffsetsResponse:
+        async def ask(_broker: str, node: KnownNode) -> store_pb2.GetOffsetsResponse:
             return await node.ask("store", node.store.GetOffsets(request))
 
         wanted = set(self._request.queue_ids)
@@ -177,12 +177,12 @@ class _Tail:
                 await self._answers.put(self._found(place.broker, answer.messages))
             offset = max(offset, answer.next_begin_offset)
 
-    async def _offset_behind(self, node: Node, queue_id: int, time_ms: int) -> int:
+    async def _offset_behind(self, node: KnownNode, queue_id: int, time_ms: int) -> int:
         """Of the first message stored behind a time. Raises AdminError."""
         request = store_pb2.GetOffsetsRequest(topic=self._request.topic, queue_id=queue_id, timestamp=time_ms + 1)
         return (await node.ask("store", node.store.GetOffsets(request))).queues[0].offset_at_time
 
-    async def _reader(self, broker: str) -> tuple[Node, bool]:
+    async def _reader(self, broker: str) -> tuple[KnownNode, bool]:
         """Who reads for a broker, and whether that is its master."""
         _, node = (await self._brokers.readers(broker))[0]
         try:
@@ -191,7 +191,7 @@ class _Tail:
             return node, False
         return node, masters[0][1] is node
 
-    async def _pull(self, node: Node, queue_id: int, offset: int) -> store_pb2.PullResponse:
+    async def _pull(self, node: KnownNode, queue_id: int, offset: int) -> store_pb2.PullResponse:
         request = store_pb2.PullRequest(
             topic=self._request.topic,
             queue_id=queue_id,

@@ -3,13 +3,14 @@
 import asyncio
 
 from tandemmq.admin.books import Book, Books, merged_names, problems_of
-from tandemmq.admin.errors import AlreadyExists, BadRequest, NotFound
+from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
 from tandemmq.admin.listing import checked_limit, matcher, page_of
 from tandemmq.admin.merging import check_presence, check_put, merged
-from tandemmq.admin.nodes import Node
+from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import lag_in
-from tandemmq.admin.store_times import Place, store_times
+from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.topic_kinds import topic_kind
+from tandemmq.admin.usable import usable_topic
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 
@@ -27,7 +28,7 @@ class Topics:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, request: admin_pb2.ListTopicsRequest) -> admin_pb2.ListTopicsResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         limit = checked_limit(request.limit)
         books = await self._books.read(request.broker)
         wanted, kinds = matcher(request.match), set(request.kinds)
@@ -42,7 +43,7 @@ class Topics:
         )
 
     async def get(self, request: admin_pb2.GetTopicRequest) -> admin_pb2.TopicDetails:
-        """See admin.proto. Raises BadRequest, NotFound, NotAnswering."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotAnswering."""
         name = _named(request.topic)
         books = await self._books.read(request.broker, topics=(name,))
         topics = [topic for book in books if (topic := topic_message(book, name)) is not None]
@@ -59,7 +60,7 @@ class Topics:
     # -- changing -----------------------------------------------------------------------------------------------------
 
     async def put(self, request: admin_pb2.PutTopicRequest) -> admin_pb2.PutTopicResponse:
-        """See admin.proto. Raises BadRequest, AlreadyExists, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, AlreadyExists, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.config.name)
         check_put(request)
         masters = await self._brokers.masters(request.broker)
@@ -73,11 +74,13 @@ class Topics:
             if answer.existing:
                 raise AlreadyExists(f"topic {name} exists: somebody has just created it")
             await self._see(node, answer.version)
+            if before is None:
+                await usable_topic(node, config)
         books = await self._books.read(request.broker, topics=(name,))
         return admin_pb2.PutTopicResponse(topics=filter(None, (topic_message(book, name) for book in books)))
 
     async def delete(self, request: admin_pb2.DeleteTopicRequest) -> admin_pb2.DeleteTopicResponse:
-        """See admin.proto. Raises BadRequest, NotFound, NotPossible, Refused, ServiceAway."""
+        """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
         name = _named(request.topic)
         masters = await self._brokers.masters(request.broker)
         books = await self._books.read(request.broker, topics=(name,))
@@ -93,7 +96,7 @@ class Topics:
             raise NotFound(f"there is no topic {name}")
         return admin_pb2.DeleteTopicResponse(brokers=having, groups=sorted(groups))
 
-    async def _see(self, node: Node, version: metadata_pb2.DataVersion) -> None:
+    async def _see(self, node: KnownNode, version: metadata_pb2.DataVersion) -> None:
         """Who asks next finds the change."""
         await self._books.see(node, lambda tables: tables.reached(metadata_pb2.TOPICS, version))
 
@@ -122,10 +125,10 @@ async def _queues(book: Book, topic: str) -> list[admin_pb2.TopicQueue]:
         return []
     ends = book.ends.queues(topic)
     looked_at = [queue for queue, end in list(ends.items())[:MOST_TIMES] if end.high > end.low and not end.rebuilding]
-    times = await store_times(book.store, [Place(topic, queue, ends[queue].high - 1) for queue in looked_at])
+    times = await store_times(book.store, [MessagePlace(topic, queue, ends[queue].high - 1) for queue in looked_at])
     queues = []
     for at, (queue, end) in enumerate(ends.items()):
-        last_ms = 0 if end.high <= end.low else times.get(Place(topic, queue, end.high - 1))
+        last_ms = 0 if end.high <= end.low else times.get(MessagePlace(topic, queue, end.high - 1))
         queues.append(
             admin_pb2.TopicQueue(
                 broker=book.broker,
@@ -154,16 +157,16 @@ def _progress(books: list[Book], topic: str) -> list[admin_pb2.TopicProgress]:
     return [admin_pb2.TopicProgress(group=group, lag=lag) for group, lag in sorted(lags.items())]
 
 
-async def _config(node: Node, name: str) -> metadata_pb2.TopicConfig | None:
-    """As a master has it now. Raises ServiceAway, Refused."""
+async def _config(node: KnownNode, name: str) -> metadata_pb2.TopicConfig | None:
+    """As a master has it now. Raises ServiceAway, CallRefused."""
     listed = await node.ask("metasync", node.metasync.ListTopics(metadata_pb2.ListTopicsRequest(names=[name])))
     return listed.topics[0] if listed.topics else None
 
 
 def _named(name: str) -> str:
-    """Raises BadRequest."""
+    """Raises BadAdminRequest."""
     if not name:
-        raise BadRequest("the request names no topic")
+        raise BadAdminRequest("the request names no topic")
     return name
 
 

@@ -29,6 +29,7 @@ from tandemmq.cli.pair.reseed import reseed
 from tandemmq.cli.processes.admin import admin
 from tandemmq.cli.processes.check import check
 from tandemmq.cli.processes.metasync import metasync
+from tandemmq.cli.processes.names import names
 from tandemmq.cli.processes.replicator import replicator
 from tandemmq.cli.processes.settings import settings
 from tandemmq.cli.processes.store import store
@@ -50,7 +51,7 @@ app = typer.Typer(
 )
 
 COMMANDS = (
-    *(up, store, replicator, metasync, admin),
+    *(up, store, replicator, metasync, admin, names),
     *(send, consume, worker, pull, query, view, offsets, inspect, settings),
     *(replicas, promote, follow, reseed, accept_loss),
     *(rebuild, audit, export),

@@ -4,6 +4,7 @@ One noun per file::
 
     errors.py            TandemError, and the kinds that errors are of
     grpc_status.py       what gRPC callers are told of each kind
+    broker_role.py       the roles of RocketMQ's setting brokerRole
     properties_file.py   reads a Java properties file (broker.conf)
     java_json.py         the JSON of RocketMQ's config files, which is not quite JSON
     settings.py          typed settings: profile < broker.conf < environment < command line, with origins;

@@ -24,7 +24,7 @@ _COMMAND = (
 )  # fmt: skip
 
 
-class NoCertificate(TandemError):
+class CertificateNotMade(TandemError):
     """No certificate could be made."""
 
     kind = Kind.AWAY
@@ -47,7 +47,7 @@ class FoundContext:
             self._making = asyncio.create_task(asyncio.to_thread(made_context), name="certificate")
         try:
             self._context = await asyncio.shield(self._making)
-        except NoCertificate as error:
+        except CertificateNotMade as error:
             self._making = None
             log.failure("TLS cannot be spoken", error)
             raise OSError(error.message) from error
@@ -55,14 +55,14 @@ class FoundContext:
 
 
 def made_context() -> ssl.SSLContext:
-    """A server's context with a new ECDSA certificate. It waits for a command. Raises NoCertificate."""
+    """A server's context with a new ECDSA certificate. It waits for a command. Raises CertificateNotMade."""
     with tempfile.TemporaryDirectory(prefix="tandem-tls-") as directory:
         key, certificate = Path(directory, "key.pem"), Path(directory, "certificate.pem")
         command = (*_COMMAND, "-keyout", str(key), "-out", str(certificate))
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
-            raise NoCertificate(f"a certificate could not be made: {error}") from error
+            raise CertificateNotMade(f"a certificate could not be made: {error}") from error
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(certificate, key)

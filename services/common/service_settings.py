@@ -25,7 +25,9 @@ _NAMES = {
         cleanFileForciblyEnable maxMsgsNumBatch maxPullMessages maxPullBytes sendStreamWindow compiledWalker
         verifyWholeLogOnStart readUnCommitted scrubBytesPerSecond autoCreateSubscriptionGroup maxReceiveMessages
         maxInFlight maxInFlightTotal maxHeldBack advertisedAddress timerMaxDelaySec timerPrecisionMs timerWheelEnable
-        tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut
+        tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut namesrvAddr registerNameServerPeriod
+        registerBrokerTimeoutMills haListenPort remotingMode remotingMaxConnections
+        serverChannelMaxIdleTimeSeconds
     """,
     "replicator": """
         brokerClusterName brokerName brokerId storePathRootDir storeAddress storeTlsTrustCertPath
@@ -46,6 +48,10 @@ _NAMES = {
         consolePort consoleNames consoleSessionMinutes jobsKept storeTlsTrustCertPath replicatorTlsTrustCertPath
         metasyncTlsTrustCertPath
     """,
+    "names": """
+        namesHost namesPort namesDirectory namesMaxConnections namesBrokerExpiry scanNotActiveBrokerInterval
+        orderMessageEnable returnOrderTopicConfigToBroker
+    """,
 }
 
 _WITHOUT_EFFECT = """
@@ -61,7 +67,7 @@ _WITHOUT_EFFECT = """
     enableLogConsumeQueueRepeatedlyBuildWhenRecover enableRunningFlagsInFlush autoMessageVersionOnTopicLen
     maxTopicLength enableCleanExpiredOffset maxBatchDeleteFilesNum dispatchFromSenderThread enableScheduleMessageStats
     brokerIP2 traceTopicEnable enablePropertyFilter
-    rocketmqHome diskFallRecorded namesrvAddr storePathConsumeQueue storePathIndex storeCheckpoint abortFile
+    rocketmqHome diskFallRecorded storePathConsumeQueue storePathIndex storeCheckpoint abortFile
     flushCommitLogTimed warmMapedFileEnable transientStorePoolEnable useReentrantLockWhenPutMessage
     sendMessageThreadPoolNums pullMessageThreadPoolNums putConsumeQueueDataByFileChannel messageIndexSafe
     longPollingEnable destroyMapedFileIntervalForcibly redeleteHangedFileInterval deleteCommitLogFilesInterval

@@ -15,11 +15,11 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_server
 from tandemmq.metasync.access import RULES
 from tandemmq.metasync.channels import master_dialer, store_dialer
-from tandemmq.metasync.errors import TableNotSaved
+from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import Keeper, flush_for_ever
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.node import Node, end_task
-from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.node import OwnNode, end_task
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.service import MetadataServicer
 from tandemmq.metasync.settings import PROFILES, MetasyncSettings, load_settings
 from tandemmq.metasync.standing import StandingKeeper
@@ -56,8 +56,8 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
     standings = StandingKeeper(root, settings.broker_role, settings.store_address, stores)
     local = local_topics(settings.broker_name, settings.broker_cluster_name)
     timeout = settings.metasync_timeout / 1000
-    puller = Puller(keeper, settings.metasync_master_address, local, timeout, master_dialer(settings))
-    node = Node(settings, keeper, puller, await standings.ask(), stores)
+    puller = TablePuller(keeper, settings.metasync_master_address, local, timeout, master_dialer(settings))
+    node = OwnNode(settings, keeper, puller, await standings.ask(), stores)
     metrics = MetasyncMetrics(settings.broker_cluster_name, settings.broker_name)
     metrics.watch(keeper, puller, lambda: node.standing)
     host = ServiceHost(settings, metrics.registry())
@@ -95,7 +95,7 @@ async def keep_health_true(host: ServiceHost, keeper: Keeper) -> None:
         if not keeper.problems:
             continue
         await host.health.not_serving(SERVICE)
-        with contextlib.suppress(TableNotSaved):
+        with contextlib.suppress(DocumentNotSaved):
             await keeper.mend()
             await host.health.serving()
             log.info("tables can be written again")

@@ -14,7 +14,7 @@ from typing import Any
 from tandemmq.common.durable import sync_directory
 from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.common.log_output import get_log
-from tandemmq.metasync.errors import DirectoryInUse, TableNotSaved, UnreadableTable
+from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
 
 log = get_log(__name__)
 
@@ -34,7 +34,7 @@ class Document:
         `check(document)` raises ValueError when a document is no table of its kind; it then counts as unreadable.
 
         Raises:
-            UnreadableTable: a file is there, and neither it nor the back-up can be read.
+            UnreadableDocument: a file is there, and neither it nor the back-up can be read.
         """
         wrong = []
         for path in (self.path, self._backup):
@@ -53,7 +53,7 @@ class Document:
             self._sound = path is self.path
             return document
         if wrong:
-            raise UnreadableTable(
+            raise UnreadableDocument(
                 f"The table cannot be read: {'; '.join(wrong)}.",
                 remedy="Repair the file, restore it from a back-up, or move both away to start with an empty table.",
             )
@@ -63,7 +63,7 @@ class Document:
         """Replace the file; durable when this returns.
 
         Raises:
-            TableNotSaved: what was there is still there.
+            DocumentNotSaved: what was there is still there.
         """
         temporary = self.path.with_name(self.path.name + ".tmp")
         try:
@@ -76,7 +76,7 @@ class Document:
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            raise TableNotSaved(f"Cannot write {self.path}: {error.strerror or error}.") from error
+            raise DocumentNotSaved(f"Cannot write {self.path}: {error.strerror or error}.") from error
         self._sound = True
 
     def _keep_backup(self) -> None:
@@ -96,13 +96,13 @@ class DirectoryLock:
     """Keeps a second metadata service out of a directory, for as long as this process lives or until `release`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises DirectoryInUse, TableNotSaved."""
+        """Raises DirectoryInUse, DocumentNotSaved."""
         path = directory / "tandem.metasync.lock"
         try:
             make_directory(directory)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise TableNotSaved(f"Cannot use {directory}: {error.strerror or error}.") from error
+            raise DocumentNotSaved(f"Cannot use {directory}: {error.strerror or error}.") from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -4,11 +4,11 @@
 
     TandemError
     └── MetasyncError
-        ├── BadRequest           a name, number or text breaks a rule
+        ├── BadTableRequest      a name, number or text breaks a rule
         ├── SystemTopic          only brokers change it
         ├── NotMaster            a slave, or a master that was fenced
-        ├── TableNotSaved        the disk refused the new table
-        ├── UnreadableTable      a table's file and its back-up cannot be read
+        ├── DocumentNotSaved     the disk refused the new table
+        ├── UnreadableDocument   a table's file and its back-up cannot be read
         ├── DirectoryInUse       another metasync keeps its tables there
         ├── MetasyncStopping     a watch ended by the service's own end
         └── SyncFailed           a slave could not take over a table
@@ -24,7 +24,7 @@ class MetasyncError(TandemError):
     """Root of the metadata service's errors."""
 
 
-class BadRequest(MetasyncError):
+class BadTableRequest(MetasyncError):
     """A name, number or text of the request breaks a rule; nothing was done."""
 
     kind = Kind.INVALID
@@ -42,13 +42,13 @@ class NotMaster(MetasyncError):
     kind = Kind.WRONG_ROLE
 
 
-class TableNotSaved(MetasyncError):
+class DocumentNotSaved(MetasyncError):
     """The disk refused the new table; the old one stands, in memory too."""
 
     kind = Kind.DISK_FAILED
 
 
-class UnreadableTable(MetasyncError):
+class UnreadableDocument(MetasyncError):
     """Neither a table's file nor its back-up can be read. Never treated as an empty table."""
 
     kind = Kind.NOT_POSSIBLE

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.documents import DirectoryLock, Document
-from tandemmq.metasync.errors import TableNotSaved
+from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable
 from tandemmq.metasync.tables import Change, ConfigTable, Content, Stamp, TableKind
 from tandemmq.metasync.watchers import Hub
@@ -32,8 +32,8 @@ class Keeper:
 
         Raises:
             DirectoryInUse: another metasync has it.
-            UnreadableTable: a table's file is there, and neither it nor its back-up can be read.
-            TableNotSaved: the directory cannot be made.
+            UnreadableDocument: a table's file is there, and neither it nor its back-up can be read.
+            DocumentNotSaved: the directory cannot be made.
         """
         config = root / "config"
         self.root = root
@@ -88,7 +88,7 @@ class Keeper:
         Once begun it is carried out, whatever becomes of the caller.
 
         Raises:
-            TableNotSaved: the table stands as it was. And whatever `plan` raises.
+            DocumentNotSaved: the table stands as it was. And whatever `plan` raises.
         """
         return await _to_its_end(self._change(table, plan))
 
@@ -114,7 +114,7 @@ class Keeper:
         return self._changes[kind] != self._saved[kind]
 
     async def flush(self, kind: TableKind) -> None:
-        """Write an offset table, if it has changed. Raises TableNotSaved: it will be tried again."""
+        """Write an offset table, if it has changed. Raises DocumentNotSaved: it will be tried again."""
         await _to_its_end(self._flush(kind))
 
     async def _flush(self, kind: TableKind) -> None:
@@ -126,7 +126,7 @@ class Keeper:
             self._saved[kind] = now
 
     async def mend(self) -> None:
-        """Write every table again that could not be written last time. Raises TableNotSaved: one still cannot."""
+        """Write every table again that could not be written last time. Raises DocumentNotSaved: one still cannot."""
         for kind in list(self.problems):
             async with self._locks[kind]:
                 await self._write_now(kind)
@@ -137,7 +137,7 @@ class Keeper:
             for kind in (TableKind.CONSUMER_OFFSETS, TableKind.DELAY_OFFSETS):
                 try:
                     await self.flush(kind)
-                except TableNotSaved as error:
+                except DocumentNotSaved as error:
                     log.error("table not saved at the end", table=kind.file_name, reason=error.message)
         finally:
             self._lock.release()
@@ -150,7 +150,7 @@ class Keeper:
         Nothing happens in a mastership that the tables already belong to. Offsets are in memory, and are to be flushed.
 
         Raises:
-            TableNotSaved: the table of topics or groups stands as it was.
+            DocumentNotSaved: the table of topics or groups stands as it was.
         """
         self.epoch = max(self.epoch, epoch)
         for table in (self.topics, self.groups):
@@ -185,7 +185,7 @@ class Keeper:
         """Make the document and write it, on a thread: both take long when a table is large."""
         try:
             await asyncio.to_thread(lambda: self._documents[kind].save(document()))
-        except TableNotSaved as error:
+        except DocumentNotSaved as error:
             self.problems[kind] = error.message
             self.write_failures[kind] += 1
             raise
@@ -205,7 +205,7 @@ async def flush_for_ever(keeper: Keeper, kind: TableKind, seconds: float) -> Non
         await asyncio.sleep(seconds)
         try:
             await keeper.flush(kind)
-        except TableNotSaved as error:
+        except DocumentNotSaved as error:
             log.error("table not saved", table=kind.file_name, reason=error.message)
         except Exception as error:  # noqa: BLE001 - what was not written is tried again
             log.failure("table not saved", error, table=kind.file_name)

@@ -8,8 +8,8 @@ from prometheus_client.core import Metric
 from tandemmq.common.service_metrics import ServiceMetrics
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.keeper import Keeper
-from tandemmq.metasync.puller import Puller
-from tandemmq.metasync.standing import Role, Standing
+from tandemmq.metasync.puller import TablePuller
+from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.metasync.status import pending, sync_age
 from tandemmq.metasync.tables import TableKind
 
@@ -22,9 +22,9 @@ class MetasyncMetrics(ServiceMetrics):
         self._commits: Counter[str] = Counter()
         self.tables_sent: Counter[TableKind] = Counter()
         """Whole tables asked for, which is what a slave does when its version differs."""
-        self._watched: tuple[Keeper, Puller, Callable[[], Standing]] | None = None
+        self._watched: tuple[Keeper, TablePuller, Callable[[], Standing]] | None = None
 
-    def watch(self, keeper: Keeper, puller: Puller, standing: Callable[[], Standing]) -> None:
+    def watch(self, keeper: Keeper, puller: TablePuller, standing: Callable[[], Standing]) -> None:
         """Read the tables and the copying at each scrape; before that those metrics are missing."""
         self._watched = keeper, puller, standing
 
@@ -44,8 +44,10 @@ class MetasyncMetrics(ServiceMetrics):
         if self._watched is not None:
             yield from self._collect_tables(*self._watched)
 
-    def _collect_tables(self, keeper: Keeper, puller: Puller, standing: Callable[[], Standing]) -> Iterator[Metric]:
-        slave = standing().role is Role.SLAVE
+    def _collect_tables(
+        self, keeper: Keeper, puller: TablePuller, standing: Callable[[], Standing]
+    ) -> Iterator[Metric]:
+        slave = standing().role is NodeRole.SLAVE
         gauges: tuple[tuple[str, str, Callable[[TableKind], float]], ...] = (
             ("entries", "Entries of a table.", lambda kind: len(keeper.table(kind).entries)),
             ("version", "Counter of a table's version.", lambda kind: keeper.table(kind).version.counter),
@@ -76,7 +78,7 @@ class MetasyncMetrics(ServiceMetrics):
             yield counter
         yield self._one_counter("tandem_metadata_handed_over_total", "Slave: offsets handed over.", puller.handed_over)
         yield self._one_gauge("tandem_metadata_watchers", "Calls of Watch.", len(keeper.hub))
-        yield self._one_gauge("tandem_metadata_master", "1 on a master.", int(standing().role is Role.MASTER))
+        yield self._one_gauge("tandem_metadata_master", "1 on a master.", int(standing().role is NodeRole.MASTER))
 
 
 def _label(kind: TableKind) -> str:

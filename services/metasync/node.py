@@ -6,12 +6,12 @@ import grpc
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
-from tandemmq.metasync.errors import TableNotSaved
+from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import Keeper
-from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.queue_ends import take_back
 from tandemmq.metasync.settings import MetasyncSettings
-from tandemmq.metasync.standing import Role, Standing
+from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.metasync.tables import TableKind
 
 log = get_log(__name__)
@@ -20,11 +20,11 @@ END_SECONDS = 5
 """How long a background task may take to end."""
 
 
-class Node:
+class OwnNode:
     """The node that the service runs on; changes with its role."""
 
     def __init__(
-        self, settings: MetasyncSettings, keeper: Keeper, puller: Puller, standing: Standing, stores: Dialer
+        self, settings: MetasyncSettings, keeper: Keeper, puller: TablePuller, standing: Standing, stores: Dialer
     ) -> None:
         """`stores`: calls the store."""
         self.standing = standing
@@ -56,14 +56,14 @@ class Node:
         takes changes. Called again with the same role it makes sure of it.
 
         Raises:
-            TableNotSaved: tables cannot be written; this is to be called again.
+            DocumentNotSaved: tables cannot be written; this is to be called again.
         """
-        if standing.role is Role.MASTER:
+        if standing.role is NodeRole.MASTER:
             if await self._stop_pulling():
                 await self._copy_once_more()
             await self._keeper.begin_mastership(standing.epoch)
             before, self.standing = self.standing, standing
-            if self._store is not None and (self._taking_back is None or before.role is not Role.MASTER):
+            if self._store is not None and (self._taking_back is None or before.role is not NodeRole.MASTER):
                 await end_task(self._taking_back)
                 self._taking_back = asyncio.ensure_future(self._take_back(self._store))
             await self._keeper.flush(TableKind.CONSUMER_OFFSETS)
@@ -72,9 +72,9 @@ class Node:
         await end_task(self._taking_back)
         self._taking_back = None
         self.standing = standing
-        if standing.role is Role.SLAVE and self._pulling is None:
+        if standing.role is NodeRole.SLAVE and self._pulling is None:
             self._pulling = asyncio.ensure_future(self.puller.run(self._delay, self._interval))
-        if standing.role is Role.FENCED:
+        if standing.role is NodeRole.FENCED:
             await self._stop_pulling()
 
     async def _stop_pulling(self) -> bool:
@@ -104,7 +104,7 @@ class Node:
             try:
                 if await take_back(self._keeper, store, self._stores):
                     return
-            except (grpc.aio.AioRpcError, TableNotSaved) as error:
+            except (grpc.aio.AioRpcError, DocumentNotSaved) as error:
                 reason = error.code().name if isinstance(error, grpc.aio.AioRpcError) else error.message
                 if not told:
                     log.warning("offsets not compared with the store's queues yet", store=store, reason=reason)

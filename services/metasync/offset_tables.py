@@ -22,7 +22,7 @@ NONE = -1
 """No offset."""
 
 
-class QueueOffsets(NamedTuple):
+class GroupQueueOffsets(NamedTuple):
     """A group's progress in a topic. Its dictionaries are never changed."""
 
     offsets: Mapping[int, int]
@@ -32,17 +32,17 @@ class QueueOffsets(NamedTuple):
         """(resets, offset) of a queue: of two such pairs the greater one is right."""
         return self.resets.get(queue, 0), self.offsets.get(queue, NONE)
 
-    def having(self, queue: int, offset: int, resets: int) -> "QueueOffsets":
+    def having(self, queue: int, offset: int, resets: int) -> "GroupQueueOffsets":
         """The same with another offset at one queue."""
         counts = {**self.resets, queue: resets} if resets else self.resets
-        return QueueOffsets({**self.offsets, queue: offset}, counts)
+        return GroupQueueOffsets({**self.offsets, queue: offset}, counts)
 
 
-_NO_OFFSETS = QueueOffsets({})
+_NO_OFFSETS = GroupQueueOffsets({})
 _NONE: frozenset[int] = frozenset()
 
 
-class Pending(NamedTuple):
+class PendingCommit(NamedTuple):
     """A commit that the master does not have yet."""
 
     key: str
@@ -68,7 +68,7 @@ class ConsumerOffsetTable:
     kind = TableKind.CONSUMER_OFFSETS
 
     def __init__(self) -> None:
-        self.entries: dict[str, QueueOffsets] = {}
+        self.entries: dict[str, GroupQueueOffsets] = {}
         self.version = DataVersion()
         self.other: Mapping[str, Any] = {}
         self.pending: dict[str, frozenset[int]] = {}
@@ -90,7 +90,7 @@ class ConsumerOffsetTable:
         offsets = _numbers_by_key(entries)
         _queues_by_key(other.pop(_PENDING, {}))
         other.pop(_FOLLOWED, None)
-        return Content(version, {key: QueueOffsets(offsets[key], resets.get(key, {})) for key in offsets}, other)
+        return Content(version, {key: GroupQueueOffsets(offsets[key], resets.get(key, {})) for key in offsets}, other)
 
     def load(self, document: Mapping[str, Any]) -> None:
         """Become what a document says. Raises ValueError."""
@@ -114,7 +114,7 @@ class ConsumerOffsetTable:
 
     # -- commits ----------------------------------------------------------------------------------------------------
 
-    def get(self, topic: str, group: str) -> QueueOffsets | None:
+    def get(self, topic: str, group: str) -> GroupQueueOffsets | None:
         """A group's offsets in a topic, or None."""
         return self.entries.get(offsets_key(topic, group))
 
@@ -202,14 +202,14 @@ class ConsumerOffsetTable:
                 pending[key] = ahead
         self.pending = pending
 
-    def waiting(self) -> Iterator[Pending]:
+    def waiting(self) -> Iterator[PendingCommit]:
         """Every commit that the master does not have yet."""
         for key, queues in self.pending.items():
             for queue in sorted(queues):
                 resets, offset = self.entries.get(key, _NO_OFFSETS).at(queue)
-                yield Pending(key, queue, offset, resets)
+                yield PendingCommit(key, queue, offset, resets)
 
-    def handed_over(self, told: Pending) -> None:
+    def handed_over(self, told: PendingCommit) -> None:
         """The master has answered a commit; unless another one came since, it no longer waits."""
         entry = self.entries.get(told.key)
         if entry is not None and entry.at(told.queue) != (told.resets, told.offset):
@@ -220,7 +220,7 @@ class ConsumerOffsetTable:
         else:
             self.pending.pop(told.key, None)
 
-    def _merged(self, key: str, theirs: QueueOffsets, kept: frozenset[int]) -> QueueOffsets:
+    def _merged(self, key: str, theirs: GroupQueueOffsets, kept: frozenset[int]) -> GroupQueueOffsets:
         own = self.entries.get(key)
         if own is None or own == theirs:
             return theirs
@@ -289,9 +289,9 @@ class DelayOffsetTable:
         self.entries, self.version, self.other = dict(content.entries), content.version, content.other
 
 
-def _only(entry: QueueOffsets, queues: Iterable[int]) -> QueueOffsets:
+def _only(entry: GroupQueueOffsets, queues: Iterable[int]) -> GroupQueueOffsets:
     wanted = set(queues)
-    return QueueOffsets(
+    return GroupQueueOffsets(
         {queue: offset for queue, offset in entry.offsets.items() if queue in wanted},
         {queue: count for queue, count in entry.resets.items() if queue in wanted},
     )

@@ -20,7 +20,7 @@ from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import HalfTable, MasterAway, StaleMaster
 from tandemmq.metasync.keeper import Keeper
-from tandemmq.metasync.offset_tables import Pending, topic_and_group
+from tandemmq.metasync.offset_tables import PendingCommit, topic_and_group
 from tandemmq.metasync.tables import Change, ConfigTable, Content, TableKind, stale
 from tandemmq.metasync.translate import Assembler, version_of
 
@@ -32,7 +32,7 @@ MOST_COMMITS = 1_000
 """Offsets handed over in one call."""
 
 
-class Puller:
+class TablePuller:
     """Copies tables from one master. Numbers it counts are for the metrics."""
 
     def __init__(
@@ -167,7 +167,7 @@ class Puller:
             call.cancel()
 
     async def _take_over(self, kind: TableKind, masters: Content) -> bool:
-        """Make it ours; False if it is already. Raises StaleMaster, TableNotSaved."""
+        """Make it ours; False if it is already. Raises StaleMaster, DocumentNotSaved."""
         keeper = self._keeper
         if kind is TableKind.CONSUMER_OFFSETS:
             change: Change | None = keeper.offsets.take_over(masters)
@@ -217,7 +217,7 @@ class Puller:
 _KINDS = frozenset(int(kind) for kind in TableKind)
 
 
-def _commit(one: Pending) -> pb.OffsetCommit:
+def _commit(one: PendingCommit) -> pb.OffsetCommit:
     topic, group = topic_and_group(one.key)
     return pb.OffsetCommit(topic=topic, group=group, queue_id=one.queue, offset=one.offset, resets=one.resets)
 

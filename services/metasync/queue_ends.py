@@ -27,7 +27,7 @@ async def take_back(keeper: Keeper, store_address: str, dialer: Dialer) -> bool:
 
     Raises:
         AioRpcError: the store cannot be asked.
-        TableNotSaved: as it says.
+        DocumentNotSaved: as it says.
     """
     offsets, delays = dict(keeper.offsets.entries), dict(keeper.delays.entries)
     ends = await _queue_ends(store_address, dialer)

@@ -9,12 +9,12 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.metasync import translate
 from tandemmq.metasync import validation as valid
-from tandemmq.metasync.errors import BadRequest
+from tandemmq.metasync.errors import BadTableRequest
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.node import Node
-from tandemmq.metasync.offset_tables import NONE, QueueOffsets, offsets_key, topic_and_group
-from tandemmq.metasync.standing import Role
+from tandemmq.metasync.node import OwnNode
+from tandemmq.metasync.offset_tables import NONE, GroupQueueOffsets, offsets_key, topic_and_group
+from tandemmq.metasync.standing import NodeRole
 from tandemmq.metasync.status import status_response
 from tandemmq.metasync.tables import Change, ConfigTable, Content, TableKind
 
@@ -29,7 +29,7 @@ PAGE_BYTES = 2 << 20
 class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
     """Answers from a `Keeper`'s tables, in the role that the node has."""
 
-    def __init__(self, keeper: Keeper, node: Node, metrics: MetasyncMetrics) -> None:
+    def __init__(self, keeper: Keeper, node: OwnNode, metrics: MetasyncMetrics) -> None:
         self.keeper = keeper
         self.node = node
         self.metrics = metrics
@@ -103,15 +103,15 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
     async def CommitOffsets(self, request: pb.CommitOffsetsRequest, context: Context) -> pb.CommitOffsetsResponse:
         """Commit consumer offsets; on a slave they wait to be handed over."""
         standing = self.node.standing
-        if request.reset or standing.role is Role.FENCED:
+        if request.reset or standing.role is NodeRole.FENCED:
             standing.check_master(self.node.master_address)
         _check_commits(request.commits)
-        if standing.role is Role.MASTER:
+        if standing.role is NodeRole.MASTER:
             await self._create_groups(request.commits)
             standing = self.node.standing  # another one may be the master by now
-            if standing.role is Role.FENCED:
+            if standing.role is NodeRole.FENCED:
                 standing.check_master(self.node.master_address)
-        on_slave = standing.role is not Role.MASTER
+        on_slave = standing.role is not NodeRole.MASTER
         changed: set[str] = set()
         results = [self._commit(commit, request.reset, on_slave, changed) for commit in request.commits]
         if changed:
@@ -126,7 +126,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
     async def QueryOffsets(self, request: pb.QueryOffsetsRequest, context: Context) -> pb.QueryOffsetsResponse:
         """Consumer offsets of many queues."""
         if not 0 < len(request.queries) <= valid.MOST_NAMES:
-            raise BadRequest(
+            raise BadTableRequest(
                 f"The request has {len(request.queries):,} queries: 1 to {valid.MOST_NAMES:,} are allowed."
             )
         for query in request.queries:
@@ -221,7 +221,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         entry_of: Callable[[Any, Mapping[str, Any] | None], dict[str, Any]],
         create_only: bool,
     ) -> "_Put":
-        """Make the entries, checked as the table is when their turn comes. Raises NotMaster, BadRequest."""
+        """Make the entries, checked as the table is when their turn comes. Raises NotMaster, BadTableRequest."""
         existing: list[str] = []
 
         def plan() -> Change | None:
@@ -247,7 +247,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         return gone, change.content if change is not None else table.content
 
     async def _drop_offsets(self, keys: list[str]) -> None:
-        """Delete offsets, at once and for good. Raises TableNotSaved."""
+        """Delete offsets, at once and for good. Raises DocumentNotSaved."""
         gone = self.keeper.offsets.delete(keys)
         if gone:
             self.keeper.offsets.changed(self.keeper.stamp())
@@ -268,7 +268,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
     def _commit(self, commit: pb.OffsetCommit, reset: bool, on_slave: bool, changed: set[str]) -> pb.CommitResult:
         offsets = self.keeper.offsets
         key, queue = offsets_key(commit.topic, commit.group), commit.queue_id
-        resets, before = (offsets.entries.get(key) or QueueOffsets({})).at(queue)
+        resets, before = (offsets.entries.get(key) or GroupQueueOffsets({})).at(queue)
         if commit.topic not in self.keeper.topics.content.entries:
             return pb.CommitResult(status=pb.UNKNOWN_TOPIC, offset=NONE)
         if commit.group not in self.keeper.groups.content.entries:
@@ -299,7 +299,7 @@ class _Put:
 def _page(
     entries: Mapping[str, Any], request: pb.ListTopicsRequest | pb.ListGroupsRequest, message_of: Callable[..., Message]
 ) -> tuple[list[Message], str]:
-    """What to answer to a list call, and where the next page begins. Raises BadRequest."""
+    """What to answer to a list call, and where the next page begins. Raises BadTableRequest."""
     if request.names:
         valid.check_names("name", request.names)
         return [message_of(name, entries[name]) for name in request.names if name in entries], ""
@@ -317,7 +317,7 @@ def _page(
 
 def _check_commits(commits: Sequence[pb.OffsetCommit]) -> None:
     if not 0 < len(commits) <= valid.MOST_NAMES:
-        raise BadRequest(f"The request has {len(commits):,} commits: 1 to {valid.MOST_NAMES:,} are allowed.")
+        raise BadTableRequest(f"The request has {len(commits):,} commits: 1 to {valid.MOST_NAMES:,} are allowed.")
     for commit in commits:
         valid.check_topic_name(commit.topic)
         valid.check_group_name(commit.group)
@@ -326,17 +326,17 @@ def _check_commits(commits: Sequence[pb.OffsetCommit]) -> None:
 
 
 def _kind(table: int) -> TableKind:
-    """Raises BadRequest."""
+    """Raises BadTableRequest."""
     try:
         return TableKind(table)
     except ValueError:
-        raise BadRequest(f"There is no table {table}: 1 to {len(TableKind)} are allowed.") from None
+        raise BadTableRequest(f"There is no table {table}: 1 to {len(TableKind)} are allowed.") from None
 
 
-def _of_queues(entry: QueueOffsets, queues: Sequence[int]) -> QueueOffsets:
+def _of_queues(entry: GroupQueueOffsets, queues: Sequence[int]) -> GroupQueueOffsets:
     if not queues:
         return entry
-    return QueueOffsets(
+    return GroupQueueOffsets(
         {queue: entry.offsets[queue] for queue in queues if queue in entry.offsets},
         {queue: entry.resets[queue] for queue in queues if queue in entry.resets},
     )

@@ -3,22 +3,14 @@
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tandemmq.common.addresses import check_address
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
-
-
-class BrokerRole(StrEnum):
-    """RocketMQ's ``BrokerRole``; the two kinds of master are the same here."""
-
-    ASYNC_MASTER = "ASYNC_MASTER"
-    SYNC_MASTER = "SYNC_MASTER"
-    SLAVE = "SLAVE"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.documents import Document
-from tandemmq.metasync.errors import NotMaster, TableNotSaved
-from tandemmq.metasync.settings import BrokerRole
+from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
 log = get_log(__name__)
@@ -30,7 +30,7 @@ LONGEST_PAUSE = 4.0
 """Seconds between questions while it does not answer."""
 
 
-class Role(StrEnum):
+class NodeRole(StrEnum):
     """What a node is; the two kinds of master are the same here."""
 
     MASTER = "MASTER"
@@ -41,22 +41,22 @@ class Role(StrEnum):
 class Standing(NamedTuple):
     """A role, in which mastership, and who says so."""
 
-    role: Role
+    role: NodeRole
     epoch: int = 0
     source: str = "settings"
 
     def check_master(self, master_address: str | None) -> None:
         """Whether changes may be made here. Raises NotMaster."""
-        if self.role is Role.SLAVE:
+        if self.role is NodeRole.SLAVE:
             where = f"of {master_address}" if master_address else "(its metasyncMasterAddress is not set)"
             raise NotMaster(f"This node is a slave {where}.", remedy="Make the change on the master.")
-        if self.role is Role.FENCED:
+        if self.role is NodeRole.FENCED:
             raise NotMaster("A newer master has replaced this node.", remedy="Make the change on the newer master.")
 
 
 def configured(role: BrokerRole) -> Standing:
     """What the settings say."""
-    return Standing(Role.SLAVE if role is BrokerRole.SLAVE else Role.MASTER)
+    return Standing(NodeRole.SLAVE if role is BrokerRole.SLAVE else NodeRole.MASTER)
 
 
 _CHECKSUM = "crc32"
@@ -66,7 +66,7 @@ class StandingKeeper:
     """The node's standing: as the store says, as it said last, or as the settings say."""
 
     def __init__(self, root: Path, role: BrokerRole, store_address: str | None, dialer: Dialer) -> None:
-        """Raises UnreadableTable: the note of the last standing cannot be read."""
+        """Raises UnreadableDocument: the note of the last standing cannot be read."""
         self._dialer = dialer
         self._note = Document(root / "config" / "tandem.role.json")
         self._configured = role
@@ -77,7 +77,7 @@ class StandingKeeper:
         self.now = configured(role)
         found = self._note.load(_check) or {}
         if found.get("configured") == role.value and store_address is not None:
-            self.now = Standing(Role(found["role"]), found["epoch"], "store, before")
+            self.now = Standing(NodeRole(found["role"]), found["epoch"], "store, before")
 
     async def ask(self) -> Standing:
         """Ask the store once; gives what counts now."""
@@ -104,7 +104,7 @@ class StandingKeeper:
     async def follow(self, seconds: float, changed: Callable[[Standing], Awaitable[None]]) -> None:
         """Ask again and again, less often while the store is away.
 
-        `changed` hears every new standing, and hears it again while it raises TableNotSaved.
+        `changed` hears every new standing, and hears it again while it raises DocumentNotSaved.
         """
         told = self.now
         pause = seconds
@@ -116,7 +116,7 @@ class StandingKeeper:
                 if fresh != told:
                     await changed(fresh)
                     told = fresh
-            except TableNotSaved as error:
+            except DocumentNotSaved as error:
                 log.error("tables not ready for the new role", reason=error.message)
             except Exception as error:  # noqa: BLE001 - it is tried again
                 log.failure("the role could not be followed", error)
@@ -143,23 +143,23 @@ class StandingKeeper:
         note = {"configured": self._configured.value, "role": standing.role.value, "epoch": standing.epoch}
         try:
             await asyncio.to_thread(self._note.save, {**note, _CHECKSUM: _checksum(note)})
-        except TableNotSaved as error:
+        except DocumentNotSaved as error:
             log.error("role not saved", reason=error.message)
 
 
 def _standing(identity: replica_log_pb2.LogIdentity) -> Standing | None:
     """What the store's identity means; None if it says no role."""
     if identity.role == replica_log_pb2.SLAVE:  # whatever it has promised
-        return Standing(Role.SLAVE, identity.epoch, "store")
+        return Standing(NodeRole.SLAVE, identity.epoch, "store")
     if identity.fenced_by_epoch:
-        return Standing(Role.FENCED, identity.epoch, "store")
+        return Standing(NodeRole.FENCED, identity.epoch, "store")
     if identity.role in (replica_log_pb2.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER):
-        return Standing(Role.MASTER, identity.epoch, "store")
+        return Standing(NodeRole.MASTER, identity.epoch, "store")
     return None
 
 
 def _check(note: dict[str, Any]) -> None:
-    Role(note.get("role", ""))
+    NodeRole(note.get("role", ""))
     if type(note.get("epoch")) is not int or not 0 <= note["epoch"] < 1 << 62:
         raise ValueError("the epoch is no integer of 0 or more")
     is_old = note.keys() == {"configured", "role", "epoch"}

@@ -5,18 +5,18 @@ from typing import Any, cast
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.keeper import Keeper
-from tandemmq.metasync.node import Node
-from tandemmq.metasync.puller import Puller
-from tandemmq.metasync.standing import Role
+from tandemmq.metasync.node import OwnNode
+from tandemmq.metasync.puller import TablePuller
+from tandemmq.metasync.standing import NodeRole
 from tandemmq.metasync.tables import TableKind
 from tandemmq.metasync.translate import version_message
 
-_ROLES = {Role.MASTER: pb.MASTER, Role.SLAVE: pb.SLAVE, Role.FENCED: pb.FENCED}
+_ROLES = {NodeRole.MASTER: pb.MASTER, NodeRole.SLAVE: pb.SLAVE, NodeRole.FENCED: pb.FENCED}
 
 
-def status_response(keeper: Keeper, node: Node) -> pb.StatusResponse:
+def status_response(keeper: Keeper, node: OwnNode) -> pb.StatusResponse:
     """Role, versions, and how copying goes."""
-    slave = node.standing.role is Role.SLAVE
+    slave = node.standing.role is NodeRole.SLAVE
     return pb.StatusResponse(
         role=_ROLES[node.standing.role],
         epoch=node.standing.epoch,
@@ -28,7 +28,7 @@ def status_response(keeper: Keeper, node: Node) -> pb.StatusResponse:
     )
 
 
-def sync_age(puller: Puller, kind: TableKind) -> float:
+def sync_age(puller: TablePuller, kind: TableKind) -> float:
     """Seconds since a table was last equal to the master's; -1 if it never was."""
     synced_at = puller.synced_at.get(kind)
     return -1.0 if synced_at is None else time.monotonic() - synced_at
@@ -39,7 +39,7 @@ def pending(keeper: Keeper, kind: TableKind) -> int:
     return sum(map(len, keeper.offsets.pending.values())) if kind is TableKind.CONSUMER_OFFSETS else 0
 
 
-def _table(keeper: Keeper, puller: Puller, kind: TableKind, slave: bool) -> pb.TableStatus:
+def _table(keeper: Keeper, puller: TablePuller, kind: TableKind, slave: bool) -> pb.TableStatus:
     held = keeper.table(kind)
     problems = [keeper.problems.get(kind, ""), puller.problems.get(kind, "") if slave else ""]
     return pb.TableStatus(

@@ -10,7 +10,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import HalfTable
-from tandemmq.metasync.offset_tables import QueueOffsets, offsets_key, topic_and_group
+from tandemmq.metasync.offset_tables import GroupQueueOffsets, offsets_key, topic_and_group
 from tandemmq.metasync.tables import Content, TableKind
 
 PAGE_BYTES = 256 * 1024
@@ -49,7 +49,7 @@ _GROUP_KEYS = {"groupName", "attributes"} | {key for key, _ in _GROUP_FIELDS.val
 
 
 def topic_entry(topic: pb.TopicConfig, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The entry that a client asks for. Raises BadRequest."""
+    """The entry that a client asks for. Raises BadTableRequest."""
     valid.check_topic_name(topic.name)
     for name in ("read_queues", "write_queues"):
         if topic.HasField(name):
@@ -63,7 +63,7 @@ def topic_entry(topic: pb.TopicConfig, before: Mapping[str, Any] | None) -> dict
 
 
 def group_entry(group: pb.SubscriptionGroupConfig, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The entry that a client asks for. Raises BadRequest."""
+    """The entry that a client asks for. Raises BadTableRequest."""
     valid.check_group_name(group.name)
     if group.HasField("retry_queues"):
         valid.check_number(f"retry_queues of {group.name}", group.retry_queues, 0, valid.MOST_QUEUES)
@@ -155,7 +155,7 @@ def _fill_other(
     message.other_json = json.dumps(odd, ensure_ascii=False, sort_keys=True) if odd else ""
 
 
-def offsets_message(key: str, entry: QueueOffsets) -> pb.GroupOffsets:
+def offsets_message(key: str, entry: GroupQueueOffsets) -> pb.GroupOffsets:
     """A group's offsets in a topic."""
     topic, group = topic_and_group(key)
     return pb.GroupOffsets(topic=topic, group=group, offsets=entry.offsets, resets=entry.resets)
@@ -241,7 +241,7 @@ def _page_entries(page: pb.TablePage) -> Iterator[tuple[str, Any]]:
     for group in page.groups:
         yield group.name, _whole_json(group, _group_json)
     for one in page.consumer_offsets:
-        yield offsets_key(one.topic, one.group), QueueOffsets(dict(one.offsets), dict(one.resets))
+        yield offsets_key(one.topic, one.group), GroupQueueOffsets(dict(one.offsets), dict(one.resets))
     for level in page.delay_offsets:
         yield str(level.level), level.offset
 

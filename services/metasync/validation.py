@@ -1,4 +1,4 @@
-"""What clients may ask for. Every function raises BadRequest (or SystemTopic) and says what would be right.
+"""What clients may ask for. Every function raises BadTableRequest (or SystemTopic) and says what would be right.
 
 What stands in files, or comes from a master, is not held to these rules: it is kept as it is.
 """
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tandemmq.metasync.errors import BadRequest, SystemTopic
+from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 
 LONGEST_TOPIC = 127
 LONGEST_NAME = 255
@@ -75,57 +75,61 @@ def check_names(what: str, names: Iterable[str]) -> None:
     """Names of one request: some, not too many, none of them twice."""
     names = list(names)
     if not names:
-        raise BadRequest(f"The request names no {what}.")
+        raise BadTableRequest(f"The request names no {what}.")
     if len(names) > MOST_NAMES:
-        raise BadRequest(f"The request names {len(names):,} {what}s: at most {MOST_NAMES:,} are allowed.")
+        raise BadTableRequest(f"The request names {len(names):,} {what}s: at most {MOST_NAMES:,} are allowed.")
     if len(set(names)) != len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise BadRequest(f"The {what} {twice[:40]!r} is there twice.")
+        raise BadTableRequest(f"The {what} {twice[:40]!r} is there twice.")
 
 
 def check_number(what: str, number: int, low: int, high: int) -> None:
     """A number within its bounds, both included."""
     if not low <= number <= high:
-        raise BadRequest(f"{what} is {number}: {low} to {high} are allowed.")
+        raise BadTableRequest(f"{what} is {number}: {low} to {high} are allowed.")
 
 
 def check_offset(what: str, offset: int) -> None:
     """An offset of a queue."""
     if offset < 0:
-        raise BadRequest(f"{what} is {offset}: an offset is 0 or more.")
+        raise BadTableRequest(f"{what} is {offset}: an offset is 0 or more.")
 
 
 def check_attributes(name: str, attributes: Mapping[str, str]) -> None:
     """Attributes of a topic or group: plain names, and for those that RocketMQ knows, values that it knows."""
     if sum(len(key) + len(value) for key, value in attributes.items()) > LONGEST_ATTRIBUTES:
-        raise BadRequest(f"The attributes of {name} have more than {LONGEST_ATTRIBUTES:,} characters.")
+        raise BadTableRequest(f"The attributes of {name} have more than {LONGEST_ATTRIBUTES:,} characters.")
     for key, value in attributes.items():
         if not key or key[0] in "+-" or not key.isprintable():
-            raise BadRequest(
+            raise BadTableRequest(
                 f"{name} has an attribute {key[:40]!r}.",
                 remedy="Give all attributes by their plain names: the set replaces the one before.",
             )
         known = _ATTRIBUTES.get(key)
         if known is not None and value not in known:
-            raise BadRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is {', '.join(sorted(known))}.")
+            raise BadTableRequest(
+                f"The attribute {key} of {name} is {value[:40]!r}: allowed is {', '.join(sorted(known))}."
+            )
         if key == "reserve.time" and not (re.fullmatch(r"-?\d{1,18}", value) and int(value) >= -1):
-            raise BadRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is a number, -1 or more.")
+            raise BadTableRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is a number, -1 or more.")
 
 
 def other_fields(name: str, text: str, known: Iterable[str]) -> dict[str, Any]:
     """The fields that `other_json` says."""
     if len(text) > LONGEST_OTHER:
-        raise BadRequest(f"other_json of {name} has {len(text):,} characters: at most {LONGEST_OTHER:,} are allowed.")
+        raise BadTableRequest(
+            f"other_json of {name} has {len(text):,} characters: at most {LONGEST_OTHER:,} are allowed."
+        )
     try:
         fields = json.loads(text, parse_constant=_no_constant) if text else {}
         json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise BadRequest(f"other_json of {name} is no JSON.") from None
+        raise BadTableRequest(f"other_json of {name} is no JSON.") from None
     if not isinstance(fields, dict):
-        raise BadRequest(f"other_json of {name} is no JSON object.")
+        raise BadTableRequest(f"other_json of {name} is no JSON object.")
     clash = sorted(set(fields) & set(known))
     if clash:
-        raise BadRequest(f"other_json of {name} holds {clash[0]}, which has a field of its own.")
+        raise BadTableRequest(f"other_json of {name} holds {clash[0]}, which has a field of its own.")
     return fields
 
 
@@ -135,8 +139,8 @@ def _no_constant(text: str) -> float:
 
 def _check_name(what: str, name: str, longest: int) -> None:
     if not name:
-        raise BadRequest(f"The {what} has no name.")
+        raise BadTableRequest(f"The {what} has no name.")
     if len(name) > longest:
-        raise BadRequest(f"The {what} {name[:40]}... has {len(name)} characters: at most {longest} are allowed.")
+        raise BadTableRequest(f"The {what} {name[:40]}... has {len(name)} characters: at most {longest} are allowed.")
     if not _NAME.fullmatch(name):
-        raise BadRequest(f"The {what} {name!r} has other characters than a-z, A-Z, 0-9, %, |, - and _.")
+        raise BadTableRequest(f"The {what} {name!r} has other characters than a-z, A-Z, 0-9, %, |, - and _.")

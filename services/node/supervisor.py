@@ -1,6 +1,6 @@
 """Keeps the services of one or more nodes alive, and stops them in order.
 
-What it tells, as `Event`s, in the order in which it happens:
+What it tells, as `NodeEvent`s, in the order in which it happens:
 
 ======== ============================================================ ==================================================
 kind     of                                                           facts
@@ -35,7 +35,7 @@ _STOP_SECONDS = 30.0
 """How long a service may take to stop before it is killed."""
 
 
-class Event(NamedTuple):
+class NodeEvent(NamedTuple):
     """Something that happened; `node` and `service` are empty where it is about everything."""
 
     kind: str
@@ -44,10 +44,10 @@ class Event(NamedTuple):
     facts: dict[str, Any]
 
 
-class Listener(NamedTuple):
+class NodeListener(NamedTuple):
     """Who is told."""
 
-    event: Callable[[Event], None]
+    event: Callable[[NodeEvent], None]
     line: Callable[[ServicePlan, str], None]
     """A line of a service's log."""
 
@@ -72,7 +72,7 @@ class Supervisor:
     def __init__(
         self,
         nodes: Sequence[NodePlan],
-        listener: Listener,
+        listener: NodeListener,
         rules: RestartRules | None = None,
         stop_seconds: float = _STOP_SECONDS,
     ) -> None:
@@ -210,7 +210,7 @@ class Supervisor:
 
     def _tell(self, kind: str, kept: _Kept | None = None, **facts: Any) -> None:
         node, service = (kept.plan.node, kept.plan.service) if kept is not None else ("", "")
-        self._listener.event(Event(kind, node, service, facts))
+        self._listener.event(NodeEvent(kind, node, service, facts))
 
 
 def _last_words(child: Child) -> str:

@@ -19,7 +19,7 @@ from tandemmq.replication.v1.replication_pb2_grpc import add_ReplicationServicer
 from tandemmq.replicator.access import HEALING_RULES, RULES
 from tandemmq.replicator.healing_service import HealingService
 from tandemmq.replicator.metrics import ReplicatorMetrics
-from tandemmq.replicator.node import Node
+from tandemmq.replicator.node import ReplicatorNode
 from tandemmq.replicator.service import ReplicationService
 from tandemmq.replicator.settings import PROFILES, ReplicatorSettings, load_settings
 
@@ -31,8 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     return run_command("replicator", "The TandemMQ replicator.", PROFILES, load_settings, run_replicator, arguments)
 
 
-Announce = Callable[[ServiceHost, Node], None]
-"""Told once, when gRPC and health answer. `Node.ha_port` is 0 until the store has said that it is a master."""
+Announce = Callable[[ServiceHost, ReplicatorNode], None]
+"""Told once, when gRPC and health answer. `ReplicatorNode.ha_port` is 0 until the store has said it is a master."""
 
 
 def run_replicator(settings: ReplicatorSettings, announce: Announce | None = None) -> None:
@@ -48,7 +48,7 @@ async def serve(settings: ReplicatorSettings, announce: Announce | None = None) 
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
     metrics = ReplicatorMetrics(settings.broker_cluster_name, settings.broker_name)
     host = ServiceHost(settings, metrics.registry())
-    node = Node(settings, host, metrics)
+    node = ReplicatorNode(settings, host, metrics)
     host.add(add_ReplicationServicer_to_server, ReplicationService(node), RULES)
     host.add(add_HealingServicer_to_server, HealingService(node), HEALING_RULES)
     described = NodeServicer("replicator", settings, settings.store_path_root_dir)

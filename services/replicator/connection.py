@@ -15,11 +15,11 @@ from typing import NamedTuple
 from tandemmq.common.addresses import host_port
 from tandemmq.common.log_output import get_log
 from tandemmq.replicator.frames import ReportReader
-from tandemmq.replicator.log_files import LogFiles
+from tandemmq.replicator.log_files import OpenLogFiles
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import ReplicatorMetrics
-from tandemmq.replicator.sender import PlainSender, Sender, TlsSender
-from tandemmq.replicator.transfer import Frame, Refused, Transfer, TransferRules
+from tandemmq.replicator.sender import FrameSender, PlainSender, TlsSender
+from tandemmq.replicator.transfer import Frame, Transfer, TransferRefused, TransferRules
 
 log = get_log(__name__)
 
@@ -34,7 +34,7 @@ _LATE = 0.001
 """Timers fire so much later than due, as the limits are exceeded, not met."""
 
 
-class HandshakeFailed(Refused):
+class HandshakeFailed(TransferRefused):
     """No TLS could be agreed on."""
 
     reason = "tls"
@@ -44,7 +44,7 @@ class Shared(NamedTuple):
     """What all connections of a master have in common."""
 
     view: LogView
-    files: LogFiles
+    files: OpenLogFiles
     rules: TransferRules
     metrics: ReplicatorMetrics
     executor: Executor
@@ -56,7 +56,7 @@ class Events(NamedTuple):
 
     begun: Callable[["SlaveConnection"], None]
     acked: Callable[["SlaveConnection"], None]
-    closed: Callable[["SlaveConnection", Refused | None], None]
+    closed: Callable[["SlaveConnection", TransferRefused | None], None]
 
 
 class SlaveConnection:
@@ -79,7 +79,7 @@ class SlaveConnection:
         self._reports = ReportReader()
         self._socket = connection
         self._descriptor = connection.fileno()
-        self._sender: Sender = PlainSender(connection)
+        self._sender: FrameSender = PlainSender(connection)
         self._written = 0
         self._blocked = self._closed = self._turn_over = False
         self._cold = False
@@ -115,7 +115,7 @@ class SlaveConnection:
         if not self._blocked and self._job is None and not self._turn_over:
             self._pump()
 
-    def close(self, reason: Refused | None = None, *, why: str = "stopped") -> None:
+    def close(self, reason: TransferRefused | None = None, *, why: str = "stopped") -> None:
         """End the connection; `why` is its label in the metrics when there was nothing to refuse."""
         if self._closed:
             return
@@ -170,7 +170,7 @@ class SlaveConnection:
         begun = self.transfer.begun
         try:
             news = self.transfer.report(offset, self._shared.view, now, compares=self.introduced)
-        except Refused as refused:
+        except TransferRefused as refused:
             self.close(refused)
             return
         if not begun:
@@ -190,7 +190,7 @@ class SlaveConnection:
             return
         try:
             self._send_turn()
-        except Refused as refused:
+        except TransferRefused as refused:
             self.close(refused)
         except OSError:
             self.close(why="ended")
@@ -269,7 +269,7 @@ class SlaveConnection:
             self._socket.close()
             return
         if error is not None:
-            self.close(error if isinstance(error, Refused) else None, why="ended")
+            self.close(error if isinstance(error, TransferRefused) else None, why="ended")
             return
         self._count()
         if not self._sender.pending:
@@ -312,5 +312,5 @@ class SlaveConnection:
     def _check(self) -> None:
         try:
             self.transfer.check(self._shared.view, self._loop.time())
-        except Refused as refused:
+        except TransferRefused as refused:
             self.close(refused)

@@ -7,7 +7,7 @@ import grpc
 from tandemmq.common.errors import Kind, TandemError
 
 
-class WrongRole(TandemError):
+class WrongNodeRole(TandemError):
     """The call is for a master, or for a slave, and this node is none."""
 
     kind = Kind.WRONG_ROLE
@@ -33,13 +33,13 @@ class NotAllowedToCall(TandemError):
     kind = Kind.NOT_PERMITTED
 
 
-class BadRequest(TandemError):
+class BadReplicatorRequest(TandemError):
     """A field of the request has no meaning."""
 
     kind = Kind.INVALID
 
 
-class StoreUnreachable(TandemError):
+class OwnStoreUnreachable(TandemError):
     """Our store does not answer."""
 
     kind = Kind.AWAY
@@ -71,7 +71,7 @@ def raise_for_store(error: grpc.aio.AioRpcError) -> NoReturn:
     if error.code() in _REFUSALS:
         raise StoreRefuses(details) from error
     if error.code() in _ABSENT:
-        raise StoreUnreachable(f"the store does not answer: {details}") from error
+        raise OwnStoreUnreachable(f"the store does not answer: {details}") from error
     raise StoreFailed(f"the store failed: {details}") from error
 
 

@@ -66,7 +66,7 @@ class FollowRules:
     silence_seconds: float = 20.0
 
 
-class Following:
+class FollowingConnection:
     """One connection's state. Any error that it raises ends the connection."""
 
     __slots__ = (

@@ -11,11 +11,11 @@ from tandemmq.common.addresses import check_address
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.replication.v1 import healing_pb2 as messages
 from tandemmq.replication.v1.healing_pb2_grpc import HealingServicer
-from tandemmq.replicator.errors import BadRequest, raise_for_store
+from tandemmq.replicator.errors import BadReplicatorRequest, raise_for_store
 from tandemmq.replicator.listener import Peers
 from tandemmq.replicator.log_peer import CHUNK_SIZE, EXAMINE_SECONDS, MOST_RECORDS, check_same_log, read_checksums
 from tandemmq.replicator.log_view import NoStore
-from tandemmq.replicator.node import Node
+from tandemmq.replicator.node import ReplicatorNode
 from tandemmq.replicator.overlap import read_log
 from tandemmq.replicator.pair_audit import PairAudit
 from tandemmq.replicator.service import admit
@@ -51,7 +51,7 @@ class DamagedHere(TandemError):
 class HealingService(HealingServicer):
     """What each call means is written in the contract."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ReplicatorNode) -> None:
         self._node = node
         self._peers = Peers(node.settings.ha_allowed_peers)
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -74,9 +74,9 @@ class HealingService(HealingServicer):
         self._check(context, request.identity, request.begin, request.end)
         step, rate = request.step, request.bytes_per_second
         if not _LEAST_STEP <= step <= _LARGEST_STEP:
-            raise BadRequest(f"step must be {_LEAST_STEP} to {_LARGEST_STEP:,}")
+            raise BadReplicatorRequest(f"step must be {_LEAST_STEP} to {_LARGEST_STEP:,}")
         if rate < 0:
-            raise BadRequest("bytes_per_second must not be negative")
+            raise BadReplicatorRequest("bytes_per_second must not be negative")
         async with self._turns:
             at, loop = request.begin, asyncio.get_running_loop()
             begun = loop.time()
@@ -107,10 +107,10 @@ class HealingService(HealingServicer):
         """Compare our log with our peers'."""
         admit(self._peers, context)
         if request.bytes_per_second < 0:
-            raise BadRequest("bytes_per_second must not be negative")
+            raise BadReplicatorRequest("bytes_per_second must not be negative")
         for address in request.peers:
             if check_address(address) is not None:
-                raise BadRequest(f"peers must be host:port, not {address!r}")
+                raise BadReplicatorRequest(f"peers must be host:port, not {address!r}")
         node = self._node
         if not node.view.linked:
             raise NoStore("there is no link to the store")
@@ -127,19 +127,19 @@ class HealingService(HealingServicer):
                 await channel.close()
 
     def _check(self, context: Context, theirs: LogIdentity, begin: int, end: int) -> None:
-        """Raises NotAllowedToCall, NoStore, OtherLog, BadRequest, NotHere."""
+        """Raises NotAllowedToCall, NoStore, OtherLog, BadReplicatorRequest, NotHere."""
         admit(self._peers, context)
         view = self._node.view
         if not view.linked:
             raise NoStore("there is no link to the store")
         check_same_log(view.identity, theirs)
         if not 0 <= begin <= end:
-            raise BadRequest(f"{begin}-{end} is no stretch of a log")
+            raise BadReplicatorRequest(f"{begin}-{end} is no stretch of a log")
         if begin < view.min_offset or end > view.max_offset:
             raise NotHere(f"{begin:,}-{end:,} is not in this log, which has {view.min_offset:,}-{view.max_offset:,}")
 
     async def _check_good(self, begin: int, end: int) -> None:
-        """Raises DamagedHere, StoreUnreachable."""
+        """Raises DamagedHere, OwnStoreUnreachable."""
         try:
             found = await self._node.log_repair.Examine(
                 ExamineRequest(begin=begin, end=end, note=True), timeout=EXAMINE_SECONDS

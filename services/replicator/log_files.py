@@ -1,19 +1,19 @@
 """The store's log files, for reading: descriptors by offset. The pages are those that the store's process has mapped.
 
-A file that retention removes stays readable for whoever holds its `LogFile`, and only so long.
+A file that retention removes stays readable for whoever holds its `OpenLogFile`, and only so long.
 """
 
 import os
 from collections import OrderedDict
 from pathlib import Path
 
-from tandemmq.replicator.transfer import Refused
+from tandemmq.replicator.transfer import TransferRefused
 
 _MOST_OPEN = 64
 _NAME_DIGITS = 20
 
 
-class Unreadable(Refused):
+class Unreadable(TransferRefused):
     """A log file is missing, shorter than the store said, or cannot be read."""
 
     reason = "unreadable"
@@ -23,7 +23,7 @@ class Unreadable(Refused):
     )
 
 
-class LogFile:
+class OpenLogFile:
     """One open file; closed when nobody holds it any more."""
 
     __slots__ = ("base", "descriptor", "path")
@@ -67,17 +67,17 @@ class LogFile:
         return True
 
 
-class LogFiles:
+class OpenLogFiles:
     """Finds the file of an offset and keeps the last ones open."""
 
     def __init__(self, store_directory: Path) -> None:
         self._directory = store_directory / "commitlog"
-        self._open: OrderedDict[int, LogFile] = OrderedDict()
+        self._open: OrderedDict[int, OpenLogFile] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def at(self, offset: int, file_size: int) -> LogFile:
+    def at(self, offset: int, file_size: int) -> OpenLogFile:
         """The file in which the byte at `offset` lies. Raises Unreadable."""
         base = offset - offset % file_size
         file = self._open.get(base)
@@ -86,7 +86,7 @@ class LogFiles:
             return file
         path = self._directory / f"{base:0{_NAME_DIGITS}}"
         try:
-            file = LogFile(path, base)
+            file = OpenLogFile(path, base)
         except OSError as error:
             raise Unreadable(f"{path}: {error.strerror}") from error
         self._open[base] = file

@@ -11,13 +11,13 @@ from tandemmq.common.started_pool import started_pool
 from tandemmq.common.tls import tls_context
 from tandemmq.replicator.connection import Events, Shared, SlaveConnection
 from tandemmq.replicator.listener import Listener, Peer, Peers
-from tandemmq.replicator.log_files import LogFiles
+from tandemmq.replicator.log_files import OpenLogFiles
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import MasterNow, ReplicaNow, ReplicatorMetrics
 from tandemmq.replicator.replicas import ReplicaRules, Replicas
 from tandemmq.replicator.roster import Roster
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.transfer import LogCut, Refused, TransferRules
+from tandemmq.replicator.transfer import LogCut, TransferRefused, TransferRules
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, ReplicaGroup
 
 log = get_log(__name__)
@@ -33,7 +33,7 @@ _MOST_WAITING = 10_000
 
 
 Remember = Callable[[ReplicaGroup], Awaitable[object]]
-"""Has the store note the group. Raises StoreUnreachable, StoreRefuses, StoreFailed."""
+"""Has the store note the group. Raises OwnStoreUnreachable, StoreRefuses, StoreFailed."""
 
 
 class Master:
@@ -56,7 +56,7 @@ class Master:
         self._loop = asyncio.get_running_loop()
         self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted)
         self._peers = Peers(settings.ha_allowed_peers)
-        self._files = LogFiles(settings.store_path_root_dir)
+        self._files = OpenLogFiles(settings.store_path_root_dir)
         self._executor = started_pool(_DISK_THREADS, "ha-disk")
         self._shared: Shared | None = None
         self._events = Events(self._begun, self._acked, self._closed)
@@ -203,7 +203,7 @@ class Master:
 
     def _accepted(self, connection: socket.socket, peer: Peer) -> None:
         assert self._shared is not None
-        refused: Refused | None = None
+        refused: TransferRefused | None = None
         if not self._peers.allow(peer[0]):
             refused = NotAllowed(f"{peer[0]} is not one of haAllowedPeers")
         elif not self._has_room():
@@ -251,7 +251,7 @@ class Master:
         if self.replicas.acked(slave.number, self._loop.time()):
             self._progressed()
 
-    def _closed(self, slave: SlaveConnection, refused: Refused | None) -> None:
+    def _closed(self, slave: SlaveConnection, refused: TransferRefused | None) -> None:
         del self._connections[slave.number]
         if refused is not None:
             self._complain(slave.peer[0], refused)
@@ -260,7 +260,7 @@ class Master:
         self.replicas.left(slave.number, self._loop.time())
         self._progressed()
 
-    def _complain(self, host: str, refused: Refused) -> None:
+    def _complain(self, host: str, refused: TransferRefused) -> None:
         """Slaves of RocketMQ come back at once and for ever; the log shall not tell of each time."""
         now, key = self._loop.time(), (host, refused.reason)
         at, times = self._complaints.get(key, (-_COMPLAINT_SECONDS, 0))
@@ -281,13 +281,13 @@ class Master:
         return context
 
 
-class NotAllowed(Refused):
+class NotAllowed(TransferRefused):
     """The peer's address is not allowed."""
 
     reason = "not_allowed"
 
 
-class TooMany(Refused):
+class TooMany(TransferRefused):
     """haMaxConnections is reached."""
 
     reason = "too_many"

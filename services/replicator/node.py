@@ -20,7 +20,7 @@ from tandemmq.replicator.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.replicas import ProgressTeller
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.slave import Follower
+from tandemmq.replicator.slave import MasterFollower
 from tandemmq.replicator.store_link import StoreLink
 from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
 from tandemmq.store.v1.replica_log_pb2 import (
@@ -49,7 +49,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 """Between attempts to become a master, which fail when the port is taken."""
 
 
-class Node:
+class ReplicatorNode:
     """Everything that one replicator does, but for the gRPC service. Make it inside a running event loop."""
 
     def __init__(self, settings: ReplicatorSettings, host: ServiceHost, metrics: ReplicatorMetrics) -> None:
@@ -58,7 +58,7 @@ class Node:
         self.view = LogView()
         self.master: Master | None = None
         """The master side, while the store is a master's."""
-        self.follower = Follower(settings, self.view, self.grpc_port)
+        self.follower = MasterFollower(settings, self.view, self.grpc_port)
         self.problem = ""
         """Why this side does not work; empty while it does."""
         self._host = host
@@ -205,7 +205,7 @@ class Node:
             ha_master_address=ha_master_address,
             ha_master_replicator_address=replicator_address,
         )
-        counters, self.follower = self.follower.counters, Follower(self._following, self.view, self.grpc_port)
+        counters, self.follower = self.follower.counters, MasterFollower(self._following, self.view, self.grpc_port)
         self.follower.counters = counters
         self._metrics.follower = counters
 
@@ -251,21 +251,21 @@ class Node:
         self._turn.set()
 
     async def role_state(self) -> RoleState:
-        """What the store is and has. Raises StoreUnreachable."""
+        """What the store is and has. Raises OwnStoreUnreachable."""
         try:
             return await self._store.GetRole(GetRoleRequest(), timeout=_STORE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
     async def become_master(self, role: "BrokerRole.ValueType", epoch: int) -> RoleState:
-        """Promote the store. Raises StoreUnreachable, StoreRefuses."""
+        """Promote the store. Raises OwnStoreUnreachable, StoreRefuses."""
         try:
             return await self._store.Promote(PromoteRequest(role=role, epoch=epoch), timeout=_PROMOTE_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise_for_store(error)
 
     async def fence(self, epoch: int, candidate: str = "", candidate_address: str = "") -> RoleState:
-        """Tell the store of a newer master, or of a node that wants to be it. Raises StoreUnreachable, StoreRefuses."""
+        """Tell the store of a newer master, or of who wants to be it. Raises OwnStoreUnreachable, StoreRefuses."""
         request = FenceRequest(epoch=epoch, candidate=candidate, candidate_address=candidate_address)
         try:
             return await self._store.Fence(request, timeout=_STORE_SECONDS)
@@ -275,7 +275,7 @@ class Node:
     async def become_slave(self, epoch: int, ha_master_address: str, replicator_address: str) -> RoleState:
         """Demote the store, and have it note its master; empty texts: the one of the settings.
 
-        Raises StoreUnreachable, StoreRefuses.
+        Raises OwnStoreUnreachable, StoreRefuses.
         """
         request = DemoteRequest(epoch=epoch, ha_master_address=ha_master_address, replicator_address=replicator_address)
         try:

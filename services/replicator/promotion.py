@@ -28,14 +28,14 @@ from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.replicator.claim import Claim, newest_group
 from tandemmq.replicator.errors import (
     AnotherCandidate,
-    BadRequest,
+    BadReplicatorRequest,
     MissingHere,
     NewerMaster,
     NotFollowing,
     OldMasterSilent,
     OtherSlaveSilent,
     PromotionStopped,
-    WrongRole,
+    WrongNodeRole,
 )
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, RoleState
 
@@ -53,7 +53,7 @@ class Slave(Protocol):
     """This node, as the promotion needs it."""
 
     async def role_state(self) -> RoleState:
-        """What the store is and has. Raises StoreUnreachable."""
+        """What the store is and has. Raises OwnStoreUnreachable."""
 
     async def hold(self) -> None:
         """Follow nobody from now on; what had arrived is in the store when this returns."""
@@ -62,10 +62,10 @@ class Slave(Protocol):
         """Follow again, if the store is a slave's."""
 
     async def fence(self, epoch: int, candidate: str, candidate_address: str) -> RoleState:
-        """Have our own store promise an epoch. Raises StoreUnreachable, StoreRefuses."""
+        """Have our own store promise an epoch. Raises OwnStoreUnreachable, StoreRefuses."""
 
     async def become_master(self, role: "BrokerRole.ValueType", epoch: int) -> RoleState:
-        """Promote the store. Raises StoreUnreachable, StoreRefuses."""
+        """Promote the store. Raises OwnStoreUnreachable, StoreRefuses."""
 
     def following(self) -> str:
         """Why this node does not follow the old master at present; empty if it does."""
@@ -80,7 +80,7 @@ class Slave(Protocol):
         """A channel to another node's replicator. Raises UnreadableCertificate, UnreadableSecret."""
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     """What a call to another node's replicator brought."""
 
     address: str
@@ -106,10 +106,10 @@ class Promotion:
         """All of it; gives the new master's state.
 
         Raises:
-            BadRequest, WrongRole, StoreUnreachable, StoreRefuses, and every kind of PromotionStopped.
+            BadReplicatorRequest, WrongNodeRole, OwnStoreUnreachable, StoreRefuses, and every kind of PromotionStopped.
         """
         if self._request.role not in _MASTERS:
-            raise BadRequest("role must be ASYNC_MASTER or SYNC_MASTER")
+            raise BadReplicatorRequest("role must be ASYNC_MASTER or SYNC_MASTER")
         self._own = await self._slave.role_state()
         identity = self._own.identity
         if identity.role != BrokerRole.SLAVE:
@@ -136,7 +136,7 @@ class Promotion:
         """This is a master that was fenced, by a promotion that somebody says has come to nothing."""
         identity = self._own.identity
         if not identity.fenced_by_epoch:
-            raise WrongRole(f"this node is {BrokerRole.Name(identity.role)} already, not a slave")
+            raise WrongNodeRole(f"this node is {BrokerRole.Name(identity.role)} already, not a slave")
         if not self._request.old_master_is_gone:
             raise NewerMaster(
                 f"this node is a master (epoch {identity.epoch}) that was replaced by one of epoch "
@@ -186,10 +186,10 @@ class Promotion:
 
     # -- the old master -----------------------------------------------------------------------------------------------
 
-    async def _ask_old_master(self) -> Answer | None:
+    async def _ask_old_master(self) -> PeerAnswer | None:
         """The old master as it is, None if it is silent and said to be gone. Raises OldMasterSilent, NotFollowing."""
         address = self._slave.old_master()
-        answer = await self._ask(address) if address else Answer("", problem="nobody knows who it is")
+        answer = await self._ask(address) if address else PeerAnswer("", problem="nobody knows who it is")
         if answer.problem:
             if not self._request.old_master_is_gone:
                 raise OldMasterSilent(
@@ -206,7 +206,7 @@ class Promotion:
         self._must_follow(answer)
         return answer
 
-    def _must_follow(self, old: Answer) -> None:
+    def _must_follow(self, old: PeerAnswer) -> None:
         """Raises NotFollowing."""
         identity, address = old.state.identity, old.address
         self._say(f"the old master at {address} is of epoch {identity.epoch}; its log ends at {old.state.max_offset}")
@@ -245,7 +245,7 @@ class Promotion:
 
     # -- the other slaves ---------------------------------------------------------------------------------------------
 
-    async def _ask_others(self, old: Answer | None) -> list[Answer]:
+    async def _ask_others(self, old: PeerAnswer | None) -> list[PeerAnswer]:
         """What the other nodes say. Raises NewerMaster; OtherSlaveSilent: one that was named does not answer."""
         told = [self._own] if old is None else [self._own, old.state]
         answers = await asyncio.gather(*map(self._ask, self._addresses(told)))
@@ -295,27 +295,27 @@ class Promotion:
         candidates = [one.address for state in states for one in state.promises if one.store_id != own and one.address]
         return list(dict.fromkeys([*members, *candidates, *self._request.other_slaves]))
 
-    def _is_other_slave(self, answer: Answer) -> bool:
+    def _is_other_slave(self, answer: PeerAnswer) -> bool:
         identity = answer.state.identity
         return identity.role == BrokerRole.SLAVE and identity.store_id not in ("", self._own.identity.store_id)
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    async def _ask(self, address: str) -> Answer:
+    async def _ask(self, address: str) -> PeerAnswer:
         channel = self._slave.dial(address)
         try:
             stub = ReplicationStub(channel)
             status: StatusResponse = await stub.Status(StatusRequest(complete=True), timeout=_ANSWER_SECONDS)
         except grpc.aio.AioRpcError as error:
-            return Answer(address, problem=error.details() or error.code().name)
+            return PeerAnswer(address, problem=error.details() or error.code().name)
         finally:
             await channel.close()
         if not status.HasField("state"):  # of an older release
             status.state.identity.CopyFrom(status.identity)
             status.state.max_offset = status.max_offset
-        return Answer(address, status.state)
+        return PeerAnswer(address, status.state)
 
-    async def _ask_promise(self, address: str) -> Answer:
+    async def _ask_promise(self, address: str) -> PeerAnswer:
         """Fences the node there by our epoch, for us."""
         channel = self._slave.dial(address)
         request = FenceRequest(
@@ -324,13 +324,13 @@ class Promotion:
         try:
             response = await ReplicationStub(channel).Fence(request, timeout=_ANSWER_SECONDS)
         except grpc.aio.AioRpcError as error:
-            return Answer(address, problem=error.details() or error.code().name)
+            return PeerAnswer(address, problem=error.details() or error.code().name)
         finally:
             await channel.close()
-        return Answer(address, response.state)
+        return PeerAnswer(address, response.state)
 
 
-def _is_master(answer: Answer) -> bool:
+def _is_master(answer: PeerAnswer) -> bool:
     return answer.state.identity.role in _MASTERS
 
 

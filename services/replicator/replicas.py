@@ -43,7 +43,7 @@ class ReplicaRules:
         return (self.min_in_sync_replicas if self.all_ack or self.auto else self.in_sync_replicas) - 1
 
 
-class Progress(NamedTuple):
+class ReplicaProgress(NamedTuple):
     """What the store is told of all replicas together."""
 
     enough: bool
@@ -52,7 +52,7 @@ class Progress(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replica:
+class SlaveReplica:
     """One slave."""
 
     identity: str
@@ -79,9 +79,9 @@ class Replicas:
 
     def __init__(self, rules: ReplicaRules) -> None:
         self._rules = rules
-        self._known: dict[str, Replica] = {}
-        self._by_connection: dict[int, Replica] = {}
-        self._connected: list[Replica] = []
+        self._known: dict[str, SlaveReplica] = {}
+        self._by_connection: dict[int, SlaveReplica] = {}
+        self._connected: list[SlaveReplica] = []
         self._max_offset = 0
         self._steady_until = 0
         """As long as the log ends before this, growth alone changes nobody's being in sync."""
@@ -92,7 +92,7 @@ class Replicas:
         """Changes whenever somebody comes, goes, gets a name, or falls out of sync."""
         self.progress = self._count()
 
-    def __iter__(self) -> Iterator[Replica]:
+    def __iter__(self) -> Iterator[SlaveReplica]:
         return iter(list(self._known.values()))
 
     # -- events: each tells whether `progress` is another one now -----------------------------------------------------
@@ -106,7 +106,7 @@ class Replicas:
             self._drop(connection, before, now)
         replica = self._known.get(identity)
         if replica is None:
-            replica = self._known[identity] = Replica(identity, address)
+            replica = self._known[identity] = SlaveReplica(identity, address)
         replica.address = address
         replica.connections[connection] = transfer
         replica.acked_at = now
@@ -154,15 +154,15 @@ class Replicas:
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
-    def lag_bytes(self, replica: Replica) -> int:
+    def lag_bytes(self, replica: SlaveReplica) -> int:
         """What it does not have yet."""
         return max(self._max_offset - replica.acked_offset, 0)
 
-    def lag_seconds(self, replica: Replica, now: float) -> float:
+    def lag_seconds(self, replica: SlaveReplica, now: float) -> float:
         """Age of the oldest byte that it does not have; 0 when it has all."""
         return self.growth.age(replica.acked_offset, now)
 
-    def _drop(self, connection: int, replica: Replica, now: float) -> None:
+    def _drop(self, connection: int, replica: SlaveReplica, now: float) -> None:
         del replica.connections[connection]
         if replica.connections:
             replica.acked_offset = _best(replica)
@@ -187,7 +187,7 @@ class Replicas:
         before, self.progress = self.progress, self._count()
         return before != self.progress
 
-    def _count(self) -> Progress:
+    def _count(self) -> ReplicaProgress:
         end, gap, in_sync, changed = self._max_offset, self._rules.max_gap, 0, False
         steady_until = None
         for replica in self._connected:
@@ -202,11 +202,11 @@ class Replicas:
         needed = max(self._rules.needed(in_sync), self._least)
         self._steady_until = 0 if needed == 0 else steady_until if steady_until is not None else end + gap
         if needed == 0:
-            return Progress(True, end, in_sync)
+            return ReplicaProgress(True, end, in_sync)
         if len(self._connected) < needed:
-            return Progress(False, 0, in_sync)
+            return ReplicaProgress(False, 0, in_sync)
         acks = sorted((replica.acked_offset for replica in self._connected), reverse=True)
-        return Progress(True, min(acks[needed - 1], end), in_sync)
+        return ReplicaProgress(True, min(acks[needed - 1], end), in_sync)
 
 
 class ProgressTeller:
@@ -214,7 +214,7 @@ class ProgressTeller:
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._told: Progress | None = None
+        self._told: ReplicaProgress | None = None
         self._listed: tuple[int, float] | None = None
 
     def begin(self) -> None:
@@ -244,5 +244,5 @@ class ProgressTeller:
         return message
 
 
-def _best(replica: Replica) -> int:
+def _best(replica: SlaveReplica) -> int:
     return max(one.acked_offset for one in replica.connections.values())

@@ -7,7 +7,7 @@ from collections import deque
 from typing import NamedTuple, Protocol
 
 from tandemmq.replicator.frames import encode_header
-from tandemmq.replicator.log_files import LogFile, Unreadable
+from tandemmq.replicator.log_files import OpenLogFile, Unreadable
 from tandemmq.replicator.transfer import Frame
 
 _SMALL = 16 << 10
@@ -16,10 +16,10 @@ _SMALL = 16 << 10
 
 class _Piece(NamedTuple):
     frame: Frame
-    file: LogFile | None
+    file: OpenLogFile | None
 
 
-class Sender(Protocol):
+class FrameSender(Protocol):
     """Frames on their way into one socket. One thread at a time may be inside."""
 
     written: int
@@ -29,7 +29,7 @@ class Sender(Protocol):
     def pending(self) -> bool:
         """Whether something is still to be written."""
 
-    def add(self, frame: Frame, file: LogFile | None) -> None:
+    def add(self, frame: Frame, file: OpenLogFile | None) -> None:
         """Append a frame; heartbeats have no file."""
 
     def push(self) -> bool:
@@ -48,7 +48,7 @@ class PlainSender:
         self._pieces: deque[_Piece] = deque()
         self._head = b""
         """Bytes to be sent before anything of `_file`."""
-        self._file: LogFile | None = None
+        self._file: OpenLogFile | None = None
         self._position = self._left = 0
 
     @property
@@ -56,7 +56,7 @@ class PlainSender:
         """Whether something is still to be written."""
         return bool(self._pieces or self._head or self._left)
 
-    def add(self, frame: Frame, file: LogFile | None) -> None:
+    def add(self, frame: Frame, file: OpenLogFile | None) -> None:
         """Append a frame; heartbeats have no file."""
         self._pieces.append(_Piece(frame, file))
 
@@ -120,7 +120,7 @@ class TlsSender:
         """Whether something is still to be written."""
         return bool(self._pieces or self._loaded)
 
-    def add(self, frame: Frame, file: LogFile | None) -> None:
+    def add(self, frame: Frame, file: OpenLogFile | None) -> None:
         """Append a frame; heartbeats have no file."""
         self._pieces.append(_Piece(frame, file))
 

@@ -11,20 +11,20 @@ from tandemmq.common.log_output import get_log
 from tandemmq.replication.v1 import replication_pb2 as messages
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationServicer, ReplicationStub
 from tandemmq.replicator.errors import (
-    BadRequest,
+    BadReplicatorRequest,
     NotAllowedToCall,
     PromotionStopped,
     StillServing,
     WrongMaster,
-    WrongRole,
+    WrongNodeRole,
 )
 from tandemmq.replicator.listener import Peers, plain_address
 from tandemmq.replicator.log_peer import read_checksums
 from tandemmq.replicator.log_view import NoStore
 from tandemmq.replicator.master import Master
-from tandemmq.replicator.node import Node
+from tandemmq.replicator.node import ReplicatorNode
 from tandemmq.replicator.promotion import Promotion
-from tandemmq.replicator.replicas import Replica
+from tandemmq.replicator.replicas import SlaveReplica
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity
 
 log = get_log(__name__)
@@ -38,7 +38,7 @@ _LOOPBACK = Peers(("127.0.0.0/8", "::1/128"))
 class ReplicationService(ReplicationServicer):
     """What each call means is written in the contract."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ReplicatorNode) -> None:
         self._node = node
         self._peers = Peers(node.settings.ha_allowed_peers)
         self._changing = asyncio.Lock()
@@ -78,9 +78,9 @@ class ReplicationService(ReplicationServicer):
                 raise NoStore(
                     "this node is a master that does not accept slaves yet", remedy="its log says why, or try again"
                 )
-            raise WrongRole(f"this node is no master, but {self._node.role}")
+            raise WrongNodeRole(f"this node is no master, but {self._node.role}")
         if not 0 < request.connection_port < 1 << 16:
-            raise BadRequest("connection_port must be 1 to 65535")
+            raise BadReplicatorRequest("connection_port must be 1 to 65535")
         identity = view.identity
         for ours, theirs in (
             (identity.cluster_name, request.cluster_name),
@@ -122,7 +122,7 @@ class ReplicationService(ReplicationServicer):
             raise NoStore("there is no link to the store")
         begin, end, size = request.offset, request.offset + request.size, view.identity.file_size
         if not view.min_offset <= begin < end <= view.max_offset or begin // size != (end - 1) // size:
-            raise BadRequest(
+            raise BadReplicatorRequest(
                 f"offsets {begin} to {end} are not within one file of this log, "
                 f"which goes from {view.min_offset} to {view.max_offset}"
             )
@@ -147,7 +147,7 @@ class ReplicationService(ReplicationServicer):
         """There is a newer master."""
         caller = self._admit(context)
         if request.epoch <= 0:
-            raise BadRequest("epoch must be greater than 0")
+            raise BadReplicatorRequest("epoch must be greater than 0")
         address = host_port(caller, request.grpc_port) if request.candidate and caller and request.grpc_port else ""
         state = await self._node.fence(request.epoch, request.candidate, address)
         log.warning("told of a newer master", epoch=request.epoch, by=caller, candidate=request.candidate)
@@ -159,10 +159,10 @@ class ReplicationService(ReplicationServicer):
         node = self._node
         address = request.ha_master_address or node.settings.ha_master_address or ""
         if check_address(address) is not None:
-            raise BadRequest(f"ha_master_address must be host:port, not {address!r}")
+            raise BadReplicatorRequest(f"ha_master_address must be host:port, not {address!r}")
         replicator = request.replicator_address or node.settings.master_replicator_address(address)
         if check_address(replicator) is not None:
-            raise BadRequest(f"replicator_address must be host:port, not {replicator!r}")
+            raise BadReplicatorRequest(f"replicator_address must be host:port, not {replicator!r}")
         async with self._changing:
             state = await node.role_state()
             epoch = await self._epoch_of(replicator, state.identity)
@@ -181,7 +181,7 @@ class ReplicationService(ReplicationServicer):
         """The epoch of the master whose replicator is there; the one that is known if there is none, as with RocketMQ.
 
         Raises:
-            WrongRole: it is no master, or an older one than we know of.
+            WrongNodeRole: it is no master, or an older one than we know of.
             StillServing: we are a master that nobody has replaced, as far as can be seen.
         """
         serving = ours.role != BrokerRole.SLAVE and not ours.fenced_by_epoch
@@ -200,9 +200,9 @@ class ReplicationService(ReplicationServicer):
             await channel.close()
         theirs = status.identity
         if theirs.role == BrokerRole.SLAVE:
-            raise WrongRole(f"the node at {address} is a slave", remedy="promote it first (tandem promote)")
+            raise WrongNodeRole(f"the node at {address} is a slave", remedy="promote it first (tandem promote)")
         if theirs.epoch < known:
-            raise WrongRole(f"the master at {address} is of epoch {theirs.epoch}, an older one than {known}")
+            raise WrongNodeRole(f"the master at {address} is of epoch {theirs.epoch}, an older one than {known}")
         if serving and theirs.epoch <= ours.epoch:
             raise StillServing(f"this node and the one at {address} are both masters of epoch {ours.epoch}")
         return theirs.epoch
@@ -225,7 +225,7 @@ def caller_address(peer: str) -> str:
     return plain_address(rest.rpartition(":")[0]) if kind in ("ipv4", "ipv6") else ""
 
 
-def _replica_status(master: Master, replica: Replica, now: float) -> messages.ReplicaStatus:
+def _replica_status(master: Master, replica: SlaveReplica, now: float) -> messages.ReplicaStatus:
     table = master.replicas
     return messages.ReplicaStatus(
         identity=replica.identity,

@@ -12,7 +12,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus
 from tandemmq.replicator.backoff import Backoff
 from tandemmq.replicator.channels import store_channel
-from tandemmq.replicator.following import WHOLE_HISTORY, Following, FollowRules, check_identity
+from tandemmq.replicator.following import WHOLE_HISTORY, FollowingConnection, FollowRules, check_identity
 from tandemmq.replicator.join import master_log
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.overlap import LocalLog, read_log
@@ -26,7 +26,7 @@ from tandemmq.replicator.slave_errors import (
     MasterClosed,
     MasterHasNothing,
     NoMasterNamed,
-    Refusal,
+    SlaveRefusal,
     StoreGone,
 )
 from tandemmq.replicator.slave_group import GroupOfSlave
@@ -49,7 +49,7 @@ _FLUSH_POLL_SECONDS = 0.05
 _TICK_SECONDS = 1.0
 
 
-class Follower:
+class MasterFollower:
     """Follows one master at a time. Belongs to the event loop."""
 
     def __init__(self, settings: ReplicatorSettings, view: LogView, grpc_port: Callable[[], int]) -> None:
@@ -164,7 +164,7 @@ class Follower:
         self.counters.ends[reason] = self.counters.ends.get(reason, 0) + 1
         problem = error.explain() if isinstance(error, TandemError) else str(error)
         known = problem == self.problem
-        if isinstance(error, Refusal):
+        if isinstance(error, SlaveRefusal):
             self.problem = problem
             self.state = FollowerState.REFUSED
             self._backoff.reset()
@@ -203,7 +203,7 @@ class Follower:
                 connection.ended.result()
             begin, end = local.overlap_begin(one_file=self._one_file), local.max_offset
             overlap = read_log(root / "commitlog", local.file_size, begin, end)
-            following = Following(local, overlap, master, self._rules, self._begin)
+            following = FollowingConnection(local, overlap, master, self._rules, self._begin)
             remove_leftovers(root)
             staging = StagingFile(root)
             proven = await self._proven(joined=master is not None)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from tandemmq.replicator.following import Following
+from tandemmq.replicator.following import FollowingConnection
 from tandemmq.replicator.frames import encode_report
 from tandemmq.replicator.slave_errors import BadStream, FollowError, MasterClosed
 from tandemmq.replicator.slave_store import StoreStream
@@ -40,7 +40,7 @@ class HaConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Fails with a FollowError when the connection is of no more use."""
-        self.following: Following | None = None
+        self.following: FollowingConnection | None = None
         self.paused = False
         """Whether nothing is read because the ring is full."""
         self._staging: StagingFile | None = None
@@ -50,7 +50,7 @@ class HaConnection(asyncio.BufferedProtocol):
         self._stream: StoreStream | None = None
         self._transport: asyncio.Transport | None = None
 
-    def begin(self, following: Following, stream: StoreStream, staging: StagingFile) -> int:
+    def begin(self, following: FollowingConnection, stream: StoreStream, staging: StagingFile) -> int:
         """Asks for the log; what arrives goes through `staging` to `stream` from now on. Gives the offset asked for."""
         self.following, self._stream, self._staging = following, stream, staging
         self._ring = Ring(staging.size)

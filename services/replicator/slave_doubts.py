@@ -1,6 +1,6 @@
 """How long a slave waits before it tries a master again that it has refused."""
 
-from tandemmq.replicator.slave_errors import Refusal
+from tandemmq.replicator.slave_errors import SlaveRefusal
 
 
 class Doubts:
@@ -14,7 +14,7 @@ class Doubts:
     def __init__(self) -> None:
         self._last: tuple[str, int] | None = None
 
-    def first(self, refusal: Refusal, stored: int) -> bool:
+    def first(self, refusal: SlaveRefusal, stored: int) -> bool:
         """Whether it may be such a bit. `stored`: up to where our log went when it was found."""
         last, self._last = self._last, (refusal.reason, stored)
         return refusal.seen_in_frames and last != self._last

@@ -1,6 +1,6 @@
 """Why a slave does not follow its master.
 
-Two kinds: a `Refusal` lasts until somebody acts, so the slave tries again seldom and says that it is not well; any
+Two kinds: a `SlaveRefusal` lasts until somebody acts, so the slave tries again seldom and says that it is not well; any
 other `FollowError` is an interruption, which passes.
 """
 
@@ -72,7 +72,7 @@ class LocalLogUnreadable(FollowError):
     remedy = "is storePathRootDir the directory of the store at storeAddress?"
 
 
-class Refusal(FollowError):
+class SlaveRefusal(FollowError):
     """Following this master would damage the log. Lasts until somebody acts."""
 
     kind = Kind.NOT_POSSIBLE
@@ -82,34 +82,34 @@ class Refusal(FollowError):
     """Whether it was found in what arrived, where a changed bit looks the same: it counts when it is found again."""
 
 
-class NoMasterNamed(Refusal):
+class NoMasterNamed(SlaveRefusal):
     """Nobody said whom to follow."""
 
     reason = "nobody"
     remedy = "set haMasterAddress, or say it with `tandem follow`"
 
 
-class LogsDiffer(Refusal):
+class LogsDiffer(SlaveRefusal):
     """A fork: both logs have a byte at an offset, and not the same."""
 
     reason = "fork"
     seen_in_frames = True
 
 
-class WrongOffset(Refusal):
+class WrongOffset(SlaveRefusal):
     """A frame does not continue the log: bytes are missing before it, or it goes back."""
 
     reason = "offset"
     seen_in_frames = True
 
 
-class MasterBeginsLater(Refusal):
+class MasterBeginsLater(SlaveRefusal):
     """The master no longer has what comes behind our end."""
 
     reason = "expired"
 
 
-class MasterEndsEarlier(Refusal):
+class MasterEndsEarlier(SlaveRefusal):
     """We have more than the master: it lost its end, or was replaced by one that never had it."""
 
     reason = "ahead"
@@ -119,13 +119,13 @@ class MasterEndsEarlier(Refusal):
     )
 
 
-class MasterHasNothing(Refusal):
+class MasterHasNothing(SlaveRefusal):
     """The master sends nothing from the offset on that we asked for."""
 
     reason = "nothing"
 
 
-class OtherFileSize(Refusal):
+class OtherFileSize(SlaveRefusal):
     """The master's log files have another size."""
 
     reason = "file_size"
@@ -133,21 +133,21 @@ class OtherFileSize(Refusal):
     remedy = "give master and slave the same mappedFileSizeCommitLog; a store keeps the one it was made with"
 
 
-class OlderMaster(Refusal):
+class OlderMaster(SlaveRefusal):
     """The master's epoch is lower than ours: it was replaced, and does not know."""
 
     reason = "epoch"
     remedy = "fence it (tandem promote does), and set haMasterAddress to the newest master"
 
 
-class NotAMaster(Refusal):
+class NotAMaster(SlaveRefusal):
     """The node at haMasterAddress is a slave, or was replaced by a newer master."""
 
     reason = "role"
     remedy = "set haMasterAddress to the newest master"
 
 
-class BadStream(Refusal):
+class BadStream(SlaveRefusal):
     """What arrives is not the HA protocol, or a frame is larger than the protocol can carry."""
 
     kind = Kind.DAMAGED
@@ -165,6 +165,6 @@ def follow_end_reasons() -> list[str]:
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        if "reason" in vars(kind) and kind not in (FollowError, Refusal):
+        if "reason" in vars(kind) and kind not in (FollowError, SlaveRefusal):
             reasons.add(kind.reason)
     return sorted(reasons)

@@ -20,14 +20,14 @@ from tandemmq.replicator.slave_errors import BadStream, MasterSilent, MasterUnre
 log = get_log(__name__)
 
 
-class Answer(NamedTuple):
+class FirstFrame(NamedTuple):
     """The first frame that a master sends to somebody who asks for an offset."""
 
     offset: int
     has_data: bool
 
 
-Ask = Callable[[int], Awaitable[Answer]]
+Ask = Callable[[int], Awaitable[FirstFrame]]
 
 
 async def search_begin(ask: Ask, file_size: int) -> int | None:
@@ -55,7 +55,7 @@ def asking(settings: ReplicatorSettings, address: str) -> Ask:
     host, port = parse_host_port(address)
     patience = settings.ha_housekeeping_interval / 1000
 
-    async def ask(offset: int) -> Answer:
+    async def ask(offset: int) -> FirstFrame:
         context = tls_context(settings)
         try:
             async with asyncio.timeout(settings.ha_connect_timeout / 1000):
@@ -75,7 +75,7 @@ def asking(settings: ReplicatorSettings, address: str) -> Ask:
     return ask
 
 
-def _answer(header: bytes) -> Answer:
+def _answer(header: bytes) -> FirstFrame:
     """Raises BadStream."""
     frames = TransferReader()
     try:
@@ -83,4 +83,4 @@ def _answer(header: bytes) -> Answer:
     except BadFrame as error:
         raise BadStream(error.message) from error
     offset = events[0].offset if events else frames.next_offset
-    return Answer(offset, not events or isinstance(events[0], Body))
+    return FirstFrame(offset, not events or isinstance(events[0], Body))

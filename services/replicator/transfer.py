@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from tandemmq.common.errors import Kind, TandemError
 
 
-class LogRange(Protocol):
+class LogBounds(Protocol):
     """How far the log is; `LogView` is one."""
 
     @property
@@ -25,7 +25,7 @@ class LogRange(Protocol):
         """Of each log file."""
 
 
-class Refused(TandemError):
+class TransferRefused(TandemError):
     """This connection cannot go on."""
 
     kind = Kind.NOT_POSSIBLE
@@ -33,39 +33,39 @@ class Refused(TandemError):
     """Short and constant: a label of the metrics."""
 
 
-class Negative(Refused):
+class Negative(TransferRefused):
     """A report below 0."""
 
     reason = "negative"
 
 
-class Ahead(Refused):
+class Ahead(TransferRefused):
     """The slave has more than we have."""
 
     reason = "ahead"
     remedy = "the slave followed another master, or this one lost its end: promote the slave, or seed it anew"
 
 
-class BelowMin(Refused):
+class BelowMin(TransferRefused):
     """The slave needs what retention has removed."""
 
     reason = "below_min"
     remedy = "seed the slave anew: its log ends before ours begins"
 
 
-class BeyondSent(Refused):
+class BeyondSent(TransferRefused):
     """An ack of bytes that were never sent on this connection."""
 
     reason = "beyond_sent"
 
 
-class Silent(Refused):
+class Silent(TransferRefused):
     """Nothing arrived for haHousekeepingInterval."""
 
     reason = "silent"
 
 
-class LogCut(Refused):
+class LogCut(TransferRefused):
     """Our log is shorter now than what was sent: the store was started anew and had lost its end."""
 
     reason = "log_cut"
@@ -122,7 +122,7 @@ class Transfer:
         if self.begun:  # before that only a report counts, else half a report a time would hold a connection for ever
             self._last_read = now
 
-    def report(self, offset: int, log: LogRange, now: float, *, compares: bool = False) -> bool:
+    def report(self, offset: int, log: LogBounds, now: float, *, compares: bool = False) -> bool:
         """The slave reports; tells whether that is news: the first report, or a higher offset.
 
         The first report of a slave that `compares` is no ack: it asks for the end of what it has once more, and acks
@@ -146,7 +146,7 @@ class Transfer:
         self.acked_offset = offset
         return True
 
-    def _beginning(self, offset: int, log: LogRange) -> int:
+    def _beginning(self, offset: int, log: LogBounds) -> int:
         if offset == 0:
             if self._rules.from_last_file:
                 return max(log.max_offset - log.max_offset % max(log.file_size, 1), log.min_offset)
@@ -161,7 +161,7 @@ class Transfer:
 
     # -- what it gets -----------------------------------------------------------------------------------------------
 
-    def plan(self, log: LogRange, now: float) -> Frame | None:
+    def plan(self, log: LogBounds, now: float) -> Frame | None:
         """The next frame to write; it counts as sent from now on. None: nothing is due.
 
         Raises:
@@ -189,11 +189,11 @@ class Transfer:
         """Bytes were written: the link is not silent."""
         self._last_write = now
 
-    def behind(self, log: LogRange) -> int:
+    def behind(self, log: LogBounds) -> int:
         """Bytes that are still to be planned."""
         return log.max_offset - self.next_offset if self.begun else 0
 
-    def _sendable(self, log: LogRange) -> int:
+    def _sendable(self, log: LogBounds) -> int:
         """Size of the next body by the log and the frame's limits alone; 0 or less: there is none."""
         begin, end = self.next_offset, log.max_offset
         if begin >= end:
@@ -203,7 +203,7 @@ class Transfer:
             raise BelowMin(f"offset {begin} is the slave's next, but our log begins at {log.min_offset} by now")
         return min(end - begin, self._rules.batch_size, log.file_size - begin % log.file_size)
 
-    def _check_cut(self, log: LogRange) -> None:
+    def _check_cut(self, log: LogBounds) -> None:
         if self.begun and self.next_offset > max(log.max_offset, 1):
             raise LogCut(f"offset {self.next_offset} is the slave's next, but our log ends at {log.max_offset} now")
 
@@ -214,7 +214,7 @@ class Transfer:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def check(self, log: LogRange, now: float) -> None:
+    def check(self, log: LogBounds, now: float) -> None:
         """What must hold at any time.
 
         Raises:

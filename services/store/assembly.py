@@ -3,7 +3,9 @@
 import os
 from typing import NamedTuple
 
+from tandemmq.common.addresses import host_port
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
 from tandemmq.store.broker.duplicates import DuplicateWindow
@@ -18,26 +20,34 @@ from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.delays.delays import Delays
+from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
+from tandemmq.store.delivery.deletions import Deletions
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.filters.subscriptions import parse
-from tandemmq.store.delivery.follower import Follower
+from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.groups import GroupTable, LocalGroupTable, WatchedGroupTable
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.lifecycle import Lifecycle
 from tandemmq.store.delivery.offset_files import OffsetFiles
 from tandemmq.store.delivery.opening import BaseKeeper, Opening
+from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.recalls import MessageRecalls
 from tandemmq.store.delivery.receiving import Receiving
+from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
+from tandemmq.store.names_link import NamesLink
 from tandemmq.store.offsets_link import OffsetsLink
+from tandemmq.store.registered import RegisteredTopics
+from tandemmq.store.remoting_settings import addresses_of
 from tandemmq.store.settings import StoreSettings
 
 
@@ -72,20 +82,22 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     store, ledger, clock = broker.store, Ledger(), BootClock()
     base, safe_base = Base(store.config.mapped_file_size_commit_log), SafeBase()
     journal = Journal(store, ledger, broker.acknowledgement, settings.store_host(), base, safe_base)
-    follower = Follower(store, ledger, base, safe_base)
+    follower = JournalFollower(store, ledger, base, safe_base)
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
-    opening = Opening(store, ledger, journal, follower, clock, files)
+    delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
+    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), settings.timer_precision_ms)
+    opening = Opening(store, ledger, journal, follower, clock, files, timer_check)
     life = Lifecycle(store, journal, opening.make_ready, opening.follow)
     life.services += [BaseKeeper(store, journal), files]
     if settings.metasync_address is not None:
         dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
         life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
+    if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
+        life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(lambda: safe_base.at(store.flushed_offset))
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
-    delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
     delivery.always.append(delays.follower)
-    delivery.services.append(delays)
     delivery.transactions = Transactions(
         HalfLog(store, settings.store_host(), clock),
         journal,
@@ -94,7 +106,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         settings.transaction_rules(),
         broker.traffic,
     )
-    delivery.services.append(delivery.transactions)
+    delivery.waiting = WaitingKeeper(delays, delivery.transactions, store.timers)
     delivery.delays = MessageRecalls(broker, SystemClock())
     receiving = Receiving(
         broker,
@@ -105,10 +117,44 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         settings.store_host(),
         settings.receive_rules(),
         parse,
+        delays=settings.delay_rules(),
+        wall=SystemClock(),
     )
     delivery.receiving = delivery.cursors = receiving
-    delivery.services.append(receiving)
+    revivals = _revivals(settings, broker, groups, journal, delays)
+    delivery.services.extend(
+        [timer_check, delays, delivery.transactions, receiving, revivals, delivery.ways, delivery.waiting]
+    )
     return delivery
+
+
+def _revivals(
+    settings: StoreSettings, broker: Broker, groups: GroupTable, journal: Journal, delays: Delays
+) -> Revivals:
+    """What reads RocketMQ's notes of pops."""
+    store, reader = broker.store, PlaceReader(broker.store, broker.puller)
+    host, current = settings.store_host(), lambda: delays.timed.is_current
+    return Revivals(store, broker.topics, groups, journal, reader, SystemClock(), host, current)
+
+
+def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
+    """What registers the broker at the name servers of the settings, if there are any."""
+    ip, topics, mastership = settings.own_ip(), broker.topics, broker.store.replica.mastership
+
+    def who(broker_id: int) -> BrokerIdentity:
+        address = host_port(ip, settings.listen_port)
+        return BrokerIdentity(settings.broker_cluster_name, settings.broker_name, broker_id, address)
+
+    created = settings.default_topic_queue_nums, settings.auto_create_topic_enable
+    ha_address = host_port(ip, settings.ha_listen_port)
+    registered = RegisteredTopics(
+        who, ha_address, topics, mastership, settings.broker_id, created, SystemClock().now_ms
+    )
+    period, timeout = settings.register_name_server_period / 1000, settings.register_broker_timeout_mills / 1000
+    link = NamesLink(addresses_of(settings.namesrv_addr), registered, period, timeout)
+    topics.changed.listen(link.changed)
+    mastership.changed.listen(link.changed)
+    return link
 
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
@@ -120,7 +166,7 @@ def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) ->
     return window
 
 
-class Tables(NamedTuple):
+class StoreTables(NamedTuple):
     """The store's tables, and what keeps them current."""
 
     topics: TopicTable
@@ -128,7 +174,7 @@ class Tables(NamedTuple):
     link: MetasyncLink | None
 
 
-def open_tables(settings: StoreSettings) -> Tables:
+def open_tables(settings: StoreSettings) -> StoreTables:
     """Topics and groups: RocketMQ's files in config/; or copies of metasync's, with the link that keeps them current.
 
     Raises UnreadableTable, UnreadableCertificate, UnreadableSecret.
@@ -136,10 +182,10 @@ def open_tables(settings: StoreSettings) -> Tables:
     root, disk = settings.store_path_root_dir, LocalDisk()
     if settings.metasync_address is None:
         clock = SystemClock()
-        return Tables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
+        return StoreTables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
     topics, groups = WatchedTopicTable(root, disk), WatchedGroupTable(root, disk)
     dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
-    return Tables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
+    return StoreTables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
 
 
 def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:

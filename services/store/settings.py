@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tandemmq.common.addresses import check_address
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.grpc_server import memory_budget
 from tandemmq.common.net.remoting.limits import Limits
 from tandemmq.common.server_settings import GrpcTransport
@@ -55,15 +56,7 @@ class TlsMode(StrEnum):
     ENFORCING = "enforcing"
 
 
-class BrokerRole(StrEnum):
-    """What a broker is to its replicas."""
-
-    ASYNC_MASTER = "ASYNC_MASTER"
-    SYNC_MASTER = "SYNC_MASTER"
-    SLAVE = "SLAVE"
-
-
-class CompiledWalker(StrEnum):
+class WalkerChoice(StrEnum):
     """When the compiled walker is loaded: half a second and 90 MB, for ten times the speed."""
 
     AUTO = "auto"
@@ -327,8 +320,8 @@ class StoreSettings(RemotingSettings):
     send_stream_window: int = setting(256, "Ours: requests of a SendStream that may be unanswered.", low=1)
 
     # -- recovery ---------------------------------------------------------------------------------------------------
-    compiled_walker: CompiledWalker = setting(
-        CompiledWalker.AUTO, "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER."
+    compiled_walker: WalkerChoice = setting(
+        WalkerChoice.AUTO, "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER."
     )
     scrub_bytes_per_second: int = setting(
         8 * _MIB, "Ours: speed of the scrub of the log; 0: none.", unit="bytes", low=0
@@ -336,7 +329,6 @@ class StoreSettings(RemotingSettings):
     verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
-        "namesrvAddr": "TandemMQ registers with no name server",
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
         "storePathIndex": "the index lies in <storePathRootDir>/index",
         "storeCheckpoint": "it lies in <storePathRootDir>/checkpoint",
@@ -474,7 +466,6 @@ class StoreSettings(RemotingSettings):
     def front_rules(self) -> FrontRules:
         """The part that the front of RocketMQ 5 clients is told."""
         return FrontRules(
-            broker_name=self.broker_name,
             most_body=self.max_message_size,
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,

@@ -8,7 +8,7 @@ QueueKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FindingPlace:
     """Where something was found: ``count`` of it in a row.
 
     ``queue_offset``: the first number in the queue. ``physical_offset``: the first place in the log;
@@ -30,13 +30,13 @@ class Place:
         """What must be the same of places that are one stretch."""
         return self.topic, self.queue_id, self.file, self.told
 
-    def joins(self, after: "Place") -> bool:
+    def joins(self, after: "FindingPlace") -> bool:
         """Whether ``after``, of the same subject, goes on where this one ends: in the queue, else in the log."""
         if self.queue_offset >= 0:
             return self.queue_offset + self.count == after.queue_offset
         return self.physical_end >= 0 and self.physical_end == after.physical_offset
 
-    def joined(self, after: "Place") -> "Place":
+    def joined(self, after: "FindingPlace") -> "FindingPlace":
         """Both in one."""
         return replace(self, count=self.count + after.count, physical_end=after.physical_end)
 
@@ -48,7 +48,7 @@ class Findings:
     limit: int = 20
     counts: dict[str, int] = field(default_factory=dict)
     by_queue: dict[QueueKey, dict[str, int]] = field(default_factory=dict)
-    places: dict[str, list[Place]] = field(default_factory=dict)
+    places: dict[str, list[FindingPlace]] = field(default_factory=dict)
     _last: dict[tuple[str, tuple[str, int, str, str]], int] = field(default_factory=dict, repr=False, compare=False)
     """Which of the places of a kind is the last of its subject."""
 
@@ -57,7 +57,7 @@ class Findings:
         for kind in self.places:
             self._find_last(kind)
 
-    def add(self, kind: str, place: Place) -> None:
+    def add(self, kind: str, place: FindingPlace) -> None:
         """Count a place, and remember it if there is room, or if it goes on from one that is remembered."""
         self.count(kind, place.count, place.topic, place.queue_id)
         self._remember(kind, place)
@@ -101,7 +101,7 @@ class Findings:
             self.places[kind] = places[:limit]
             self._find_last(kind)
 
-    def _remember(self, kind: str, place: Place) -> None:
+    def _remember(self, kind: str, place: FindingPlace) -> None:
         known = self.places.setdefault(kind, [])
         at = self._last.get((kind, place.subject))
         if at is not None and known[at].joins(place):
@@ -130,5 +130,5 @@ class Findings:
             document["limit"],
             dict(document["counts"]),
             {(topic, queue_id): dict(counts) for topic, queue_id, counts in document["by_queue"]},
-            {kind: [Place(*place) for place in places] for kind, places in document["places"].items()},
+            {kind: [FindingPlace(*place) for place in places] for kind, places in document["places"].items()},
         )

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tandemmq.spark.auditing.audit_findings import Findings, Place
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings
 from tandemmq.spark.auditing.audit_kernels import DISORDER, IMPOSSIBLE, UNREACHABLE, look_at_entries
 from tandemmq.spark.errors import BadJobOption
 from tandemmq.spark.reading.layout import DEFAULT_ENTRIES, DEFAULT_SLOTS
@@ -34,7 +34,7 @@ _EVERYTHING: Final = 1 << 62
 
 
 @dataclass(slots=True)
-class IndexFile:
+class AuditedIndexFile:
     """One index file, and what a look at it has found. ``entries``: how many; times are ms, offsets log offsets.
 
     ``lowest``, ``highest``: of the entries' physical offsets. ``sorted``: whether entries are in the order of the log.
@@ -64,7 +64,7 @@ class IndexFile:
         }  # fmt: skip
 
     @classmethod
-    def read(cls, document: dict[str, Any]) -> "IndexFile":
+    def read(cls, document: dict[str, Any]) -> "AuditedIndexFile":
         """The inverse of `document`."""
         return cls(
             **{**document, "path": Path(document["path"]), "findings": Findings.read(document["findings"])}
@@ -143,20 +143,20 @@ def _possible_layouts(path: Path, size: int) -> list[tuple[int, int]]:
         return found
 
 
-def look_at_file(path: Path, slots: int, entries: int, limit: int, *, live: bool) -> IndexFile:
+def look_at_file(path: Path, slots: int, entries: int, limit: int, *, live: bool) -> AuditedIndexFile:
     """Look at one index file by itself. ``live``: a broker writes into it. Raises OSError."""
-    found = IndexFile(path, findings=Findings(limit))
+    found = AuditedIndexFile(path, findings=Findings(limit))
     size = path.stat().st_size
     if size != index_layout.file_size(slots, entries):
         told = f"{size:,} bytes instead of {index_layout.file_size(slots, entries):,}"
-        found.findings.add("index-file", Place(file=path.name, told=told))
+        found.findings.add("index-file", FindingPlace(file=path.name, told=told))
         return found
     with path.open("rb") as file:
         buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     header = IndexHeader.unpack(buffer)
     if header.index_count > entries:
         told = f"it counts {header.index_count - 1:,} entries, and has room for {entries - 1:,}"
-        found.findings.add("index-header", Place(file=path.name, told=told))
+        found.findings.add("index-header", FindingPlace(file=path.name, told=told))
     count = min(header.index_count, entries)
     found.entries = count - 1
     found.begin_timestamp, found.end_timestamp = header.begin_timestamp, header.end_timestamp
@@ -167,16 +167,16 @@ def look_at_file(path: Path, slots: int, entries: int, limit: int, *, live: bool
         numbers = places[row, : min(limit, result[row])].tolist()
         for number in numbers:
             physical = index_layout.read_entry(buffer, slots, number).physical_offset
-            place = Place(physical_offset=physical, file=path.name, told=f"entry {number:,}")
+            place = FindingPlace(physical_offset=physical, file=path.name, told=f"entry {number:,}")
             found.findings.add(kind, place)
         found.findings.count(kind, result[row] - len(numbers))
     if not live and found.entries:
         for told in _wrong_in_header(header, found, buffer, slots):
-            found.findings.add("index-header", Place(file=path.name, told=told))
+            found.findings.add("index-header", FindingPlace(file=path.name, told=told))
     return found
 
 
-def _wrong_in_header(header: IndexHeader, found: IndexFile, buffer: mmap.mmap, slots: int) -> Iterator[str]:
+def _wrong_in_header(header: IndexHeader, found: AuditedIndexFile, buffer: mmap.mmap, slots: int) -> Iterator[str]:
     first, last = (index_layout.read_entry(buffer, slots, number) for number in (1, found.entries))
     if header.hash_slot_count != found.slots_used:
         yield f"it counts {header.hash_slot_count:,} slots in use, there are {found.slots_used:,}"
@@ -206,7 +206,7 @@ class Entries:
         return Entries(self.hash[cut], self.physical[cut], self.seconds[cut], self.begin[cut], self.exact[cut])
 
 
-def entries_between(files: Iterable[IndexFile], slots: int, begin: int, end: int) -> Entries:
+def entries_between(files: Iterable[AuditedIndexFile], slots: int, begin: int, end: int) -> Entries:
     """The entries of all files whose physical offset is in [begin, end). Raises OSError."""
     parts: list[tuple[Any, ...]] = []
     for file in files:
@@ -230,7 +230,7 @@ def entries_between(files: Iterable[IndexFile], slots: int, begin: int, end: int
     return Entries(*found)
 
 
-def count_between(files: Iterable[IndexFile], slots: int, begin: int, end: int = _EVERYTHING) -> int:
+def count_between(files: Iterable[AuditedIndexFile], slots: int, begin: int, end: int = _EVERYTHING) -> int:
     """How many entries have a physical offset in [begin, end). Raises OSError."""
     number = 0
     for file in files:
@@ -244,7 +244,7 @@ def count_between(files: Iterable[IndexFile], slots: int, begin: int, end: int =
     return number
 
 
-def _views(file: IndexFile, slots: int, begin: int, end: int) -> Iterator[tuple[int, Any]]:
+def _views(file: AuditedIndexFile, slots: int, begin: int, end: int) -> Iterator[tuple[int, Any]]:
     """Pieces of a file that hold all its entries in [begin, end), with the number of the first; copies nothing."""
     base = HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE
     view = np.memmap(file.path, _ENTRY, "r", base, (file.entries,))
@@ -304,7 +304,7 @@ class KeyComparer:
             places = np.flatnonzero(wrong)[: self._findings.limit].tolist()
             for one in places:
                 off = int(entries.seconds[one] - seconds[one])
-                place = Place(physical_offset=int(entries.physical[one]), told=f"{off:+,} s")
+                place = FindingPlace(physical_offset=int(entries.physical[one]), told=f"{off:+,} s")
                 self._findings.add("entry-time", place)
             self._findings.count("entry-time", number - len(places))
         return number
@@ -336,7 +336,7 @@ class KeyComparer:
     def _unknown(self, physical: Longs) -> int:
         """Entries between the records, or of records without keys; gives how many."""
         for one in physical[: self._findings.limit].tolist():
-            self._findings.add("entry-extra", Place(physical_offset=one))
+            self._findings.add("entry-extra", FindingPlace(physical_offset=one))
         self._findings.count("entry-extra", max(0, len(physical) - self._findings.limit))
         return len(physical)
 
@@ -349,7 +349,7 @@ class KeyComparer:
         for low, high in edges[: 2 * self._findings.limit].reshape(-1, 2).tolist():
             count = int(number[low:high].sum())
             begin, end = int(places[low]), int(places[high])
-            self._findings.add(kind, Place(physical_offset=begin, physical_end=end, count=count))
+            self._findings.add(kind, FindingPlace(physical_offset=begin, physical_end=end, count=count))
             told += count
         self._findings.count(kind, int(number.sum()) - told)
 

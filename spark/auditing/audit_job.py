@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.spark.auditing import audit_tasks
-from tandemmq.spark.auditing.audit_findings import Findings, Place, QueueKey
-from tandemmq.spark.auditing.audit_index import IndexFile, count_between, index_paths
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings, QueueKey
+from tandemmq.spark.auditing.audit_index import AuditedIndexFile, count_between, index_paths
 from tandemmq.spark.auditing.audit_queues import COMPARED, LogExtent, queues_on_disk
 from tandemmq.spark.auditing.audit_report import AuditReport, QueueAudit, RangeAudit
 from tandemmq.spark.auditing.audit_source import AuditSource, ask_store, first_offset, look_at_directory
@@ -154,11 +154,11 @@ class _Audit:
 
     # -- index and log ----------------------------------------------------------------------------------------------
 
-    def _look_at_index(self, plan: AuditPlan) -> list[IndexFile]:
+    def _look_at_index(self, plan: AuditPlan) -> list[AuditedIndexFile]:
         paths = index_paths(plan.root)
         size = len(paths) * plan.layout.index_file_size
         found = self._run("index", partial(audit_tasks.look_at_index, plan, paths), len(paths), size)
-        self._report.index = [IndexFile.read(document) for document in found]
+        self._report.index = [AuditedIndexFile.read(document) for document in found]
         for file in self._report.index:
             self._findings.merge(file.findings)
         return self._report.index
@@ -215,7 +215,7 @@ class _Audit:
         for damage in self._report.damage:
             told = f"{damage.end - damage.begin:,} bytes, {damage.reason}"
             self._findings.add(
-                damage.kind, Place(physical_offset=damage.begin, physical_end=damage.end, told=told)
+                damage.kind, FindingPlace(physical_offset=damage.begin, physical_end=damage.end, told=told)
             )  # fmt: skip
 
     # -- queues -----------------------------------------------------------------------------------------------------
@@ -263,13 +263,13 @@ class _Audit:
         for one in intervals:
             if end >= 0 and one.first < end:
                 twice = min(end, one.end) - one.first
-                self._findings.add("offset-twice", Place(*key, one.first, one.physical_begin, count=twice))
+                self._findings.add("offset-twice", FindingPlace(*key, one.first, one.physical_begin, count=twice))
             elif end >= 0 and one.first > end:
                 next_damage = bisect_left(damaged, before)
                 is_damaged = next_damage < len(damaged) and damaged[next_damage] < one.physical_begin
                 told = "with damage in the log there" if is_damaged else "without damage in the log there"
                 self._findings.add(
-                    "offset-gap", Place(*key, end, before, one.physical_begin, one.first - end, told=told)
+                    "offset-gap", FindingPlace(*key, end, before, one.physical_begin, one.first - end, told=told)
                 )  # fmt: skip
             if one.end > end:
                 end, before = one.end, one.physical_end
@@ -306,7 +306,7 @@ class _Audit:
         findings.count("entry-expired", expired)
         findings.count("entry-damaged", damaged)
         if behind and not extent.live:
-            findings.add("entry-behind-end", Place(physical_offset=extent.end, count=behind))
+            findings.add("entry-behind-end", FindingPlace(physical_offset=extent.end, count=behind))
         places = [
             physical
             for document in self._documents
@@ -314,7 +314,7 @@ class _Audit:
             if physical < extent.end and not any(begin <= physical < end for begin, end in extent.damage)
         ][:stray]
         for physical in places[: findings.limit]:
-            findings.add("entry-extra", Place(physical_offset=physical))
+            findings.add("entry-extra", FindingPlace(physical_offset=physical))
         findings.count("entry-extra", stray - len(places[: findings.limit]))
 
     def _tell_of_store(self, log: LogFindings) -> None:
@@ -324,14 +324,16 @@ class _Audit:
         lasting = [one for one in log.damage if one.kind != "torn"]
         for one in lasting:
             if not any(begin < one.end and one.begin < end for begin, end, _ in source.noted):
-                findings.add("damage-unknown", Place(physical_offset=one.begin, physical_end=one.end, told=one.kind))
+                findings.add(
+                    "damage-unknown", FindingPlace(physical_offset=one.begin, physical_end=one.end, told=one.kind)
+                )
         for begin, end, kind in source.noted:
             if (
                 begin >= log.begin
                 and end <= log.end
                 and not any(begin < one.end and one.begin < end for one in lasting)
             ):
-                findings.add("damage-gone", Place(physical_offset=begin, physical_end=end, told=kind))
+                findings.add("damage-gone", FindingPlace(physical_offset=begin, physical_end=end, told=kind))
 
     # -- running ----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FindingKind:
     """One kind of finding. ``of``: ``log``, ``queue``, ``index`` or ``store``; ``unit``: what is counted."""
 
     name: str
@@ -22,96 +22,96 @@ class Kind:
 
 _REBUILD = "`tandem rebuild` makes them anew from the log"
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, FindingKind] = {
     kind.name: kind
     for kind in (
         # -- the log
-        Kind("rot", "log", True, "damaged stretches of the log", "stretch",
+        FindingKind("rot", "log", True, "damaged stretches of the log", "stretch",
              "Bytes that are no valid record, with valid records behind them. Messages in there are lost here; a "
              "replica or a copy may still have them."),
-        Kind("missing", "log", True, "missing log files", "stretch",
+        FindingKind("missing", "log", True, "missing log files", "stretch",
              "A file between others is not there: every message in it is gone. RocketMQ starts all the same and does "
              "not say so."),
-        Kind("torn", "log", True, "torn end of the log", "stretch",
+        FindingKind("torn", "log", True, "torn end of the log", "stretch",
              "Bytes behind the last record that are no record: a write that was cut short, or a tail that RocketMQ cut "
              "off without zeroing it. A start of ours cuts it off and keeps it aside.", "T1"),
-        Kind("offset-gap", "log", True, "gaps in queue offsets of the log", "message",
+        FindingKind("offset-gap", "log", True, "gaps in queue offsets of the log", "message",
              "The log goes from one queue offset to a later one: the messages between were never in this log, or "
              "their records are damaged."),
-        Kind("offset-twice", "log", True, "queue offsets given twice", "message",
+        FindingKind("offset-twice", "log", True, "queue offsets given twice", "message",
              "Several records of one queue have the same queue offset. The queue can hold only the first of them: the "
              "others are not reachable by offset.", "T1"),
-        Kind("offset-impossible", "log", True, "queue offsets that cannot be", "message",
+        FindingKind("offset-impossible", "log", True, "queue offsets that cannot be", "message",
              "A record's queue offset is negative, or larger than the log has room for: no checksum covers it."),
-        Kind("name-impossible", "log", True, "queues that cannot be", "message",
+        FindingKind("name-impossible", "log", True, "queues that cannot be", "message",
              "A record's topic or queue id cannot name a directory: no checksum covers them."),
-        Kind("time-back", "log", False, "store times that go back", "message",
+        FindingKind("time-back", "log", False, "store times that go back", "message",
              "The clock was set back between two records. Searches by time that trust the order may miss messages.",
              "T21"),
         # -- consume queues
-        Kind("unit-missing", "queue", True, "missing queue units", "unit",
+        FindingKind("unit-missing", "queue", True, "missing queue units", "unit",
              f"The log has a message, its consume queue has nothing in its place: consumers never see it; {_REBUILD}. "
              "RocketMQ never rebuilds one queue while others are whole.", "T11"),
-        Kind("unit-blank", "queue", True, "blanks where messages are", "unit",
+        FindingKind("unit-blank", "queue", True, "blanks where messages are", "unit",
              "A fill unit (0, 7FFFFFFF, 0) stands where the log has a message: RocketMQ makes them when it begins a "
              f"queue in its middle, and consumers cannot read the messages; {_REBUILD}.", "T5"),
-        Kind("unit-wrong", "queue", True, "wrong queue units", "unit",
+        FindingKind("unit-wrong", "queue", True, "wrong queue units", "unit",
              "A unit does not say where its message is, how long it is, or what its tag is: consumers get an error, "
              f"another message, or miss it by its tag; {_REBUILD}.", "T19"),
-        Kind("unit-extra", "queue", True, "queue units without a message", "unit",
+        FindingKind("unit-extra", "queue", True, "queue units without a message", "unit",
              f"A unit names a place in the log where no message with this queue offset is; {_REBUILD}.", "T6"),
-        Kind("unit-behind-end", "queue", True, "queue units behind the end of the log", "unit",
+        FindingKind("unit-behind-end", "queue", True, "queue units behind the end of the log", "unit",
              "A unit names a place behind the last record: left over from a log that was cut shorter, to come alive "
              "again when the log grows over it.", "T1"),
-        Kind("queue-file", "queue", True, "odd files among consume queues", "file",
+        FindingKind("queue-file", "queue", True, "odd files among consume queues", "file",
              "A file whose length is not that of the others, or whose name is no place in a queue; brokers refuse to "
              "start on it, or leave it out."),
-        Kind("unit-damaged", "queue", False, "queue units of damaged records", "unit",
+        FindingKind("unit-damaged", "queue", False, "queue units of damaged records", "unit",
              "A unit names a place inside a damaged stretch of the log: its message was there once."),
-        Kind("unit-expired", "queue", False, "queue units of expired records", "unit",
+        FindingKind("unit-expired", "queue", False, "queue units of expired records", "unit",
              "Units whose log file was deleted on expiry. They stay until all of their own file has expired; nobody "
              "reads them."),
-        Kind("unit-prefill", "queue", False, "fill units before the first message", "unit",
+        FindingKind("unit-prefill", "queue", False, "fill units before the first message", "unit",
              "Blanks at the front of a queue that begins in the middle of a file. Right where they are; RocketMQ "
              "takes them for messages after a restart.", "T5"),
         # -- index
-        Kind("entry-missing", "index", True, "missing index entries", "entry",
+        FindingKind("entry-missing", "index", True, "missing index entries", "entry",
              f"A key of a message is not in the index: searching for it does not find the message; {_REBUILD}. "
              "RocketMQ drops its newest index file after a crash and indexes only what it scans anew.", "T7"),
-        Kind("entry-wrong", "index", True, "wrong index entries", "entry",
+        FindingKind("entry-wrong", "index", True, "wrong index entries", "entry",
              f"An entry of a record has a hash that none of its keys has: the key is not found; {_REBUILD}."),
-        Kind("entry-time", "index", True, "index entries with a wrong time", "entry",
+        FindingKind("entry-time", "index", True, "index entries with a wrong time", "entry",
              f"An entry's time is not that of its record, so searches with a time range may miss it; {_REBUILD}."),
-        Kind("entry-twice", "index", True, "index entries that are there twice", "entry",
+        FindingKind("entry-twice", "index", True, "index entries that are there twice", "entry",
              "A key of a record is in the index more often than in the record: RocketMQ indexes records anew at the "
              "place where it had stopped. Searches give the message twice.", "T9"),
-        Kind("entry-extra", "index", True, "index entries without a message", "entry",
+        FindingKind("entry-extra", "index", True, "index entries without a message", "entry",
              f"An entry names a place in the log where no record with keys begins; {_REBUILD}.", "T9"),
-        Kind("entry-behind-end", "index", True, "index entries behind the end of the log", "entry",
+        FindingKind("entry-behind-end", "index", True, "index entries behind the end of the log", "entry",
              "An entry names a place behind the last record: left over from a log that was cut shorter.", "T1"),
-        Kind("entry-unreachable", "index", True, "index entries that no chain leads to", "entry",
+        FindingKind("entry-unreachable", "index", True, "index entries that no chain leads to", "entry",
              f"An entry is there, but its slot's chain does not come to it, so no search does; {_REBUILD}."),
-        Kind("entry-impossible", "index", True, "index entries that cannot be", "entry",
+        FindingKind("entry-impossible", "index", True, "index entries that cannot be", "entry",
              f"An entry is all zero, has a negative field, or a predecessor that comes after it; {_REBUILD}."),
-        Kind("entry-order", "index", True, "index entries out of the order of the log", "entry",
+        FindingKind("entry-order", "index", True, "index entries out of the order of the log", "entry",
              "An entry belongs to an earlier record than the one before it.", "T9"),
-        Kind("index-header", "index", True, "wrong index headers", "file",
+        FindingKind("index-header", "index", True, "wrong index headers", "file",
              "A header's counts or ends are not those of its entries; searches by time trust them."),
-        Kind("index-file", "index", True, "odd files in the index", "file",
+        FindingKind("index-file", "index", True, "odd files in the index", "file",
              "A file whose length is not that of the others, or that cannot be read as an index file."),
-        Kind("entry-damaged", "index", False, "index entries of damaged records", "entry",
+        FindingKind("entry-damaged", "index", False, "index entries of damaged records", "entry",
              "An entry names a place inside a damaged stretch of the log: its message was there once."),
-        Kind("entry-expired", "index", False, "index entries of expired records", "entry",
+        FindingKind("entry-expired", "index", False, "index entries of expired records", "entry",
              "Entries whose log file was deleted on expiry. They stay until all of their own file has expired; "
              "queries leave them out."),
         # -- what the store itself says
-        Kind("not-closed", "store", False, "not closed cleanly", "store",
+        FindingKind("not-closed", "store", False, "not closed cleanly", "store",
              "The broker that had this directory last was killed, or still runs. What is missing at the very end of "
              "queues and index its next start adds."),
-        Kind("damage-unknown", "store", False, "damage the store has not noted", "stretch",
+        FindingKind("damage-unknown", "store", False, "damage the store has not noted", "stretch",
              "The store keeps a list of damaged stretches that it reads around (tandem.damage); these are not in it. "
              "It notes them when it comes across them."),
-        Kind("damage-gone", "store", False, "noted damage that is not there", "stretch",
+        FindingKind("damage-gone", "store", False, "noted damage that is not there", "stretch",
              "The store's list of damaged stretches (tandem.damage) names one that reads well."),
     )
 }  # fmt: skip

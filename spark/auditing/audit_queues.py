@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandemmq.spark.auditing.audit_findings import Findings, Place
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings
 from tandemmq.spark.reading.log_files import NAME_DIGITS
 from tandemmq.spark.rebuilding.queue_writer import Interval, QueueKey
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE, impossible_units
@@ -72,7 +72,7 @@ class QueueReader:
         """Whether a file of a queue can be called so."""
         return len(name) == NAME_DIGITS and name.isdecimal() and int(name) % self._file_size == 0
 
-    def odd_files(self, key: QueueKey) -> Iterator[Place]:
+    def odd_files(self, key: QueueKey) -> Iterator[FindingPlace]:
         """Files of a queue that brokers stumble over; none are those that a store is just making."""
         directory = self._directory / key[0] / str(key[1])
         for name in _names(directory):
@@ -80,9 +80,9 @@ class QueueReader:
                 continue
             size = (directory / name).stat().st_size
             if not self.is_file_name(name):
-                yield Place(*key, file=name, told="its name is no place in a queue")
+                yield FindingPlace(*key, file=name, told="its name is no place in a queue")
             elif size != self._file_size:
-                yield Place(*key, file=name, told=f"{size:,} bytes instead of {self._file_size:,}")
+                yield FindingPlace(*key, file=name, told=f"{size:,} bytes instead of {self._file_size:,}")
 
     def _read(self, key: QueueKey, start: int, position: int, size: int) -> bytes:
         """From the file that begins at byte ``start`` of the queue."""
@@ -154,7 +154,7 @@ class RunComparer:
         key = run.topic, run.queue_id
         impossible = impossible_units(run.first_queue_offset, run.units)
         if impossible and self._accepted is None:
-            place = Place(*key, run.first_queue_offset, run.first_physical, count=impossible)
+            place = FindingPlace(*key, run.first_queue_offset, run.first_physical, count=impossible)
             self._findings.add("offset-impossible", place)
         if impossible == run.count:
             return 0
@@ -218,7 +218,7 @@ def _add(
     counted = 0
     for begin, end in stretches(mask, findings.limit):
         physical = int(units["physical"][begin])
-        findings.add(kind, Place(*key, first + begin, physical, count=end - begin, told=told))
+        findings.add(kind, FindingPlace(*key, first + begin, physical, count=end - begin, told=told))
         counted += end - begin
     findings.count(kind, count - counted, *key)
     return count

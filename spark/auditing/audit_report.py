@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandemmq.spark.auditing.audit_findings import Findings, Place, QueueKey
-from tandemmq.spark.auditing.audit_index import IndexFile
-from tandemmq.spark.auditing.audit_kinds import KINDS, Kind
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings, QueueKey
+from tandemmq.spark.auditing.audit_index import AuditedIndexFile
+from tandemmq.spark.auditing.audit_kinds import KINDS, FindingKind
 from tandemmq.spark.auditing.audit_statistics import Statistics
 from tandemmq.spark.reading.walking import Damage
 
@@ -60,7 +60,7 @@ class AuditReport:
     queues_compared: bool = True
     delivery_times_compared: bool = False
     queues: list[QueueAudit] = field(default_factory=list)
-    index: list[IndexFile] | None = None
+    index: list[AuditedIndexFile] | None = None
     index_slots: int = 0
     index_entries: int = 0
     damage: list[Damage] = field(default_factory=list)
@@ -71,7 +71,7 @@ class AuditReport:
     seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
 
-    def found(self, *, faults: bool) -> Iterator[tuple[Kind, int, list[Place]]]:
+    def found(self, *, faults: bool) -> Iterator[tuple[FindingKind, int, list[FindingPlace]]]:
         """Faults, or notes: kind, how many, and places of some; in the order of `KINDS`."""
         for kind in KINDS.values():
             number = self.findings.counts.get(kind.name, 0)
@@ -130,7 +130,7 @@ class AuditReport:
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
         }  # fmt: skip
 
-    def _finding(self, kind: Kind, number: int, places: list[Place]) -> dict[str, Any]:
+    def _finding(self, kind: FindingKind, number: int, places: list[FindingPlace]) -> dict[str, Any]:
         return {
             "kind": kind.name,
             "of": kind.of,
@@ -142,7 +142,7 @@ class AuditReport:
         }
 
 
-def place_document(place: Place) -> dict[str, Any]:
+def place_document(place: FindingPlace) -> dict[str, Any]:
     """A place as JSON can hold it: only what is known of it."""
     known: dict[str, Any] = {"count": place.count}
     if place.topic or place.queue_id >= 0:
@@ -160,7 +160,7 @@ def place_document(place: Place) -> dict[str, Any]:
     return known
 
 
-def place_words(place: Place) -> str:
+def place_words(place: FindingPlace) -> str:
     """A place in words: ``orders queue 1 offsets 10 to 19; log offset 4,711: another tag``."""
     parts = []
     if place.topic or place.queue_id >= 0:

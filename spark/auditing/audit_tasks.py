@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tandemmq.spark.auditing.audit_findings import Findings, Place
-from tandemmq.spark.auditing.audit_index import IndexFile, KeyComparer, entries_between, look_at_file
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings
+from tandemmq.spark.auditing.audit_index import AuditedIndexFile, KeyComparer, entries_between, look_at_file
 from tandemmq.spark.auditing.audit_queues import LogExtent, QueueReader, RunComparer, compare_rest
 from tandemmq.spark.auditing.audit_statistics import Statistics
 from tandemmq.spark.reading.layout import StoreLayout
@@ -44,7 +44,7 @@ class AuditPlan:
     live: bool
     marks: str
     ranges: tuple[LogRange, ...] = ()
-    index: tuple[IndexFile, ...] = ()
+    index: tuple[AuditedIndexFile, ...] = ()
     accepted: Mapping[QueueKey, Sequence[Interval]] | None = None
     groups: tuple[tuple[tuple[QueueKey, tuple[tuple[int, int], ...]], ...], ...] = ()
     extent: LogExtent | None = None
@@ -141,7 +141,8 @@ def _compare_runs(
     for run in runs:
         if not is_queue_name(run.topic, run.queue_id):
             findings.add(
-                "name-impossible", Place(run.topic, run.queue_id, physical_offset=run.first_physical, count=run.count)
+                "name-impossible",
+                FindingPlace(run.topic, run.queue_id, physical_offset=run.first_physical, count=run.count),
             )
             strange += run.count
         else:
@@ -174,9 +175,9 @@ class _TimeOrder:
         self.last = int(times[-1])
 
 
-def back_step(physical: int, milliseconds: int) -> Place:
+def back_step(physical: int, milliseconds: int) -> FindingPlace:
     """A record whose store time is so much before that of the record in front of it."""
-    return Place(physical_offset=physical, told=f"by {milliseconds:,} ms")
+    return FindingPlace(physical_offset=physical, told=f"by {milliseconds:,} ms")
 
 
 def with_ranges(plan: AuditPlan, ranges: Sequence[LogRange]) -> AuditPlan:

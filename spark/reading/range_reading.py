@@ -11,7 +11,7 @@ from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import SparkJobError
 from tandemmq.spark.reading.log_files import LogFile
 from tandemmq.spark.reading.ranges import LogRange
-from tandemmq.spark.reading.scan import ReadRange, Wanted
+from tandemmq.spark.reading.scan import ReadRange, ScanWanted
 from tandemmq.spark.reading.walking import RangeWalker, walker
 from tandemmq.spark.source.record_batches import record_batches, stretch_batch
 from tandemmq.store.format.buffers import ReadBuffer
@@ -32,7 +32,7 @@ class BadRecords(SparkJobError):
     kind = Kind.DAMAGED
 
 
-def read_range(task: ReadRange, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def read_range(task: ReadRange, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
     """The batches of the records that begin in the range, then those of what is damaged in it. Raises OSError."""
     log_range = proven(task.range, check_crc=task.check_crc, last=task.last and task.limit is None)
     if log_range is None:
@@ -49,7 +49,7 @@ def read_range(task: ReadRange, wanted: Wanted) -> Iterator[pa.RecordBatch]:
             yield from _damage(walking, task, wanted, limit)
 
 
-def _damage(walking: RangeWalker, task: ReadRange, wanted: Wanted, limit: int) -> Iterator[pa.RecordBatch]:
+def _damage(walking: RangeWalker, task: ReadRange, wanted: ScanWanted, limit: int) -> Iterator[pa.RecordBatch]:
     result, file = walking.result, walking.range.file
     stretches = [(damage.begin, damage.end) for damage in result.damage]
     if result.torn_at >= 0 and not (task.last and task.limit is None):
@@ -64,7 +64,9 @@ def _damage(walking: RangeWalker, task: ReadRange, wanted: Wanted, limit: int) -
             yield from damaged_batches(walking.buffer, file.start, at, stop, wanted)
 
 
-def damaged_batches(buffer: ReadBuffer, base: int, begin: int, end: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def damaged_batches(
+    buffer: ReadBuffer, base: int, begin: int, end: int, wanted: ScanWanted
+) -> Iterator[pa.RecordBatch]:
     """Batches of ``buffer[begin:end]``, which holds no valid record, as invalid rows.
 
     What has the lengths of a record is a row with all its columns, where it stands; the rest is one row.
@@ -86,7 +88,7 @@ def damaged_batches(buffer: ReadBuffer, base: int, begin: int, end: int, wanted:
 
 
 def batches_of_records(
-    records: bytes | bytearray | memoryview, wanted: Wanted, *, check_crc: bool = True, damaged: bool = True
+    records: bytes | bytearray | memoryview, wanted: ScanWanted, *, check_crc: bool = True, damaged: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Batches of whole records behind each other, picked out of a log: what a store sends.
 

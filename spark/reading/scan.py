@@ -9,7 +9,7 @@ from tandemmq.spark.source.conditions import Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScanWanted:
     """What a scan gives: columns, and conditions that rows must meet; picklable.
 
     ``key``: a key that a message must have, among its KEYS or as its UNIQ_KEY.
@@ -19,7 +19,7 @@ class Wanted:
     conditions: tuple[Condition, ...] = ()
     key: str | None = None
 
-    def also(self, condition: Condition) -> "Wanted":
+    def also(self, condition: Condition) -> "ScanWanted":
         """The same with one more condition."""
         return replace(self, conditions=(*self.conditions, condition))
 

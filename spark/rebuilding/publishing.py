@@ -12,7 +12,7 @@ from tandemmq.common.durable import replace_file, sync_directory
 from tandemmq.common.exchange import NOT_SUPPORTED, exchange
 from tandemmq.spark.errors import StagingMismatch, StoreInUse
 from tandemmq.spark.reading.log_files import identity_of, list_log_files
-from tandemmq.spark.rebuilding.staging import Staging, sync_file
+from tandemmq.spark.rebuilding.staging import StagingDirectory, sync_file
 from tandemmq.store.format import manifest as manifest_file
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.manifest import Manifest
@@ -42,7 +42,7 @@ def store_lock(root: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def publish_offline(root: Path, staging: Staging, rebuilt: StagedManifest, identity: list[list[Any]]) -> None:
+def publish_offline(root: Path, staging: StagingDirectory, rebuilt: StagedManifest, identity: list[list[Any]]) -> None:
     """Exchange the files of a store at rest with rebuilt ones, queue by queue, then the index; removes the old ones.
 
     A kill on the way leaves whole queues, old or new, and no ``tandem.manifest``: the next start looks for itself.

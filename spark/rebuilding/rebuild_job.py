@@ -27,7 +27,7 @@ from tandemmq.spark.rebuilding.publishing import publish_offline, refuse_if_in_u
 from tandemmq.spark.rebuilding.queue_writer import QueueKey
 from tandemmq.spark.rebuilding.rebuild_plan import RebuildPlan, saved_plan
 from tandemmq.spark.rebuilding.rebuild_source import LogSource, adopt, ask_store, boot_id, look_at
-from tandemmq.spark.rebuilding.staging import NAME, Staging
+from tandemmq.spark.rebuilding.staging import NAME, StagingDirectory
 from tandemmq.spark.rebuilding.stitching import LogFindings, QueuePlan, accept_all, settle
 from tandemmq.spark.running.progress import OnProgress, phase_of
 from tandemmq.spark.running.runner import InProcessRunner, Runner
@@ -108,7 +108,7 @@ class _Rebuild:
         self._runner = runner
         self._on_progress = on_progress
         self.report = RebuildReport()
-        self._staging = Staging((request.staging or request.root / NAME).absolute())
+        self._staging = StagingDirectory((request.staging or request.root / NAME).absolute())
 
     def run(self) -> RebuildReport:
         begun = time.monotonic()

@@ -9,7 +9,7 @@ from tandemmq.spark.errors import StagingMismatch
 from tandemmq.spark.reading.layout import StoreLayout
 from tandemmq.spark.reading.log_files import LogFile
 from tandemmq.spark.reading.ranges import LogRange
-from tandemmq.spark.rebuilding.staging import PLAN, Staging
+from tandemmq.spark.rebuilding.staging import PLAN, StagingDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class RebuildPlan:
         names = ("root", "layout", "source", "topics", "queues", "index", "boot")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
-    def save(self, staging: Staging) -> None:
+    def save(self, staging: StagingDirectory) -> None:
         """Write it. Raises OSError."""
         document = asdict(self)
         document["root"] = str(self.root)
@@ -48,7 +48,7 @@ class RebuildPlan:
         staging.write(PLAN, document)
 
 
-def saved_plan(staging: Staging) -> RebuildPlan | None:
+def saved_plan(staging: StagingDirectory) -> RebuildPlan | None:
     """The plan in a staging directory, None without one."""
     document = staging.read(PLAN)
     if document is None:
@@ -73,7 +73,7 @@ def saved_plan(staging: Staging) -> RebuildPlan | None:
     )
 
 
-def plan_of(staging: Staging) -> RebuildPlan:
+def plan_of(staging: StagingDirectory) -> RebuildPlan:
     """The plan, as a task needs it; read once a process. Raises StagingMismatch."""
     path = staging.path / PLAN
     try:
@@ -85,7 +85,7 @@ def plan_of(staging: Staging) -> RebuildPlan:
 
 @lru_cache(maxsize=4)
 def _plan_of(path: Path, stamp: int) -> RebuildPlan:
-    plan = saved_plan(Staging(path))
+    plan = saved_plan(StagingDirectory(path))
     if plan is None:
         raise StagingMismatch(f"The plan in {path} cannot be read.")
     return plan

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tandemmq.spark.errors import AdoptionRefused, BadJobOption
+from tandemmq.spark.errors import BadJobOption, RebuildNotTakenOver
 from tandemmq.spark.reading.layout import StoreLayout, find_layout
 from tandemmq.spark.reading.log_files import LogFile, identity_of, list_log_files, log_directory, without_unused
 from tandemmq.spark.reading.running_store import is_directory_of
-from tandemmq.spark.rebuilding.staging import NAME, Staging
+from tandemmq.spark.rebuilding.staging import NAME, StagingDirectory
 
 if TYPE_CHECKING:
     from tandemmq.spark.rebuilding.rebuild_job import RebuildRequest
@@ -99,11 +99,11 @@ def ask_store(request: "RebuildRequest") -> LogSource:
     return LogSource(files, layout, identity, log.dispatched_offset)
 
 
-def adopt(request: "RebuildRequest", staging: Staging) -> None:
+def adopt(request: "RebuildRequest", staging: StagingDirectory) -> None:
     """Have the running store take the files over; it finishes the tail itself.
 
     Raises:
-        AdoptionRefused: it says why, and goes on with its present files.
+        RebuildNotTakenOver: it says why, and goes on with its present files.
     """
     import grpc
 
@@ -117,7 +117,7 @@ def adopt(request: "RebuildRequest", staging: Staging) -> None:
         try:
             DerivedFilesStub(channel).Adopt(AdoptRequest(staging=staging.path.name), timeout=_ADOPT_SECONDS)
         except grpc.RpcError as error:
-            raise AdoptionRefused(
+            raise RebuildNotTakenOver(
                 f"The store at {address} does not take over what was rebuilt: {error.details() or error.code().name}",
                 remedy=f"The result is in {staging.path}; nothing of the store's was changed.",
             ) from error

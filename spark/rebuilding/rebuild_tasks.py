@@ -19,7 +19,7 @@ from tandemmq.spark.rebuilding.index_builder import IndexFilePlan, Spill, build_
 from tandemmq.spark.rebuilding.keys_spill import SpillWriter
 from tandemmq.spark.rebuilding.queue_writer import Interval, QueueFiles, QueueKey, RunWriter
 from tandemmq.spark.rebuilding.rebuild_plan import RebuildPlan, plan_of
-from tandemmq.spark.rebuilding.staging import Staging, sync_file
+from tandemmq.spark.rebuilding.staging import StagingDirectory, sync_file
 from tandemmq.store.format.compiled.index import entries_before
 from tandemmq.store.format.compiled.keys import keys_of
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, is_queue_name
@@ -32,7 +32,7 @@ _CHECK_UNITS = 1 << 20
 
 def scan(path: str, number: int) -> None:
     """Walk a range with checksums: units to their places, keys to the spill. Raises OSError."""
-    staging = Staging(Path(path))
+    staging = StagingDirectory(Path(path))
     if staging.read(f"scan/{number}.json") is not None:
         return
     plan = plan_of(staging)
@@ -104,7 +104,7 @@ def read_scan(document: dict[str, Any]) -> tuple[RangeResult, dict[QueueKey, lis
 
 def write_again(path: str, number: int) -> None:
     """Write the units of irregular queues from one range, those that their queue accepts. Raises OSError."""
-    staging = Staging(Path(path))
+    staging = StagingDirectory(Path(path))
     plan, document = plan_of(staging), staging.read("queues.json") or {}
     accepted = {
         (topic, queue_id): [Interval(*one) for one in intervals] for topic, queue_id, intervals in document["irregular"]
@@ -128,7 +128,7 @@ def check_queues(path: str, number: int) -> None:
         CheckFailed: a queue does not hold what the log has.
         OSError: the disk refused.
     """
-    staging = Staging(Path(path))
+    staging = StagingDirectory(Path(path))
     if staging.read(f"built/queues.{number}.json") is not None:
         return
     plan, document = plan_of(staging), staging.read("queues.json") or {}
@@ -183,7 +183,7 @@ def build(path: str, number: int, index_parts: int) -> None:
 
 def build_index(path: str, number: int) -> None:
     """Build the part of an index file that one task has. Raises OSError."""
-    staging = Staging(Path(path))
+    staging = StagingDirectory(Path(path))
     plan, document = plan_of(staging), staging.read("index.json") or {}
     file_number, low, high = document["parts"][number]
     if staging.read(f"built/{file_number}.{low}.json") is not None:
@@ -204,7 +204,7 @@ def finish_index(path: str, number: int) -> None:
         CheckFailed: an entry is missing, or not in the order of the log.
         OSError: the disk refused.
     """
-    staging = Staging(Path(path))
+    staging = StagingDirectory(Path(path))
     plan, document = plan_of(staging), staging.read("index.json") or {}
     file, spills = index_file(document, number), [Spill(*one) for one in document["spills"]]
     used = sum(

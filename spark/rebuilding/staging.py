@@ -30,7 +30,7 @@ _WORK = ("scan", "keys", "built", PLAN, "queues.json", "index.json")
 _OTHERS = (_LOCK, "consumequeue", "index", "tandem.rebuilt", "tandem.adopted", "tandem.tail")
 
 
-class Staging:
+class StagingDirectory:
     """One staging directory."""
 
     def __init__(self, path: Path) -> None:

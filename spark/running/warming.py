@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tandemmq.spark.auditing.audit_kernels import look_at_entries
-from tandemmq.spark.reading.scan import Wanted
+from tandemmq.spark.reading.scan import ScanWanted
 from tandemmq.spark.source.conditions import Condition
 from tandemmq.spark.source.record_batches import record_batches
 from tandemmq.spark.source.schema import SCHEMA, arrow_schema
@@ -50,6 +50,6 @@ def _index(walk: CompiledWalk) -> None:
 
 def _batches(columns: RecordColumns) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(SCHEMA)
-    yield from record_batches(columns, Wanted(schema))
+    yield from record_batches(columns, ScanWanted(schema))
     since = Condition("store_timestamp", ">=", datetime(1970, 1, 1, tzinfo=UTC))
-    yield from record_batches(columns, Wanted(schema, (since, Condition("topic", "in", ("warm",))), "a"))
+    yield from record_batches(columns, ScanWanted(schema, (since, Condition("topic", "in", ("warm",))), "a"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tandemmq.spark.reading.scan import Wanted
+from tandemmq.spark.reading.scan import ScanWanted
 from tandemmq.spark.source.conditions import Condition
 from tandemmq.store.format import properties as props
 from tandemmq.store.format.compiled.record_columns import (
@@ -33,7 +33,7 @@ _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000, 253_402_300_799_999  # ms: th
 _MAX_INT = (1 << 31) - 1
 
 
-def record_batches(columns: RecordColumns, wanted: Wanted, *, valid: bool = True) -> Iterator[pa.RecordBatch]:
+def record_batches(columns: RecordColumns, wanted: ScanWanted, *, valid: bool = True) -> Iterator[pa.RecordBatch]:
     """The batches of one walk; none where no row passes. ``valid``: what is_valid says of its records."""
     every = columns.all_rows()
     sizes = columns.size(every)
@@ -47,7 +47,7 @@ def record_batches(columns: RecordColumns, wanted: Wanted, *, valid: bool = True
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted.schema)
 
 
-def stretch_batch(begin: int, end: int, wanted: Wanted) -> pa.RecordBatch | None:
+def stretch_batch(begin: int, end: int, wanted: ScanWanted) -> pa.RecordBatch | None:
     """One row for log bytes [begin, end) that are no record; None if it does not pass."""
     known: dict[str, Any] = {"physical_offset": begin, "size": min(end - begin, _MAX_INT), "is_valid": False}
     if wanted.key is not None:
@@ -72,7 +72,7 @@ def _pieces(chosen: Longs, weights: Longs) -> Iterator[Longs]:
 # Which rows pass.
 
 
-def _passing(columns: RecordColumns, chosen: Longs, wanted: Wanted, valid: bool) -> Longs:
+def _passing(columns: RecordColumns, chosen: Longs, wanted: ScanWanted, valid: bool) -> Longs:
     for condition in sorted(wanted.conditions, key=lambda one: _COST.get(one.column, 1)):
         if not chosen.size:
             break

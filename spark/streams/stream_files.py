@@ -23,11 +23,11 @@ from tandemmq.spark.data_source import RangePartition
 from tandemmq.spark.errors import BadJobOption, NotAStore
 from tandemmq.spark.reading.log_files import LogFile, list_log_files
 from tandemmq.spark.reading.ranges import LogRange, split
-from tandemmq.spark.reading.scan import ReadRange, Wanted
+from tandemmq.spark.reading.scan import ReadRange, ScanWanted
 from tandemmq.spark.reading.walked_end import WalkedEnd, walk_through
 from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streams.stream_loss import lose
-from tandemmq.spark.streams.stream_store import StoreLink
+from tandemmq.spark.streams.stream_store import StreamStore
 
 # What walks is compiled; a process of Spark's that only asks the store does without.
 
@@ -45,7 +45,7 @@ class FileFollower:
         """``path``: where the files are, on this host and on those of the tasks. ``pause``: waits so many seconds."""
         self._options = options
         self._path = path
-        self._link = None if options.store is None else StoreLink(options.store)
+        self._link = None if options.store is None else StreamStore(options.store)
         self._walked_end = WalkedEnd(pause)
         self._highest = 0
         self._place_known = False
@@ -130,7 +130,7 @@ class FileFollower:
             RangePartition(ReadRange(one, stop, False, options.check_crc, options.include_damaged)) for one in ranges
         ]
 
-    def read(self, partition: InputPartition, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
         """The rows of one range. Raises MissingLog if the file is gone."""
         from tandemmq.spark.reading.range_reading import read_range
 

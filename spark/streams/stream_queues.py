@@ -22,11 +22,11 @@ from tandemmq.client.errors import from_rpc
 from tandemmq.client.results import QueueOffsets
 from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import BadJobOption, SparkJobError
-from tandemmq.spark.reading.scan import Wanted
+from tandemmq.spark.reading.scan import ScanWanted
 from tandemmq.spark.source.conditions import Condition
 from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streams.stream_loss import lose
-from tandemmq.spark.streams.stream_store import StoreLink, is_away
+from tandemmq.spark.streams.stream_store import StreamStore, is_away
 from tandemmq.store.v1 import store_pb2
 
 Document = dict[str, Any]
@@ -78,7 +78,7 @@ class QueueFollower:
         """``store``: ``host:port``, as the driver and the tasks can reach it."""
         self._options = options
         self._store = store
-        self._link = StoreLink(store)
+        self._link = StreamStore(store)
         self._assigned: dict[tuple[str, int], int] = {}
         """Of each queue the next offset that it will assign, whether or not all before it may be seen."""
 
@@ -175,7 +175,7 @@ class QueueFollower:
             pieces.append(tuple(open_piece))
         return [SpansPartition(piece) for piece in pieces]
 
-    def read(self, partition: InputPartition, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
         """The rows of some spans. Raises MissingLog, ClientError."""
         spans: tuple[Span, ...] = partition.value
         with StoreClient(self._store, **Identity.from_environment().arguments()) as client:
@@ -196,7 +196,7 @@ class QueueFollower:
             for queue in topic.queues
         }
 
-    def _read_span(self, client: StoreClient, span: Span, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    def _read_span(self, client: StoreClient, span: Span, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
         from tandemmq.spark.reading.range_reading import batches_of_records
 
         options = self._options

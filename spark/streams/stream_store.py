@@ -27,7 +27,7 @@ def is_away(error: ClientError) -> bool:
     return error.code in _AWAY
 
 
-class StoreLink:
+class StreamStore:
     """The connection to one store. Pickled without what it is connected to."""
 
     def __init__(self, address: str, patience: float = PATIENCE_SECONDS) -> None:

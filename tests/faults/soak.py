@@ -4,6 +4,7 @@
     python -m tests.faults.soak --pair [--minutes 60] [--seed 7]        master and slave, six processes: pair_kills.py
     python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
     python -m tests.faults.soak --three [--minutes 60] [--seed 7]      three nodes, promotions meanwhile: three_nodes.py
+    python -m tests.faults.soak --delivery [--minutes 60] [--seed 7]    consumers, kills, power cuts, promotions
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ PAIR_KILLS = 300
 EXAMPLES = 2_000
 CASES = 1_000
 KINDS = ("kills", "powercuts")
+DELIVERY_SCENES = ("store", "power", "pair")
 
 
 def one_round(kind: str, seed: int, lives: int) -> dict[str, Any]:
@@ -69,6 +72,35 @@ def pair_soak(seed: int, minutes: float, *campaign: str) -> int:
             f"{report['heal_worst_s']} s; so far {totals}\n"
         )
         sys.stdout.flush()
+        seed += 1
+    return 0
+
+
+def delivery_soak(seed: int, minutes: float, scenes: list[str], seconds: float) -> int:
+    """Rounds of `delivery_campaign`, each scene in turn; what was found, as exit code."""
+    deadline, totals = time.monotonic() + minutes * 60, Counter[str]()
+    while time.monotonic() < deadline and scenes:
+        for scene in list(scenes):
+            keep = Path(tempfile.gettempdir()) / f"tandem-delivery-{scene}-{seed}"
+            shutil.rmtree(keep, ignore_errors=True)
+            command = [sys.executable, "-m", "tests.faults.delivery_campaign", "--scene", scene, "--seed", str(seed)]
+            command += ["--seconds", str(seconds), "--keep", str(keep)]
+            outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+            if outcome.returncode:
+                sys.stdout.write(
+                    f"{scene} with seed {seed}, left in {keep}:\n{outcome.stdout}{outcome.stderr[-4000:]}\n"
+                )
+                return 1
+            shutil.rmtree(keep)
+            report: dict[str, Any] = json.loads(outcome.stdout)
+            if "skipped" in report:
+                sys.stdout.write(f"{scene}: {report['skipped']}\n")
+                scenes.remove(scene)
+                continue
+            totals.update({"rounds": 1, "killed": report["killed"], "received": report["received"]})
+            totals.update({"PUT_OK": report["told"]["PUT_OK"]})
+            sys.stdout.write(f"{scene} seed {seed} ({report['kind']}): all dealt with; so far {dict(totals)}\n")
+            sys.stdout.flush()
         seed += 1
     return 0
 
@@ -141,6 +173,9 @@ def main() -> int:
     parser.add_argument("--pauses", action="store_true", help="lets them stand still for up to a minute")
     parser.add_argument("--three", action="store_true", help="cuts, pauses and kills three nodes, and promotes them")
     parser.add_argument("--kills", type=int, default=PAIR_KILLS, help="kills of one pair")
+    parser.add_argument("--delivery", action="store_true", help="producers and consumers at stores that are killed")
+    parser.add_argument("--scene", choices=DELIVERY_SCENES, help="only this one of --delivery")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of one round of --delivery")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
     parser.add_argument("--derived", action="store_true", help="flipped bits in consume queues and index")
@@ -159,6 +194,9 @@ def main() -> int:
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
     minutes = arguments.hours * 60 or arguments.minutes
+    if arguments.delivery:
+        scenes = [arguments.scene] if arguments.scene else list(DELIVERY_SCENES)
+        return delivery_soak(arguments.seed, minutes, scenes, arguments.seconds)
     if arguments.derived:
         return derived_soak(arguments.seed, minutes)
     if arguments.machine:

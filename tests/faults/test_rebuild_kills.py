@@ -18,7 +18,7 @@ import pytest
 
 from tandemmq.client import Outgoing, StoreClient
 from tandemmq.client.errors import ClientError
-from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.rebuilding.staging import StagingDirectory
 from tandemmq.store.format.index_layout import IndexHeader, read_entry
 from tandemmq.store.format.unit import UNIT_SIZE, unpack_units
 from tests.contract.store_process import SMALL, StoreProcess
@@ -125,7 +125,7 @@ def check(root: Path, load: Load, scratch: Path) -> None:
 @pytest.mark.timeout(1500)
 def test_rebuilds_under_sends_with_kills_of_job_and_store(store: StoreProcess, tmp_path: Path) -> None:
     chance, root = random.Random(SEED), tmp_path / "store"
-    staging = Staging(root / "tandem.rebuild")
+    staging = StagingDirectory(root / "tandem.rebuild")
     load, done = Load(SEED), {"job killed": 0, "store killed": 0, "adopted": 0}
     load.address = store.address
     try:

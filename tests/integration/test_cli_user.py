@@ -14,7 +14,7 @@ import pytest
 
 from tandemmq.cli.access.access_document import AccessDocument, edited
 from tandemmq.cli.main import main
-from tandemmq.cli.talk.failures import CommandFailed, NotFound
+from tandemmq.cli.talk.failures import CommandFailed, NotThere
 from tandemmq.common.access.errors import AccessFileError
 from tandemmq.common.access.file import parse_access
 from tandemmq.common.access.scrypt import fits
@@ -270,7 +270,7 @@ def test_edits_that_fail_leave_the_file_as_it_was(tmp_path: Path) -> None:
     file.write_text(BY_HAND)
     with pytest.raises(AccessFileError, match="no role nothing"), edited(file) as document:
         document.set_roles("alice", ["nothing"])
-    with pytest.raises(NotFound), edited(file) as document:
+    with pytest.raises(NotThere), edited(file) as document:
         document.remove("eve")
     with pytest.raises(CommandFailed, match="No such file"), edited(tmp_path / "none" / "access.toml"):
         pass

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, NotFound, from_tandem
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, NotThere, from_tandem
 from tandemmq.cli.talk.moments import BadMoment, parse_moment, show_bytes, show_moment, show_seconds
 from tandemmq.cli.talk.output import Output, printable
 from tandemmq.store.log.errors import StoreLocked
@@ -66,7 +66,7 @@ def test_text_of_a_message_cannot_steer_the_terminal() -> None:
     ("error", "line"),
     [
         (CommandFailed("no port is free"), "tandem: no port is free"),
-        (NotFound("no message\nhas it"), "tandem: NOT_FOUND: no message has it"),
+        (NotThere("no message\nhas it"), "tandem: NOT_FOUND: no message has it"),
         (
             StoreLocked("Another process has it.", remedy="Stop it."),
             "tandem: FAILED_PRECONDITION (SERVICE_NOT_AVAILABLE): Another process has it. (Stop it.)",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tandemmq.cli.demo import steps
-from tandemmq.cli.demo.ledger import Ledger, Place
+from tandemmq.cli.demo.ledger import DemoLedger, ReceiptPlace
 from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
 from tandemmq.cli.demo.proof import Proof, first_difference, is_empty, stored_twice
 from tandemmq.cli.demo.story import Demo
@@ -237,7 +237,7 @@ def test_this_machine_has_enough() -> None:
 ITEMS = [Item("t", f"key-{n}", "red" if n % 2 else "blue", f"body {n}".encode()) for n in range(6)]
 
 
-def stored(ledger: Ledger) -> list[Record]:
+def stored(ledger: DemoLedger) -> list[Record]:
     """What an honest store gives back, with everything acknowledged."""
     records = []
     for number, entry in enumerate(ledger.entries):
@@ -245,12 +245,12 @@ def stored(ledger: Ledger) -> list[Record]:
         properties = encode({"UNIQ_KEY": entry.unique_key, "TAGS": item.tag, "KEYS": item.key})
         message = Message("t", 0, item.body, properties, store_host=Host("127.0.0.1", 1))
         records.append(decode_record(encode_record(message, number, 1000 * number, 1)))
-        ledger.acknowledge(entry.unique_key, Place(0, number, 1000 * number, "id"))
+        ledger.acknowledge(entry.unique_key, ReceiptPlace(0, number, 1000 * number, "id"))
     return records
 
 
 def test_an_honest_store_passes() -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     records, proof = stored(ledger), Proof(ledger)
     assert proof.of_everything(records) == 6
     assert proof.of_filter(records[1::2], "t", ["red"]) == 3
@@ -267,14 +267,14 @@ def test_an_honest_store_passes() -> None:
     ],
 )
 def test_a_missing_message_is_found(damage: Any, said: str) -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     proof = Proof(ledger)
     assert proof.of_everything(damage(stored(ledger))) == 5
     assert said in proof.losses[0]
 
 
 def test_a_hole_between_messages_is_found() -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     records, proof = stored(ledger), Proof(ledger)
     del ledger.places[ledger.entries[2].unique_key]
     proof.of_everything(records[:2] + records[3:])
@@ -282,7 +282,7 @@ def test_a_hole_between_messages_is_found() -> None:
 
 
 def test_changed_bytes_are_found() -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     records, proof = stored(ledger), Proof(ledger)
     raw = bytearray(records[3].encode())
     raw[raw.index(b"body 3")] ^= 1
@@ -292,7 +292,7 @@ def test_changed_bytes_are_found() -> None:
 
 
 def test_another_message_in_the_place_is_found() -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     records, proof = stored(ledger), Proof(ledger)
     first, second = ledger.entries[0].unique_key, ledger.entries[1].unique_key
     ledger.places[first], ledger.places[second] = ledger.places[second], ledger.places[first]
@@ -301,7 +301,7 @@ def test_another_message_in_the_place_is_found() -> None:
 
 
 def test_a_filter_that_leaves_out_or_lets_through_is_found() -> None:
-    ledger = Ledger(ITEMS)
+    ledger = DemoLedger(ITEMS)
     records, proof = stored(ledger), Proof(ledger)
     assert proof.of_filter(records[3::2], "t", ["red"]) == 2
     assert proof.of_filter(records, "t", ["red"]) == 3
@@ -309,7 +309,7 @@ def test_a_filter_that_leaves_out_or_lets_through_is_found() -> None:
 
 
 def test_a_message_that_was_resent_is_counted() -> None:
-    records = stored(Ledger(ITEMS))
+    records = stored(DemoLedger(ITEMS))
     assert stored_twice([*records, records[0]]) == 1
 
 
@@ -323,7 +323,7 @@ def two_directories(tmp_path: Path, **files: tuple[bytes, bytes]) -> tuple[Path,
 
 
 def test_equal_files_pass_and_an_empty_one_may_be_missing(tmp_path: Path) -> None:
-    proof = Proof(Ledger([]))
+    proof = Proof(DemoLedger([]))
     assert proof.of_files(*two_directories(tmp_path, a=(b"one", b"one"), b=(b"two", b"two"), c=(bytes(9), b""))) == 2
     assert proof.losses == []
 
@@ -338,7 +338,7 @@ def test_equal_files_pass_and_an_empty_one_may_be_missing(tmp_path: Path) -> Non
     ],
 )
 def test_a_difference_between_the_nodes_is_found(contents: tuple[bytes, bytes], said: str, tmp_path: Path) -> None:
-    proof = Proof(Ledger([]))
+    proof = Proof(DemoLedger([]))
     proof.of_files(*two_directories(tmp_path, a=contents))
     assert len(proof.losses) == 1
     assert said in proof.losses[0]

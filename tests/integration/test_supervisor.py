@@ -15,7 +15,7 @@ from tandemmq.node.errors import GivenUp, NotStarted
 from tandemmq.node.plan import NODE_SERVICES, NodePlan, ServicePlan
 from tandemmq.node.ports import Ports
 from tandemmq.node.restart import RestartRules
-from tandemmq.node.supervisor import Event, Listener, Supervisor
+from tandemmq.node.supervisor import NodeEvent, NodeListener, Supervisor
 
 SERVE = """
 import json, os, signal, sys, time
@@ -48,16 +48,16 @@ class Heard:
     """What a supervisor told."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[NodeEvent] = []
         self.lines: list[str] = []
         self._changed = asyncio.Event()
-        self.listener = Listener(self._event, lambda plan, line: self.lines.append(f"{plan.service}: {line}"))
+        self.listener = NodeListener(self._event, lambda plan, line: self.lines.append(f"{plan.service}: {line}"))
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: NodeEvent) -> None:
         self.events.append(event)
         self._changed.set()
 
-    def of(self, kind: str, service: str | None = None) -> list[Event]:
+    def of(self, kind: str, service: str | None = None) -> list[NodeEvent]:
         return [one for one in self.events if one.kind == kind and service in (None, one.service)]
 
     def place(self, kind: str, node: str, service: str) -> int:

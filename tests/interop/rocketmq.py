@@ -11,7 +11,7 @@ import pytest
 
 from bench.model import Unavailable
 from bench.peers.rocketmq_broker import broker, class_path
-from bench.process import Server
+from bench.process import ServerProcess
 from tests.interop.ours import CONFIG
 from tests.interop.remoting import Remoting
 
@@ -57,7 +57,7 @@ class RocketMQ:
     def __init__(self, version: str, root: Path, **settings: object) -> None:
         self.root = root
         self.home = root.with_name(f"{root.name}-rocketmq")
-        self.server: Server = broker(
+        self.server: ServerProcess = broker(
             "interop",
             version,
             self.home,

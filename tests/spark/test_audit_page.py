@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.auditing.audit_findings import Place
+from tandemmq.spark.auditing.audit_findings import FindingPlace
 from tandemmq.spark.auditing.audit_job import AuditRequest, audit
 from tandemmq.spark.auditing.audit_page import check_page, page, write_page
 from tandemmq.spark.auditing.audit_report import AuditReport, QueueAudit, RangeAudit
@@ -118,7 +118,7 @@ def test_a_store_with_more_queues_than_a_page_takes() -> None:
     report = AuditReport(Path("store"), end=1 << 40, file_size=1 << 30, files=[n << 30 for n in range(1024)], records=9)
     report.queues = [QueueAudit(f"topic-{number:05d}", 0, 1, 0, 1) for number in range(3_000)]
     report.queues[2_999].counts = {"unit-missing": 3}
-    report.findings.add("unit-missing", Place("topic-02999", 0, 7, 1234, count=3))
+    report.findings.add("unit-missing", FindingPlace("topic-02999", 0, 7, 1234, count=3))
     report.damage = [Damage(1 << 39, (1 << 39) + 10, "rot", "a record fails its checksum")]
     report.ranges = [RangeAudit(0, 1 << 30, 9, 3, 0)]
     report.statistics = Statistics(

@@ -17,7 +17,7 @@ import pytest
 
 from tandemmq.spark.errors import StagingMismatch, TaskFailed, UnequalFiles
 from tandemmq.spark.rebuilding.rebuild_job import rebuild
-from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.rebuilding.staging import StagingDirectory
 from tandemmq.spark.running.runner import InProcessRunner, PoolRunner, SparkRunner, Task
 from tests.faults.harness import SEED
 from tests.spark.kit import Files, copy_log, files_of
@@ -60,7 +60,7 @@ def staging(store: Path) -> Iterator[Path]:
 
 def progress(staging: Path) -> int:
     """Documents that the job has written."""
-    place = Staging(staging)
+    place = StagingDirectory(staging)
     return place.count("scan") + place.count("built") + (staging / "queues.json").exists()
 
 
@@ -74,15 +74,15 @@ def test_a_job_killed_again_and_again(store: Path, want: Files, staging: Path, t
     for number in range(KILLS):
         before, more = progress(staging), chance.randrange(12)
         goal = before + more
-        scanned = Staging(staging).count("scan")
+        scanned = StagingDirectory(staging).count("scan")
         hold = Hold(tmp_path / f"{number}", ".json", passes=more + UNCOUNTED)
         job = Job(store, tmp_path / "job.log", hold=hold)
         if not job.kill_when(lambda: (staging / "plan.json").exists() and progress(staging) >= goal):  # noqa: B023
             assert job.report()["resumed_ranges"] >= scanned
             continue
         kills += 1
-        assert Staging(staging).count("scan") >= scanned
-    scanned = Staging(staging).count("scan")
+        assert StagingDirectory(staging).count("scan") >= scanned
+    scanned = StagingDirectory(staging).count("scan")
     report = Job(store, tmp_path / "job.log").report()
     assert report["resumed_ranges"] == scanned
     assert report["messages"] == MESSAGES
@@ -95,8 +95,8 @@ def test_a_spark_job_killed_whole(store: Path, want: Files, staging: Path, tmp_p
     """Driver, JVM and Python workers at once, amid the scan; then again, with other partitions."""
     hold = Hold(tmp_path, "/scan/", passes=4)  # of each of two workers
     job = Job(store, tmp_path / "job.log", master="local[2,4]", hold=hold)
-    assert job.kill_when(lambda: Staging(staging).count("scan") > 5)
-    scanned = Staging(staging).count("scan")
+    assert job.kill_when(lambda: StagingDirectory(staging).count("scan") > 5)
+    scanned = StagingDirectory(staging).count("scan")
     report = Job(store, tmp_path / "job.log", partitions=3, master="local[2,4]").report()
     assert report["resumed_ranges"] >= scanned > 5
     assert files_of(staging).differences(want) == []
@@ -153,7 +153,7 @@ def test_python_workers_killed(
     def kill_some() -> None:
         goals = [3, 15, 30]
         while not over.wait(0.002) and goals:
-            if Staging(staging).count("scan") < goals[0]:
+            if StagingDirectory(staging).count("scan") < goals[0]:
                 continue
             workers = [one for one in psutil.Process().children(recursive=True) if is_worker(one)]
             for worker in workers[:1]:
@@ -215,7 +215,7 @@ def is_worker(process: psutil.Process) -> bool:
 @pytest.mark.slow
 def test_two_jobs_in_one_staging_directory(store: Path, want: Files, staging: Path) -> None:
     """The second is refused, and harms nothing."""
-    place = Staging(staging)
+    place = StagingDirectory(staging)
     rebuild(SIZES.request(store, partitions=5), InProcessRunner())
     with place.locked(), pytest.raises(StagingMismatch, match="Another job works in"):
         rebuild(SIZES.request(store, partitions=5), InProcessRunner())

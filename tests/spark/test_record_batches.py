@@ -15,7 +15,7 @@ from tandemmq.spark.data_source import last_written
 from tandemmq.spark.reading.log_files import LogFile, list_log_files
 from tandemmq.spark.reading.range_reading import BadRecords, batches_of_records, proven, read_range
 from tandemmq.spark.reading.ranges import LogRange, split
-from tandemmq.spark.reading.scan import ReadRange, Wanted
+from tandemmq.spark.reading.scan import ReadRange, ScanWanted
 from tandemmq.spark.source import record_batches as batches_module
 from tandemmq.spark.source.conditions import Condition
 from tandemmq.spark.source.schema import SCHEMA, arrow_schema, choose
@@ -28,7 +28,7 @@ from tests.golden import golden_store
 from tests.spark.rows import COLUMNS, Row, moment, row_of, rows_of_file, rows_of_log, stretch
 from tests.unit.format.logs import V4, V6, damaged_logs, logs
 
-ALL = Wanted(arrow_schema(SCHEMA))
+ALL = ScanWanted(arrow_schema(SCHEMA))
 _CAMEL = {
     "size": "size",
     "born_host": "bornHost",
@@ -63,7 +63,7 @@ def plain(batches: Iterable[pa.RecordBatch]) -> list[Row]:
     return sorted(rows, key=lambda row: row.get("physical_offset") or 0)
 
 
-def read(root: Path, wanted: Wanted = ALL, range_size: int = 1 << 30, **how: bool) -> Iterator[pa.RecordBatch]:
+def read(root: Path, wanted: ScanWanted = ALL, range_size: int = 1 << 30, **how: bool) -> Iterator[pa.RecordBatch]:
     files = list_log_files(root)
     last = last_written(files).start
     for log_range in split(files, range_size):
@@ -182,7 +182,7 @@ def test_one_column_alone(tmp_path: Path, column: str) -> None:
     log = log_of(message(KEYS="a b", TAGS="t", UNIQ_KEY="u"), message(b""))
     root = write_log(tmp_path, filled(log, 4096))
     rows = rows_of_log(root)
-    found = [row for batch in read(root, Wanted(arrow_schema(choose([column])))) for row in batch.to_pylist()]
+    found = [row for batch in read(root, ScanWanted(arrow_schema(choose([column])))) for row in batch.to_pylist()]
     if column == "properties":
         found = [{column: dict(row[column])} for row in found]
     assert found == [{column: row[column]} for row in rows]
@@ -199,7 +199,7 @@ def test_a_message_in_a_body_is_no_row(tmp_path: Path) -> None:
     assert decode_record(data, inner_at).body == b"forged"
     root = write_log(tmp_path, filled(data, 1 << 14))
     (file,) = list_log_files(root)
-    wanted = Wanted(arrow_schema(choose(["physical_offset", "body"])))
+    wanted = ScanWanted(arrow_schema(choose(["physical_offset", "body"])))
     places = [0, len(first), len(first) + len(outer)]
     for cut in (len(first) + 10, inner_at - 5, inner_at, inner_at + 1, len(data) - 10):
         pieces = (LogRange(0, file, 0, cut, True), LogRange(1, file, cut, file.end, False))
@@ -297,7 +297,7 @@ def test_conditions_and_keys(tmp_path: Path) -> None:
     schema = arrow_schema(choose(["body"]))
 
     def bodies(where: str = "", key: str | None = None) -> str:
-        wanted = Wanted(schema, parse_where(where) if where else (), key)
+        wanted = ScanWanted(schema, parse_where(where) if where else (), key)
         return b"".join(row["body"] for row in plain(read(root, wanted))).decode()
 
     assert bodies(key="a") == "014"
@@ -316,8 +316,8 @@ def test_conditions_on_what_is_no_record(tmp_path: Path) -> None:
     log = log_of(message())
     root = write_log(tmp_path, filled(log + b"\x07" * 64 + log_of(message(), base=len(log) + 64), 4096))
     for where, count in (("NOT is_valid", 1), ("topic IS NULL", 1), ("size = 64", 1), ("topic <> 'x'", 2)):
-        assert len(plain(read(root, Wanted(ALL.schema, parse_where(where))))) == count, where
-    assert plain(read(root, Wanted(ALL.schema, key="k"))) == []
+        assert len(plain(read(root, ScanWanted(ALL.schema, parse_where(where))))) == count, where
+    assert plain(read(root, ScanWanted(ALL.schema, key="k"))) == []
     assert stretch(len(log), len(log) + 64) in plain(read(root))
 
 

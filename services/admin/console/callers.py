@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from tandemmq.admin.console.sessions import Session, Sessions
+from tandemmq.admin.console.sessions import ConsoleSessions, Session
 from tandemmq.common.access.errors import Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.credentials import authorization
@@ -15,7 +15,7 @@ QUIET = "X-Tandem-Refresh"
 """The header of requests that a page makes by itself: they do not keep a session alive."""
 
 
-class Caller(NamedTuple):
+class ConsoleCaller(NamedTuple):
     """Who sends a request."""
 
     principal: Principal | None
@@ -31,24 +31,24 @@ class Callers:
         self._guard = guard
         self.is_open = guard.gate is None
         """Nobody has to sign in here."""
-        self.sessions = Sessions(idle_seconds, self._current)
+        self.sessions = ConsoleSessions(idle_seconds, self._current)
         self.port = 0
         """Of the console: cookies do not know ports, and two consoles of one machine are not one."""
 
-    async def of(self, request: web.Request) -> Caller:
+    async def of(self, request: web.Request) -> ConsoleCaller:
         """Who sends this request. Raises Unauthenticated."""
         if self.is_open:
-            return Caller(None)
+            return ConsoleCaller(None)
         header = request.headers.get("Authorization")
         if header is not None:
-            return Caller(await self._guard.authenticate(header, peer(request)))
+            return ConsoleCaller(await self._guard.authenticate(header, peer(request)))
         name = request.cookies.get(self.cookie(request))
         if name is None:
             raise Unauthenticated("nobody is signed in", remedy="sign in, or send `Authorization: Basic`")
         session = self.sessions.find(name, used=QUIET not in request.headers)
-        return Caller(session.principal, session)
+        return ConsoleCaller(session.principal, session)
 
-    def still(self, caller: Caller) -> Principal | None:
+    def still(self, caller: ConsoleCaller) -> Principal | None:
         """The user as it is now, for a call that lasts. Raises Unauthenticated."""
         if caller.principal is None:
             return None

@@ -4,9 +4,9 @@
 
     ConsoleError
     ├── ConsolePortTaken     the console cannot listen where the settings say
-    ├── CallFailed           a handler ended its call with an error
+    ├── HandlerFailed        a handler ended its call with an error
     └── Refusal              a request is refused before it is a call
-        ├── NotUnderstood    no JSON, or not the message that the method takes
+        ├── UnreadableRequest no JSON, or not the message that the method takes
         ├── NoSuchPath       nothing is at that path
         ├── WrongType        the body is no application/json
         ├── TooLarge         the body is too large
@@ -50,39 +50,39 @@ class ConsolePortTaken(ConsoleError):
     remedy = "does another server listen there? consolePort says where the console is, consoleEnable=false turns it off"
 
 
-class Refusal(ConsoleError):
+class RequestRefusal(ConsoleError):
     """A request is refused before it is a call."""
 
     kind = Kind.INVALID
     http_status: ClassVar[int] = 400
 
 
-class NotUnderstood(Refusal):
+class UnreadableRequest(RequestRefusal):
     """No JSON, or not the message that the method takes."""
 
 
-class NoSuchPath(Refusal):
+class NoSuchPath(RequestRefusal):
     """Nothing is at that path, or not with that HTTP method."""
 
     kind = Kind.NOT_FOUND
     http_status = 404
 
 
-class WrongType(Refusal):
+class WrongType(RequestRefusal):
     """The body is no application/json."""
 
     http_status = 415
     remedy = "send the header `content-type: application/json`, and no content-encoding"
 
 
-class TooLarge(Refusal):
+class TooLarge(RequestRefusal):
     """The body is too large."""
 
     kind = Kind.EXHAUSTED
     http_status = 413
 
 
-class ForeignPage(Refusal):
+class ForeignPage(RequestRefusal):
     """A page of another site may have sent it, in the name of somebody who is signed in here."""
 
     kind = Kind.NOT_PERMITTED
@@ -90,7 +90,7 @@ class ForeignPage(Refusal):
     remedy = "behind a reverse proxy, consoleNames must have the name (and the port) that the browser shows"
 
 
-class WrongHost(Refusal):
+class WrongHost(RequestRefusal):
     """The request asks for a name that the console does not have."""
 
     kind = Kind.NOT_PERMITTED
@@ -98,7 +98,7 @@ class WrongHost(Refusal):
     remedy = "add the name to consoleNames, or use the address"
 
 
-class TooManyStreams(Refusal):
+class TooManyStreams(RequestRefusal):
     """So many streams are open already."""
 
     kind = Kind.EXHAUSTED
@@ -106,14 +106,14 @@ class TooManyStreams(Refusal):
     remedy = "close pages of the console that follow a topic"
 
 
-class Stopping(Refusal):
+class ConsoleStopping(RequestRefusal):
     """The console is about to end."""
 
     kind = Kind.AWAY
     http_status = 503
 
 
-class CallFailed(ConsoleError, Relayed):
+class HandlerFailed(ConsoleError, Relayed):
     """A handler ended its call with an error."""
 
 

@@ -19,10 +19,17 @@ from google.protobuf import message_factory
 from google.protobuf.message import Message
 
 from tandemmq.admin.console.call import ConsoleCall
-from tandemmq.admin.console.callers import Caller, Callers, peer
-from tandemmq.admin.console.errors import CallFailed, NoSuchPath, NotUnderstood, Stopping, TooLarge, TooManyStreams
+from tandemmq.admin.console.callers import Callers, ConsoleCaller, peer
+from tandemmq.admin.console.errors import (
+    ConsoleStopping,
+    HandlerFailed,
+    NoSuchPath,
+    TooLarge,
+    TooManyStreams,
+    UnreadableRequest,
+)
 from tandemmq.admin.console.json_form import from_json, to_json
-from tandemmq.admin.console.senders import Lines, Sender, Zip
+from tandemmq.admin.console.senders import AnswerSender, Lines, Zip
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer, add_AdminServicer_to_server
 from tandemmq.common.access.errors import Refused, Unauthenticated
@@ -70,7 +77,7 @@ class Gateway:
             with self._entered(context, caller, name, message):
                 answer = await self._handlers[name](message, context)
         except grpc.aio.AbortError:
-            raise CallFailed(context.details(), context.code().name) from None
+            raise HandlerFailed(context.details(), context.code().name) from None
         finally:
             context.close()
         if answer.ByteSize() > self._largest:
@@ -87,7 +94,7 @@ class Gateway:
         caller = await self._caller(request, name)
         message = await self._request(request, name, streamed=True)
         if self._stopping:
-            raise Stopping("the console is about to end")
+            raise ConsoleStopping("the console is about to end")
         if len(self._streams) >= _MOST_STREAMS:
             raise TooManyStreams(f"{_MOST_STREAMS} streams are open")
         context = _context(request, caller.principal)
@@ -104,7 +111,7 @@ class Gateway:
             context.close()
 
     async def _send(
-        self, sender: Sender, answers: AsyncIterator[Message], context: ConsoleCall, still: Callable[[], None]
+        self, sender: AnswerSender, answers: AsyncIterator[Message], context: ConsoleCall, still: Callable[[], None]
     ) -> web.StreamResponse:
         following: asyncio.Future[Message] = asyncio.ensure_future(anext(answers))
         wait = _FIRST_SECONDS
@@ -123,14 +130,14 @@ class Gateway:
         except StopAsyncIteration:
             return await sender.end()
         except (grpc.aio.AbortError, TandemError) as error:
-            failure = error if isinstance(error, TandemError) else CallFailed(context.details(), context.code().name)
+            failure = error if isinstance(error, TandemError) else HandlerFailed(context.details(), context.code().name)
             if not sender.begun:
                 raise failure from None
             return await sender.fail(failure)
         except asyncio.CancelledError:
             if not self._stopping or not sender.begun:
                 raise
-            return await sender.fail(Stopping("the console ends"))
+            return await sender.fail(ConsoleStopping("the console ends"))
         finally:
             if not following.done():
                 following.cancel()
@@ -140,7 +147,7 @@ class Gateway:
 
     # -- both ---------------------------------------------------------------------------------------------------------
 
-    async def _caller(self, request: web.Request, name: str) -> Caller:
+    async def _caller(self, request: web.Request, name: str) -> ConsoleCaller:
         """Who calls. Raises Unauthenticated."""
         try:
             return await self._callers.of(request)
@@ -155,7 +162,7 @@ class Gateway:
             self._guard.on_refused(_path(name), error.user, context, error)
 
     def _entered(
-        self, context: ConsoleCall, caller: Caller, name: str, message: Message
+        self, context: ConsoleCall, caller: ConsoleCaller, name: str, message: Message
     ) -> AbstractContextManager[None]:
         """While it lasts, the guard knows who calls. Raises PermissionDenied."""
         if caller.principal is None:
@@ -167,14 +174,14 @@ class Gateway:
             raise
         return self._guard.entered(context, caller.principal)
 
-    def _still(self, caller: Caller, name: str, message: Message) -> None:
+    def _still(self, caller: ConsoleCaller, name: str, message: Message) -> None:
         """Whether a call that lasts may go on. Raises Unauthenticated, PermissionDenied."""
         principal = self._callers.still(caller)
         if principal is not None:
             self._guard.check(principal, _path(name), message)
 
     async def _request(self, request: web.Request, name: str, *, streamed: bool) -> Message:
-        """The body as the message that the method takes. Raises NoSuchPath, NotUnderstood, TooLarge."""
+        """The body as the message that the method takes. Raises NoSuchPath, UnreadableRequest, TooLarge."""
         method = SERVICE.methods_by_name.get(name)
         if method is None:
             raise NoSuchPath(f"Admin has no method {name[:100]!r}", remedy="admin.proto has them all")
@@ -187,7 +194,7 @@ class Gateway:
         except web.HTTPRequestEntityTooLarge:
             raise TooLarge(f"the request has more than {request.client_max_size} bytes") from None
         except TimeoutError:
-            raise NotUnderstood(f"the request's body did not come within {_READ_SECONDS:.0f} s") from None
+            raise UnreadableRequest(f"the request's body did not come within {_READ_SECONDS:.0f} s") from None
         return from_json(body, message_factory.GetMessageClass(method.input_type)())
 
 

@@ -5,14 +5,14 @@ import json
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from tandemmq.admin.console.errors import NotUnderstood
+from tandemmq.admin.console.errors import UnreadableRequest
 
 _DEPTH = 20
 """Messages in messages; Admin's have four."""
 
 
 def from_json(body: bytes, message: Message) -> Message:
-    """Fills a message with what a JSON text says. Raises NotUnderstood."""
+    """Fills a message with what a JSON text says. Raises UnreadableRequest."""
     try:
         text = body.decode().strip() or "{}"
         if not text.startswith("{"):
@@ -20,7 +20,7 @@ def from_json(body: bytes, message: Message) -> Message:
         return json_format.Parse(text, message, max_recursion_depth=_DEPTH)
     except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
         problem = " ".join(str(error).split())[:300]
-        raise NotUnderstood(f"this is no {message.DESCRIPTOR.name} in JSON: {problem}") from None
+        raise UnreadableRequest(f"this is no {message.DESCRIPTOR.name} in JSON: {problem}") from None
 
 
 def to_json(message: Message) -> str:

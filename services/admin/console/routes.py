@@ -10,7 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from tandemmq.admin.actions import Actions
 from tandemmq.admin.console.callers import Callers, peer
-from tandemmq.admin.console.errors import NoSuchPath, NotUnderstood, TooLarge, describe
+from tandemmq.admin.console.errors import NoSuchPath, TooLarge, UnreadableRequest, describe
 from tandemmq.admin.console.files import File, Files
 from tandemmq.admin.console.gateway import Gateway
 from tandemmq.admin.console.visits import Visits
@@ -52,7 +52,7 @@ _HEADERS = {
 _FOREVER = "public, max-age=31536000, immutable"
 
 
-class Routes:
+class ConsoleRoutes:
     """The console's paths."""
 
     def __init__(self, gateway: Gateway, callers: Callers, visits: Visits, actions: Actions) -> None:
@@ -93,7 +93,7 @@ class Routes:
         except web.HTTPException as error:
             return _failure(NoSuchPath(f"{request.method} {request.path[:200]}: {error.reason}"), error.status)
         except (web.RequestPayloadError, HttpProcessingError):
-            return _failure(NotUnderstood("the body is not sent as HTTP has it"))
+            return _failure(UnreadableRequest("the body is not sent as HTTP has it"))
         except ConnectionError:
             raise  # nobody is there any more
         except Exception as error:  # noqa: BLE001
@@ -140,7 +140,7 @@ class Routes:
 
 
 async def _credentials(request: web.Request) -> tuple[str, str]:
-    """User and secret of a sign-in's body. Raises NotUnderstood, TooLarge."""
+    """User and secret of a sign-in's body. Raises UnreadableRequest, TooLarge."""
     if (request.content_length or 0) > 10_000:
         raise TooLarge("this is no user and secret: the body is too large")
     try:
@@ -152,7 +152,7 @@ async def _credentials(request: web.Request) -> tuple[str, str]:
     except (ValueError, TypeError, KeyError, RecursionError):
         known, user, secret = False, "", ""
     if not known:
-        raise NotUnderstood("a sign-in is a JSON object with the texts `user` and `secret`")
+        raise UnreadableRequest("a sign-in is a JSON object with the texts `user` and `secret`")
     return user, secret
 
 

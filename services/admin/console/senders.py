@@ -12,7 +12,7 @@ from tandemmq.admin.console.json_form import to_json
 from tandemmq.common.errors import TandemError
 
 
-class Sender(ABC):
+class AnswerSender(ABC):
     """Sends a stream's answers."""
 
     def __init__(self, request: web.Request) -> None:
@@ -50,7 +50,7 @@ class Sender(ABC):
         await self._response.write(data)
 
 
-class Lines(Sender):
+class Lines(AnswerSender):
     """One JSON object a line."""
 
     def headers(self) -> Mapping[str, str]:
@@ -71,7 +71,7 @@ class Lines(Sender):
         return await self.end()
 
 
-class Zip(Sender):
+class Zip(AnswerSender):
     """The bytes of a support bundle."""
 
     def headers(self) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from tandemmq.admin.actions import Actions
 from tandemmq.admin.console.callers import Callers
 from tandemmq.admin.console.errors import ConsolePortTaken
 from tandemmq.admin.console.gateway import Gateway
-from tandemmq.admin.console.routes import Routes
+from tandemmq.admin.console.routes import ConsoleRoutes
 from tandemmq.admin.console.visits import Visits
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer
@@ -49,7 +49,7 @@ class Console:
         self._callers = Callers(guard, settings.console_session_minutes * 60.0)
         self._gateway = Gateway(servicer, guard, self._callers, settings.grpc_max_message_size)
         visits = Visits(settings.console_host, settings.console_names)
-        routes = Routes(self._gateway, self._callers, visits, actions)
+        routes = ConsoleRoutes(self._gateway, self._callers, visits, actions)
         application = routes.application(settings.grpc_max_message_size // 3 * 4 + 4096)  # bodies come in base64
         self._runner = web.AppRunner(
             application,

@@ -28,7 +28,7 @@ class Session:
         self.begun = self.used = now
 
 
-class Sessions:
+class ConsoleSessions:
     """All sessions. They end with the process: nothing of them is on disk."""
 
     def __init__(

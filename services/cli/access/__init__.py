@@ -2,5 +2,6 @@
 
 signing_file.py       access.signing.toml, edited
 access_document.py    the file while it is edited: comments and order stay
+replacing.py          both are replaced whole or not at all, by one editor at a time
 user.py               `tandem user`: users, secrets and roles
 """

@@ -3,16 +3,14 @@
 A person's comments and order stay, and the file is replaced whole or not at all.
 """
 
-import fcntl
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tandemmq.cli.talk.failures import CommandFailed, NotFound
+from tandemmq.cli.access.replacing import replacing
+from tandemmq.cli.talk.failures import CommandFailed, NotThere
 from tandemmq.common.access.file import NAME_FORM, is_name, parse_access, read_text
 from tandemmq.common.errors import Kind
 
@@ -24,7 +22,6 @@ _HEAD = """\
 # services that have it as accessFile follow within a second. Roles built in: viewer, operator, service, admin.
 
 """
-_MODE = 0o600
 
 
 class UserExists(CommandFailed):
@@ -65,7 +62,7 @@ class AccessDocument:
             raise UserExists(f"there is a user {name} already", remedy=remedy)
 
     def check_known(self, name: str) -> None:
-        """Raises NotFound."""
+        """Raises NotThere."""
         self._user(name)
 
     def add(self, name: str, secret: str | None, certificate: str | None, roles: Sequence[str]) -> None:
@@ -87,7 +84,7 @@ class AccessDocument:
         self._document = tomlkit.parse(f"{self.text.rstrip()}\n\n{section}\n")
 
     def remove(self, name: str) -> None:
-        """Raises NotFound."""
+        """Raises NotThere."""
         import tomlkit
 
         self._user(name)
@@ -100,11 +97,11 @@ class AccessDocument:
             del cast(Any, self._document["users"])[name]
 
     def set_secret(self, name: str, secret: str) -> None:
-        """Raises NotFound."""
+        """Raises NotThere."""
         self._user(name)["secret"] = secret
 
     def set_roles(self, name: str, roles: Sequence[str]) -> None:
-        """Exactly these. Raises NotFound."""
+        """Exactly these. Raises NotThere."""
         self._user(name)["roles"] = list(roles)
 
     def _users(self) -> Mapping[str, Any]:
@@ -113,16 +110,16 @@ class AccessDocument:
     def _user(self, name: str) -> Any:
         users = self._users()
         if name not in users:
-            raise NotFound(f"there is no user {name} in {self._path}", remedy="`tandem user list` shows who there is")
+            raise NotThere(f"there is no user {name} in {self._path}", remedy="`tandem user list` shows who there is")
         return users[name]
 
 
 def read_document(path: Path, *, create: bool = False) -> AccessDocument:
-    """The file as it is; with `create` a new text if there is none. Raises NotFound, AccessFileError."""
+    """The file as it is; with `create` a new text if there is none. Raises NotThere, AccessFileError."""
     if not path.exists():
         if create:
             return AccessDocument(path, _HEAD)
-        raise NotFound(f"there is no file {path}", remedy="`tandem user add` makes it")
+        raise NotThere(f"there is no file {path}", remedy="`tandem user add` makes it")
     return AccessDocument(path, read_text(path))
 
 
@@ -133,26 +130,16 @@ def edited(path: Path, *, create: bool = False) -> Iterator[AccessDocument]:
     A new file is readable to its owner only; an existing one keeps owner and mode, so that services still can read it.
 
     Raises:
-        NotFound: there is no file, and `create` is not set. AccessFileError: the text, before or after, is no good.
+        NotThere: there is no file, and `create` is not set. AccessFileError: the text, before or after, is no good.
         CommandFailed: it cannot be written.
     """
     path = path.resolve()
-    try:
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise CommandFailed(f"{path.parent}: {error.strerror}") from error
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
+    with replacing(path) as replace:
         document = read_document(path, create=create)
         yield document
         text = document.text
         parse_access(text, path.name)
-        _replace(path, text)
-        os.fsync(directory)
-    except OSError as error:
-        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        os.close(directory)
+        replace(text)
 
 
 def _cut(text: str, name: str) -> str:
@@ -167,23 +154,3 @@ def _cut(text: str, name: str) -> str:
     while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
         end -= 1
     return "".join(lines[:begin] + lines[end:]).lstrip("\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside it, then change names: whoever reads finds the old text or the new one. Raises OSError."""
-    beside = f".{path.name}."
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=beside, delete=False, encoding="utf-8") as new:
-        try:
-            new.write(text)
-            new.flush()
-            os.fchmod(new.fileno(), _MODE)
-            if path.exists():
-                before = path.stat()
-                if (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
-                    os.fchown(new.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(new.fileno(), before.st_mode & 0o7777)
-            os.fsync(new.fileno())
-            os.replace(new.name, path)
-        except BaseException:
-            os.unlink(new.name)
-            raise

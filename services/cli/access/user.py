@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tandemmq.cli.nouns.calls import noun
-from tandemmq.cli.talk.failures import FAILED, CommandFailed, NotFound
+from tandemmq.cli.talk.failures import FAILED, CommandFailed, NotThere
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.common.access.needs import Need
     from tandemmq.common.access.principal import Principal
-    from tandemmq.common.access.roles import Role
+    from tandemmq.common.access.roles import AccessRole
     from tandemmq.common.access.table import AccessTable
 
 app = noun("user", "Who may do what: users, secrets, roles in the access file.")
@@ -265,7 +265,7 @@ def _table(file: Path) -> "AccessTable":
 def _principal(table: "AccessTable", name: str, file: Path) -> "Principal":
     principal = table.principals.get(name)
     if principal is None:
-        raise NotFound(f"there is no user {name} in {file}", remedy="`tandem user list` shows who there is")
+        raise NotThere(f"there is no user {name} in {file}", remedy="`tandem user list` shows who there is")
     return principal
 
 
@@ -299,7 +299,7 @@ def _show_principal(output: Output, principal: "Principal", table: "AccessTable"
     output.pairs(pairs, principal.name)
 
 
-def _role(role: "Role") -> dict[str, Any]:
+def _role(role: "AccessRole") -> dict[str, Any]:
     from tandemmq.common.access.roles import BUILT_IN
 
     return {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tandemmq.cli.demo.material import Item
 
 
-class Place(NamedTuple):
+class ReceiptPlace(NamedTuple):
     """Where a receipt says that a message lies."""
 
     queue_id: int
@@ -19,14 +19,14 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DemoEntry:
     """A message under the unique key that its producer gave it."""
 
     unique_key: str
     item: Item
 
 
-class Ledger:
+class DemoLedger:
     """All messages of one demo, in the order of sending; a receipt makes a message `acknowledged`."""
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -34,19 +34,19 @@ class Ledger:
 
         ids = UniqueIdGenerator(bytes((127, 0, 0, 1)), os.getpid(), int.from_bytes(os.urandom(4), "big"))
         now_ms = time.time_ns() // 1_000_000
-        self.entries = [Entry(ids.next(now_ms), item) for item in items]
-        self.places: dict[str, Place] = {}
+        self.entries = [DemoEntry(ids.next(now_ms), item) for item in items]
+        self.places: dict[str, ReceiptPlace] = {}
 
-    def acknowledge(self, unique_key: str, place: Place) -> None:
+    def acknowledge(self, unique_key: str, place: ReceiptPlace) -> None:
         """A receipt came."""
         self.places[unique_key] = place
 
     @property
-    def acknowledged(self) -> list[Entry]:
+    def acknowledged(self) -> list[DemoEntry]:
         """What the store must have."""
         return [entry for entry in self.entries if entry.unique_key in self.places]
 
     @property
-    def open(self) -> list[Entry]:
+    def open(self) -> list[DemoEntry]:
         """What has no receipt."""
         return [entry for entry in self.entries if entry.unique_key not in self.places]

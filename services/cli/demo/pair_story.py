@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.cli.demo.child import bytes_on_disk, memory_of
-from tandemmq.cli.demo.ledger import Entry
+from tandemmq.cli.demo.ledger import DemoEntry
 from tandemmq.cli.demo.pair import NODES, SERVICES, PairProcess, Which
-from tandemmq.cli.demo.producer import Producer
+from tandemmq.cli.demo.producer import DemoProducer
 from tandemmq.cli.demo.readers import ConsumerGroup
 from tandemmq.cli.demo.steps import MESSAGES, SETTLE_SECONDS, Steps, is_new
 from tandemmq.cli.demo.teller import Teller
@@ -120,7 +120,7 @@ class PairDemo(Steps):
                 killed_at = time.perf_counter()
 
         with self._client("master") as client:
-            producer = Producer(client, self._ledger)
+            producer = DemoProducer(client, self._ledger)
             try:
                 producer.in_a_stream(entries, kill_in_the_middle, IN_FLIGHT)
             except grpc.RpcError:
@@ -151,11 +151,11 @@ class PairDemo(Steps):
             in_sync_after_seconds=caught_up,
         )
 
-    def _settle(self, entries: list[Entry], producer: Producer) -> tuple[int, int]:
+    def _settle(self, entries: list[DemoEntry], producer: DemoProducer) -> tuple[int, int]:
         """Messages without a good receipt that the slave has count as acknowledged; gives how many do, and do not."""
         unsure = [entry for entry in entries if entry.unique_key not in self._ledger.places]
         with self._client("master") as master, self._client("slave") as slave:
-            asking = Producer(master, self._ledger)
+            asking = DemoProducer(master, self._ledger)
             for entry in unsure:
                 place = producer.weak.get(entry.unique_key) or asking.find(entry)
                 if place is not None and slave.view(place.message_id).unique_key == entry.unique_key:
@@ -166,7 +166,7 @@ class PairDemo(Steps):
     def _send_the_rest(self, client: "StoreClient") -> None:
         rest = self._ledger.open
         begun = time.perf_counter()
-        Producer(client, self._ledger).in_a_stream(rest)
+        DemoProducer(client, self._ledger).in_a_stream(rest)
         seconds = time.perf_counter() - begun
         self._teller.step(
             "Send on",
@@ -226,7 +226,7 @@ class PairDemo(Steps):
         )
 
 
-def _as_told(producer: Producer, without: int) -> str:
+def _as_told(producer: DemoProducer, without: int) -> str:
     """What the receipts of the others said."""
     told = ", ".join(f"{count} {status}" for status, count in sorted(producer.statuses.items()))
     silent = without - sum(producer.statuses.values())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.demo.ledger import Entry, Ledger, Place
+from tandemmq.cli.demo.ledger import DemoEntry, DemoLedger, ReceiptPlace
 
 if TYPE_CHECKING:
     from tandemmq.client import Record, StoreClient
@@ -18,7 +18,7 @@ _SHOWN = 5
 class Proof:
     """Compares records with a ledger; `losses` says what is wrong."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: DemoLedger) -> None:
         self._ledger = ledger
         self.losses: list[str] = []
 
@@ -52,7 +52,7 @@ class Proof:
         )
         return len(expected & got.keys())
 
-    def of_lookups(self, client: "StoreClient", entries: Sequence[Entry]) -> int:
+    def of_lookups(self, client: "StoreClient", entries: Sequence[DemoEntry]) -> int:
         """Messages are found by key and by id, with the same bytes; gives how many."""
         good, wrong = 0, []
         for entry in entries:
@@ -114,7 +114,7 @@ def stored_twice(records: Iterable["Record"]) -> int:
     return sum(count - 1 for count in Counter(record.unique_key for record in records).values())
 
 
-def _difference(entry: Entry, place: Place, record: "Record | None") -> str:
+def _difference(entry: DemoEntry, place: ReceiptPlace, record: "Record | None") -> str:
     """What is wrong with a record; empty if nothing is."""
     if record is None:
         return f"acknowledged at queue {place.queue_id} offset {place.queue_offset}, and not there"

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.demo.ledger import Ledger
+from tandemmq.cli.demo.ledger import DemoLedger
 from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Material, gather
-from tandemmq.cli.demo.producer import Producer
+from tandemmq.cli.demo.producer import DemoProducer
 from tandemmq.cli.demo.proof import Proof, stored_twice
 from tandemmq.cli.demo.readers import ConsumerGroup
 from tandemmq.cli.demo.teller import Teller
@@ -37,7 +37,7 @@ class Steps:
         self._material: Material = gather(messages)
         items = list(self._material.items)
         random.Random(2).shuffle(items)  # both topics side by side, the same way every time
-        self._ledger = Ledger(items)
+        self._ledger = DemoLedger(items)
         self._proof = Proof(self._ledger)
         self._tags = self._material.commonest_tags(2)
         first = self._material.items[0].topic
@@ -69,7 +69,7 @@ class Steps:
     def _send_a_part(self, client: "StoreClient", safe: str = "") -> None:
         for group in (self._everything, self._filtered):
             group.begin_at_the_end(client)
-        producer, entries = Producer(client, self._ledger), self._ledger.entries
+        producer, entries = DemoProducer(client, self._ledger), self._ledger.entries
         begun = time.perf_counter()
         producer.one_by_one(entries[:SINGLES])
         singles = time.perf_counter() - begun

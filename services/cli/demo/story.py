@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.cli.demo.child import StoreProcess, bytes_on_disk
-from tandemmq.cli.demo.ledger import Entry
-from tandemmq.cli.demo.producer import Producer
+from tandemmq.cli.demo.ledger import DemoEntry
+from tandemmq.cli.demo.producer import DemoProducer
 from tandemmq.cli.demo.steps import MESSAGES, Steps, is_new
 from tandemmq.cli.demo.teller import Teller
 from tandemmq.cli.talk.failures import CommandFailed
@@ -25,7 +25,7 @@ class Demo(Steps):
         self._is_new = is_new(directory)
         self._store = StoreProcess(directory)
         self._found_stored = 0
-        self._in_flight: list[Entry] = []
+        self._in_flight: list[DemoEntry] = []
 
     def run(self) -> bool:
         """Tell the whole story; True if nothing was lost and all promises were kept."""
@@ -72,7 +72,7 @@ class Demo(Steps):
     def _kill_while_sending(self, client: "StoreClient") -> None:
         import grpc
 
-        producer, entries = Producer(client, self._ledger), self._ledger.open
+        producer, entries = DemoProducer(client, self._ledger), self._ledger.open
         enough = len(entries) // 2
 
         def kill_in_the_middle(receipts: int) -> None:
@@ -108,7 +108,7 @@ class Demo(Steps):
         )
 
     def _send_the_rest(self, client: "StoreClient") -> None:
-        producer = Producer(client, self._ledger)
+        producer = DemoProducer(client, self._ledger)
         unsure = [entry for entry in self._in_flight if entry.unique_key not in self._ledger.places]
         self._found_stored = producer.already_stored(unsure)
         rest = self._ledger.open

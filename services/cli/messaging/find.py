@@ -6,7 +6,7 @@ import typer
 
 from tandemmq.cli.messaging.messages import ROW_COLUMNS, as_json, row, say_details, say_message
 from tandemmq.cli.talk.connection import connect
-from tandemmq.cli.talk.failures import NotFound
+from tandemmq.cli.talk.failures import NotThere
 from tandemmq.cli.talk.moments import parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Begin, End, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
@@ -49,7 +49,7 @@ def query(
     output = Output(as_json=as_json_lines)
     if not records:
         wanted = f"key {key}" if key is not None else f"unique key {unique_key}"
-        raise NotFound(f"no message of topic {topic} has the {wanted}" + (" in that time" if begin or end else ""))
+        raise NotThere(f"no message of topic {topic} has the {wanted}" + (" in that time" if begin or end else ""))
     if as_json_lines:
         for record in records:
             output.line(as_json(record, with_body=with_body))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ROWS = 12
 
 
-class Look(NamedTuple):
+class TopLook(NamedTuple):
     """One look at everything."""
 
     at: float
@@ -47,7 +47,7 @@ class Rates(NamedTuple):
     messages: dict[tuple[str, str], float]
 
 
-def rates(before: Look | None, now: Look) -> Rates:
+def rates(before: TopLook | None, now: TopLook) -> Rates:
     """Rates of nodes and topics; zeros at the first look, and where messages have expired."""
     seconds = now.at - before.at if before is not None else 0.0
     if before is None or seconds <= 0:
@@ -86,7 +86,7 @@ def top(
                 _print(output, now, rates(before, now))
 
 
-def _looks(admin: "AdminStub", interval: float, count: int) -> Iterator[tuple[Look | None, Look]]:
+def _looks(admin: "AdminStub", interval: float, count: int) -> Iterator[tuple[TopLook | None, TopLook]]:
     before = None
     done = 0
     while True:
@@ -99,10 +99,10 @@ def _looks(admin: "AdminStub", interval: float, count: int) -> Iterator[tuple[Lo
         time.sleep(max(0.0, now.at + interval - time.monotonic()))
 
 
-def _look(admin: "AdminStub") -> Look:
+def _look(admin: "AdminStub") -> TopLook:
     from tandemmq.admin.v1 import admin_pb2
 
-    return Look(
+    return TopLook(
         time.monotonic(),
         admin.GetCluster(admin_pb2.GetClusterRequest()),
         admin.ListTopics(admin_pb2.ListTopicsRequest(limit=1000)),
@@ -118,7 +118,7 @@ def _live(admin: "AdminStub", interval: float, count: int) -> None:
             live.update(draw(now, rates(before, now)), refresh=True)
 
 
-def draw(now: Look, change: Rates) -> "Drawn":
+def draw(now: TopLook, change: Rates) -> "Drawn":
     """The tables of one look."""
     from rich.console import Group as Drawn
     from rich.text import Text
@@ -147,7 +147,7 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> "Table":
     return table
 
 
-def _node_rows(now: Look, change: Rates) -> list[tuple[str, ...]]:
+def _node_rows(now: TopLook, change: Rates) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for node in now.cluster.nodes:
         used = disk_used(node)
@@ -158,26 +158,26 @@ def _node_rows(now: Look, change: Rates) -> list[tuple[str, ...]]:
     return rows
 
 
-def _busiest(now: Look, change: Rates) -> "list[Topic]":
+def _busiest(now: TopLook, change: Rates) -> "list[Topic]":
     def busy(topic: "Topic") -> tuple[float, int]:
         return change.messages[topic.broker, topic.config.name], topic.messages
 
     return sorted(now.topics.topics, key=busy, reverse=True)[:_ROWS]
 
 
-def _topic_rows(now: Look, change: Rates) -> list[tuple[str, ...]]:
+def _topic_rows(now: TopLook, change: Rates) -> list[tuple[str, ...]]:
     return [
         (one.config.name, f"{change.messages[one.broker, one.config.name]:,.0f}", f"{one.messages:,}")
         for one in _busiest(now, change)
     ]
 
 
-def _group_rows(now: Look) -> list[tuple[str, ...]]:
+def _group_rows(now: TopLook) -> list[tuple[str, ...]]:
     worst = sorted(now.groups.groups, key=lambda one: -one.lag)[:_ROWS]
     return [(one.config.name, f"{one.lag:,}", f"{one.dead_letters:,}") for one in worst]
 
 
-def _print(output: Output, now: Look, change: Rates) -> None:
+def _print(output: Output, now: TopLook, change: Rates) -> None:
     if not output.as_json:
         nodes = "  ".join(f"{name} {show_bytes(round(rate))}/s" for name, rate in change.bytes_written.items())
         output.say(f"{time.strftime('%H:%M:%S')}  {nodes}  {sum(change.messages.values()):,.0f} messages/s")

@@ -16,7 +16,7 @@ from tandemmq.cli.nouns.calls import (
     document,
     noun,
 )
-from tandemmq.cli.talk.failures import NotFound
+from tandemmq.cli.talk.failures import NotThere
 from tandemmq.cli.talk.moments import parse_moment, show_bytes, show_moment
 from tandemmq.cli.talk.options import Begin, End, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output, printable
@@ -64,7 +64,7 @@ def find(
         if found.more:
             output.remark("There are more; see --limit.")
     if not found.messages:
-        raise NotFound("there is no such message")
+        raise NotThere("there is no such message")
 
 
 def _say_by(

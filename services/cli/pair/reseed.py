@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.talk.failures import CommandFailed, NotFound
+from tandemmq.cli.talk.failures import CommandFailed, NotThere
 from tandemmq.cli.talk.moments import show_bytes
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
@@ -60,7 +60,7 @@ def reseed(
     from tandemmq.store.log.replica.mastership import note_end_of_log
 
     if not any((data / name).exists() for name in _LOG):  # one of them is enough: the log itself may be what is lost
-        raise NotFound(f"{data} is no store directory: there is nothing of a log in it")
+        raise NotThere(f"{data} is no store directory: there is nothing of a log in it")
     disk = LocalDisk()
     lock = StoreLock(data, disk)
     try:

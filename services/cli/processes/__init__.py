@@ -3,6 +3,7 @@
 admin.py         `tandem admin`: the service in the foreground
 check.py         `tandem check`: is the cluster well? One line and an exit code
 metasync.py      `tandem metasync`: the service in the foreground
+names.py         `tandem names`: RocketMQ's name server in the foreground
 node_log.py      the logs of several services as one
 replicator.py    `tandem replicator`: the service in the foreground
 settings.py      `tandem settings`, and the settings that the commands of the services start with

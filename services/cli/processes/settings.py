@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tandemmq.common.server_settings import ServerSettings
     from tandemmq.common.settings import Described
     from tandemmq.metasync.settings import MetasyncSettings
+    from tandemmq.naming.settings import NamingSettings
     from tandemmq.replicator.settings import ReplicatorSettings
     from tandemmq.store.settings import StoreSettings
 
@@ -26,6 +27,7 @@ class Service(StrEnum):
     REPLICATOR = "replicator"
     METASYNC = "metasync"
     ADMIN = "admin"
+    NAMES = "names"
 
 
 def settings(
@@ -38,9 +40,9 @@ def settings(
 ) -> None:
     """Show every setting of a service, its origin and effect.
 
-    The other options are those of `tandem store`, `tandem replicator`, `tandem metasync`, `tandem admin`: what is shown
-    is what a service started with them would use. Each setting can also be given in the environment, as TANDEM_ and its
-    name in capitals: TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH.
+    The other options are those of the commands that run the services (`tandem store`, `tandem names`, ...): what is
+    shown is what a service started with them would use. Each setting can also be given in the environment, as TANDEM_
+    and its name in capitals: TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH.
 
     With --json: one document, {"settings": [...], "without_effect": {name: reason}}; the latter are settings of
     RocketMQ that are accepted and do nothing here.
@@ -97,11 +99,19 @@ def read_admin_settings(config: Path | None, data: Path | None, overrides: list[
     return load_settings(config, overrides=_given(data, overrides, "adminDirectory"))
 
 
+def read_naming_settings(config: Path | None, data: Path | None, overrides: list[str] | None) -> "NamingSettings":
+    """The same of a name server. Raises SettingsError."""
+    from tandemmq.naming.settings import load_settings
+
+    return load_settings(config, overrides=_given(data, overrides, "namesDirectory"))
+
+
 _READERS: dict[Service, Callable[[Path | None, Path | None, list[str] | None], "ServerSettings"]] = {
     Service.STORE: read_settings,
     Service.REPLICATOR: read_replicator_settings,
     Service.METASYNC: read_metasync_settings,
     Service.ADMIN: read_admin_settings,
+    Service.NAMES: read_naming_settings,
 }
 
 

@@ -19,7 +19,7 @@ from tandemmq.cli.talk.output import Output
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
     from tandemmq.node.ports import AdminPorts, Ports
-    from tandemmq.node.supervisor import Event
+    from tandemmq.node.supervisor import NodeEvent
 
 DEFAULT_PORT = 8081
 
@@ -112,18 +112,18 @@ def _plan(
 async def _run(nodes: list["NodePlan"], as_json: bool) -> None:
     import asyncio
 
-    from tandemmq.node.supervisor import Listener, Supervisor
+    from tandemmq.node.supervisor import NodeListener, Supervisor
 
     teller = _Teller(nodes, as_json)
 
-    def tell(event: "Event") -> None:
+    def tell(event: "NodeEvent") -> None:
         try:
             teller.event(event)
         except BrokenPipeError:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what is still to be told
             supervisor.stop("nobody reads what is told")
 
-    supervisor = Supervisor(nodes, Listener(tell, teller.log.line))
+    supervisor = Supervisor(nodes, NodeListener(tell, teller.log.line))
     loop = asyncio.get_running_loop()
     signals = _Signals(supervisor.stop)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -156,7 +156,7 @@ class _Teller:
         self._output = Output(as_json=as_json)
         self.log = NodeLog(as_json=as_json)
 
-    def event(self, event: "Event") -> None:
+    def event(self, event: "NodeEvent") -> None:
         """Something happened."""
         if event.kind == "serving" and event.service == "admin":
             self._console = event.facts.get("console")
@@ -172,7 +172,7 @@ class _Teller:
         else:
             self._say_of_service(event)
 
-    def _document(self, event: "Event") -> dict[str, Any]:
+    def _document(self, event: "NodeEvent") -> dict[str, Any]:
         of = {"node": event.node, "service": event.service} if event.service else {}
         facts = event.facts
         if event.kind == "up":
@@ -185,7 +185,7 @@ class _Teller:
             }
         return {"event": event.kind, **of, **facts}
 
-    def _say_of_service(self, event: "Event") -> None:
+    def _say_of_service(self, event: "NodeEvent") -> None:
         facts = event.facts
         if event.kind == "died":
             then = f"again in {show_seconds(facts['restart_in'])}" if facts["restart_in"] is not None else "given up"

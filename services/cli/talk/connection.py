@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tandemmq.client import ClientError, StoreClient
 
 
-class Kind(NamedTuple):
+class ServiceKind(NamedTuple):
     """A kind of service, in words for people."""
 
     noun: str
@@ -22,11 +22,11 @@ class Kind(NamedTuple):
     """What to do when none answers."""
 
 
-STORE = Kind("store", "127.0.0.1:8081", "start one with `tandem store`, or name its address with --address")
+STORE = ServiceKind("store", "127.0.0.1:8081", "start one with `tandem store`, or name its address with --address")
 RUNNING_STORE = STORE._replace(start="--running names a store that runs on this directory; is it up?")
-REPLICATOR = Kind("replicator", "127.0.0.1:8084", "`tandem up` and `tandem replicator` start one")
-METASYNC = Kind("metasync", "127.0.0.1:8082", "`tandem up` and `tandem metasync` start one")
-ADMIN = Kind("admin", "127.0.0.1:8083", "`tandem up` and `tandem admin` start one")
+REPLICATOR = ServiceKind("replicator", "127.0.0.1:8084", "`tandem up` and `tandem replicator` start one")
+METASYNC = ServiceKind("metasync", "127.0.0.1:8082", "`tandem up` and `tandem metasync` start one")
+ADMIN = ServiceKind("admin", "127.0.0.1:8083", "`tandem up` and `tandem admin` start one")
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def connect(address: str) -> "Iterator[StoreClient]":
 
 
 @contextmanager
-def connect_to(kind: Kind, address: str) -> "Iterator[grpc.Channel]":
+def connect_to(kind: ServiceKind, address: str) -> "Iterator[grpc.Channel]":
     """Give a channel to another service, for generated stubs. What its calls raise becomes what `connect` raises."""
     _check(kind, address)
     from tandemmq.client import Identity
@@ -61,7 +61,7 @@ def check_addresses(addresses: str) -> None:
         _check(STORE, address.strip())
 
 
-def _check(kind: Kind, address: str) -> None:
+def _check(kind: ServiceKind, address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         article = "an" if kind.noun[0] in "aeiou" else "a"
@@ -71,7 +71,7 @@ def _check(kind: Kind, address: str) -> None:
 
 
 @contextmanager
-def told(kind: Kind, address: str) -> Iterator[None]:
+def told(kind: ServiceKind, address: str) -> Iterator[None]:
     """Make failures that can be shown of gRPC's errors and the client's."""
     import grpc
 
@@ -86,7 +86,7 @@ def told(kind: Kind, address: str) -> Iterator[None]:
         raise CallFailed(_failure(error, kind, address)) from error
 
 
-def _failure(error: "ClientError", kind: Kind, address: str) -> Failure:
+def _failure(error: "ClientError", kind: ServiceKind, address: str) -> Failure:
     """What happened, and what to do where the service itself could not say it."""
     message = error.explain()
     if not error.status and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
@@ -100,7 +100,7 @@ def _failure(error: "ClientError", kind: Kind, address: str) -> Failure:
     return Failure(message, error.code, error.status.replace("UNKNOWN_ERROR", ""))
 
 
-def _why_away(code: str, kind: Kind, address: str) -> str:
+def _why_away(code: str, kind: ServiceKind, address: str) -> str:
     """No answer came: looks whether TLS is the reason."""
     from tandemmq.cli.talk.tls_diagnosis import diagnose
     from tandemmq.client import Identity

@@ -26,7 +26,7 @@ class CommandFailed(TandemError):
     kind = Kind.UNNAMED
 
 
-class NotFound(CommandFailed):
+class NotThere(CommandFailed):
     """What was asked for is not there."""
 
     kind = Kind.NOT_FOUND

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tandemmq.client import Identity
 
+
 _SECONDS = 10.0
 """Patience with a server that is slow: what it would have said is not to be guessed."""
 _ALERT_SECONDS = 0.5

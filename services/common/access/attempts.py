@@ -9,16 +9,16 @@ import ipaddress
 from typing import NamedTuple
 
 
-class Budget(NamedTuple):
+class AttemptBudget(NamedTuple):
     """How many attempts at once, and how many more each second."""
 
     burst: float
     per_second: float
 
 
-PER_USER_AND_ADDRESS = Budget(5, 0.1)
-PER_ADDRESS = Budget(10, 0.5)
-OF_ALL = Budget(20, 1.0)
+PER_USER_AND_ADDRESS = AttemptBudget(5, 0.1)
+PER_ADDRESS = AttemptBudget(10, 0.5)
+OF_ALL = AttemptBudget(20, 1.0)
 
 _MOST_KEPT = 10_000
 
@@ -33,7 +33,7 @@ class _Left:
         self.at = at
 
 
-class Attempts:
+class AttemptBudgets:
     """The budgets. Times are seconds of any clock that does not go back."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Attempts:
             left = self._of(key, budget, now)
             left.left = min(budget.burst, left.left + 1)
 
-    def _of(self, key: tuple[str, ...], budget: Budget, now: float) -> _Left:
+    def _of(self, key: tuple[str, ...], budget: AttemptBudget, now: float) -> _Left:
         known = self._left.pop(key, None)
         if known is None:
             if len(self._left) >= _MOST_KEPT:
@@ -67,7 +67,7 @@ class Attempts:
         return known
 
 
-def _budgets(user: str, address: str) -> tuple[tuple[tuple[str, ...], Budget], ...]:
+def _budgets(user: str, address: str) -> tuple[tuple[tuple[str, ...], AttemptBudget], ...]:
     """The narrowest first: the last are touched last, so they are the last to be forgotten."""
     return ((user, address), PER_USER_AND_ADDRESS), ((address,), PER_ADDRESS), ((), OF_ALL)
 

@@ -27,7 +27,7 @@ from tandemmq.common.access.errors import AccessFileError
 from tandemmq.common.access.needs import ABILITIES, Action
 from tandemmq.common.access.patterns import WRONG, is_pattern
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.access.roles import BUILT_IN, Role
+from tandemmq.common.access.roles import BUILT_IN, AccessRole
 from tandemmq.common.access.scrypt import FORM, is_hash
 from tandemmq.common.access.table import AccessTable
 
@@ -96,7 +96,7 @@ class _Reader:
                 self._fail((kind, name), "it is no table", f"write [{kind}.{name}] above its keys")
         return list(section.items())
 
-    def _role(self, name: str, entry: Mapping[str, Any]) -> Role:
+    def _role(self, name: str, entry: Mapping[str, Any]) -> AccessRole:
         path = ("roles", name)
         self._only(entry, _ROLE_KEYS, path)
         patterns = {}
@@ -109,9 +109,9 @@ class _Reader:
         for ability in abilities:
             if ability not in ABILITIES:
                 self._fail((*path, "allow"), f"{ability!r} is nothing to allow", _nearest(ability, sorted(ABILITIES)))
-        return Role(name, **patterns, allow=frozenset(map(Action, abilities)))
+        return AccessRole(name, **patterns, allow=frozenset(map(Action, abilities)))
 
-    def _user(self, name: str, entry: Mapping[str, Any], roles: Mapping[str, Role]) -> Principal:
+    def _user(self, name: str, entry: Mapping[str, Any], roles: Mapping[str, AccessRole]) -> Principal:
         path = ("users", name)
         self._only(entry, _USER_KEYS, path)
         secret, certificate = (self._text(entry, (*path, key)) for key in ("secret", "certificate"))

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.common.access.attempts import Attempts, address_of
+from tandemmq.common.access.attempts import AttemptBudgets, address_of
 from tandemmq.common.access.credentials import Credentials, parse_basic
 from tandemmq.common.access.errors import AccessFileError, TooManyAttempts, Unauthenticated
 from tandemmq.common.access.file import parse_access, read_text
@@ -87,7 +87,7 @@ class AccessKeeper:
         self._bad: dict[bytes, _Compared] = {}
         self._comparing: dict[bytes, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
-        self._attempts = Attempts()
+        self._attempts = AttemptBudgets()
         self._thread = started_pool(1, "access")
         self._watching: asyncio.Task[None] | None = None
 

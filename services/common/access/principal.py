@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tandemmq.common.access.errors import PermissionDenied
 from tandemmq.common.access.needs import ABILITIES, ALL, SOME, Action, Need
 from tandemmq.common.access.patterns import Patterns
-from tandemmq.common.access.roles import Role
+from tandemmq.common.access.roles import AccessRole
 
 _REMEMBERED = 10_000
 """So many decisions are remembered; then it begins anew."""
@@ -19,7 +19,7 @@ class Principal:
 
     __slots__ = ("_abilities", "_granted", "_patterns", "certificate", "name", "roles", "secret")
 
-    def __init__(self, name: str, roles: Iterable[Role], secret: str | None, certificate: str | None) -> None:
+    def __init__(self, name: str, roles: Iterable[AccessRole], secret: str | None, certificate: str | None) -> None:
         """`secret`: the hash as the file has it; `certificate`: common name of the user's client certificate."""
         roles = tuple(roles)
         self.name = name

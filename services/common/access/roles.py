@@ -8,7 +8,7 @@ from tandemmq.common.access.needs import ABILITIES, Action
 
 
 @dataclass(frozen=True)
-class Role:
+class AccessRole:
     """What those who have it may do."""
 
     name: str
@@ -24,12 +24,12 @@ class Role:
 _ALL = ("*",)
 _OPERATOR = frozenset({Action.VIEW, Action.MANAGE, Action.OPERATE})
 
-BUILT_IN: Mapping[str, Role] = MappingProxyType(
+BUILT_IN: Mapping[str, AccessRole] = MappingProxyType(
     {
-        "viewer": Role("viewer", allow=frozenset({Action.VIEW})),
-        "operator": Role("operator", _ALL, _ALL, _ALL, _OPERATOR),
-        "service": Role("service", _ALL, _ALL, _ALL, _OPERATOR | {Action.INTERNAL}),
-        "admin": Role("admin", _ALL, _ALL, _ALL, ABILITIES),
+        "viewer": AccessRole("viewer", allow=frozenset({Action.VIEW})),
+        "operator": AccessRole("operator", _ALL, _ALL, _ALL, _OPERATOR),
+        "service": AccessRole("service", _ALL, _ALL, _ALL, _OPERATOR | {Action.INTERNAL}),
+        "admin": AccessRole("admin", _ALL, _ALL, _ALL, ABILITIES),
     }
 )
 """Roles that every file has. `service` and `admin` may do the same today; `service` is for TandemMQ's own processes."""

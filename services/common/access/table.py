@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.access.roles import Role
+from tandemmq.common.access.roles import AccessRole
 
 
 class AccessTable:
     """Users by name and by certificate."""
 
-    def __init__(self, principals: Iterable[Principal], roles: Mapping[str, Role]) -> None:
+    def __init__(self, principals: Iterable[Principal], roles: Mapping[str, AccessRole]) -> None:
         self.principals: dict[str, Principal] = {one.name: one for one in principals}
         self.roles = roles
         """Own roles and built-in ones."""

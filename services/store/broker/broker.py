@@ -13,9 +13,9 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.long_poll import LongPolls, Room
 from tandemmq.store.broker.offsets import Catalog, QueueState, TopicState
 from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
-from tandemmq.store.broker.send import NewBatch, NewMessage, Sender, Sent, SentAll, new_tuple
+from tandemmq.store.broker.send import NewBatch, NewMessage, Sender, SendOutcome, SentAll, new_tuple
 from tandemmq.store.broker.submission import Receipt, Submission, Told
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.log.message_store import MessageStore
@@ -99,7 +99,7 @@ class Broker:
                 size = batch.place.end_offset - batch.place.physical_offsets[0]
                 self.traffic.sent(batch.batch.topic, batch.place.count, size)
 
-    def _count_messages(self, sent: Sequence[Sent]) -> None:
+    def _count_messages(self, sent: Sequence[SendOutcome]) -> None:
         """Count neighbours of the same topic and size, which are most, together."""
         topic, size, messages = "", 0, 0
         for ready, place, _ in sent:
@@ -115,7 +115,7 @@ class Broker:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    async def pull(self, wanted: Wanted, wait_seconds: float = 0, room: Room | None = None) -> Pulled:
+    async def pull(self, wanted: Wanted, wait_seconds: float = 0, room: Room | None = None) -> PullAnswer:
         """Messages of a queue, now, or when there are some before the time is over.
 
         `room` is awaited before each look with the most bytes that it may give. Raises as `Puller.pull`, `room`, and
@@ -129,7 +129,7 @@ class Broker:
             self.traffic.pulled(wanted.topic, wanted.group, pulled.count, len(pulled.records))
         return pulled
 
-    def advice(self, pulled: Pulled) -> int:
+    def advice(self, pulled: PullAnswer) -> int:
         """Id of the broker that a consumer with this answer should pull from next."""
         return self.puller.advice(pulled)
 

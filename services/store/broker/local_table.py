@@ -16,6 +16,7 @@ from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.edges.threads import in_thread
+from tandemmq.store.log.event import Event
 
 log = get_log(__name__)
 
@@ -110,6 +111,8 @@ class LocalTable(Generic[One]):
         self._clock = clock
         self._document: dict[str, Any] = {}
         self._entries: dict[str, One] = {}
+        self.changed = Event()
+        """There are other entries than before."""
         self._additions = Additions(self.get, self._add, asyncio.Lock())
         self._load()
 
@@ -133,6 +136,7 @@ class LocalTable(Generic[One]):
         table = {**self._entries, **added}
         self._document = await in_thread(self._write, table)
         self._entries = table
+        self.changed()
 
     def _write(self, table: dict[str, One]) -> dict[str, Any]:
         """Make a table durable; gives what stands in the file. Raises TableNotSaved."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.log.errors import QueueInDoubt
 from tandemmq.store.log.message_store import MessageStore
 
@@ -67,7 +67,7 @@ class LongPolls:
         for future in tuple(self._waiting):
             future.cancel()
 
-    async def pull_now(self, puller: Puller, wanted: Wanted, room: Room | None = None) -> Pulled:
+    async def pull_now(self, puller: Puller, wanted: Wanted, room: Room | None = None) -> PullAnswer:
         """Pull; where the queue does not fit the log, wait a moment until it is put right.
 
         `room` is awaited before each look with the most bytes that it may give. Raises as `Puller.pull` and `room`.
@@ -83,7 +83,7 @@ class LongPolls:
                 await room(wanted.max_bytes)
             return puller.pull(wanted)
 
-    async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float, room: Room | None = None) -> Pulled:
+    async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float, room: Room | None = None) -> PullAnswer:
         """Pull, and if there is nothing, wait for it; NO_NEW_MESSAGE when the time is over.
 
         With a tag filter it goes on behind messages that do not match. Raises as `pull_now` and `wait`.

@@ -7,7 +7,7 @@ filled by batches costs one copy, whatever the number of messages.
 from collections.abc import Iterator, Sequence
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
-from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
@@ -56,11 +56,11 @@ class Puller:
                 raise QueueOutOfRange(f"Topic {topic} has {queues} read queues: there is no queue {queue_id}.")
         return queue
 
-    def advice(self, pulled: Pulled) -> int:
+    def advice(self, pulled: PullAnswer) -> int:
         """Id of the broker that a consumer with this answer should pull from next; see `SlaveReads`."""
         return self._slave_reads.advice(pulled)
 
-    def pull(self, wanted: Wanted) -> Pulled:
+    def pull(self, wanted: Wanted) -> PullAnswer:
         """One answer, without waiting.
 
         Raises:
@@ -73,16 +73,16 @@ class Puller:
         if queue is None:
             if may_have_been_lost(self._store, wanted.topic, wanted.queue_id):
                 raise _not_ready(wanted)
-            return self._slave_reads.place(Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0), wanted.offset)
+            return self._slave_reads.place(PullAnswer(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0), wanted.offset)
         end = queue.readable_end
         status, correct = _place(queue, end, wanted.offset)
         if status is not None:
             if queue.rebuilding and correct != wanted.offset:
                 raise _not_ready(wanted)
-            answer = Pulled(status, correct, queue.min_offset, end)
+            answer = PullAnswer(status, correct, queue.min_offset, end)
             return self._slave_reads.place(answer, wanted.offset)
         reading = self._read(queue, end, wanted)
-        return Pulled(reading.status, reading.next_offset, queue.min_offset, end, reading.count, reading.records)
+        return PullAnswer(reading.status, reading.next_offset, queue.min_offset, end, reading.count, reading.records)
 
     def _read(self, queue: ConsumeQueue, end: int, wanted: Wanted) -> "_Reading":
         """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""

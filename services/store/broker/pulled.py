@@ -44,7 +44,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PullAnswer:
     """What it gets: `records` are whole records in queue order, `count` of them."""
 
     status: PullStatus

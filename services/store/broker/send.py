@@ -118,7 +118,7 @@ class Ready(NamedTuple):
         return self.message.queue_id if self.postponed is None else self.postponed.real_queue
 
 
-class Sent(NamedTuple):
+class SendOutcome(NamedTuple):
     """What became of a message: its place, or why it has none."""
 
     ready: Ready
@@ -142,7 +142,7 @@ class SentAll(NamedTuple):
     `end_offset`: log offset to wait for; 0 if nothing was stored. `wait`: whether to wait for disk and replicas.
     """
 
-    messages: list[Sent]
+    messages: list[SendOutcome]
     batches: list[SentBatch]
     end_offset: int
     wait: bool
@@ -408,11 +408,11 @@ class Sender:
             message = ready.message
             self.duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
 
-    def append(self, ready: list[Ready]) -> list[Sent]:
+    def append(self, ready: list[Ready]) -> list[SendOutcome]:
         """Append checked messages in order, all at once where that can be. Raises StoreError: nothing was stored."""
         if self.duplicates is None or True not in [one.watched for one in ready]:
             return self._append_messages(ready)
-        sent: list[Sent] = []
+        sent: list[SendOutcome] = []
         run: list[Ready] = []
         keys: set[tuple[str, str]] = set()
         for one in ready:
@@ -427,23 +427,23 @@ class Sender:
             else:
                 sent += self._append_run(run, sent)
                 run, keys = [], set()
-                sent.append(Sent(*self._copy(one, known)))
+                sent.append(SendOutcome(*self._copy(one, known)))
         return sent + self._append_run(run, sent)
 
-    def _append_run(self, run: list[Ready], before: list[Sent]) -> list[Sent]:
+    def _append_run(self, run: list[Ready], before: list[SendOutcome]) -> list[SendOutcome]:
         """Append messages that are no copies; a failure is raised only if nothing stands before them."""
         try:
             sent = self._append_messages(run) if run else []
         except StoreError as error:
             if not before:
                 raise
-            return [Sent(one, None, error) for one in run]
+            return [SendOutcome(one, None, error) for one in run]
         for ready, place, _ in sent:
             if ready.watched and place is not None:
                 self._remember(ready, place)
         return sent
 
-    def _append_messages(self, ready: list[Ready]) -> list[Sent]:
+    def _append_messages(self, ready: list[Ready]) -> list[SendOutcome]:
         """All or none where they fit into one file; else one by one, and the result says how far the store came."""
         messages = [one.message for one in ready]
         # The exact sizes matter only where a file might be too small.
@@ -453,18 +453,18 @@ class Sender:
             if sum(sizes) + BLANK_SIZE > self._rules.file_size:
                 return self._append_one_by_one(ready)
         places = self._store.append_messages(messages)
-        return [new_tuple(Sent, (one, place, None)) for one, place in zip(ready, places, strict=True)]
+        return [new_tuple(SendOutcome, (one, place, None)) for one, place in zip(ready, places, strict=True)]
 
-    def _append_one_by_one(self, ready: list[Ready]) -> list[Sent]:
+    def _append_one_by_one(self, ready: list[Ready]) -> list[SendOutcome]:
         """As far as it goes; raises only if not even the first could be stored."""
-        sent: list[Sent] = []
+        sent: list[SendOutcome] = []
         for one in ready:
             try:
-                sent.append(Sent(one, self._store.append(one.message)))
+                sent.append(SendOutcome(one, self._store.append(one.message)))
             except TandemError as error:
                 if not any(before.place for before in sent):
                     raise
-                sent.append(Sent(one, None, error))
+                sent.append(SendOutcome(one, None, error))
         return sent
 
     def _append_batch(self, batch: EncodedBatch) -> SentBatch:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tandemmq.store.broker.pulled import Pulled, PullStatus
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus
 from tandemmq.store.log.message_store import MessageStore
 
 MASTER = 0
@@ -40,7 +40,7 @@ class SlaveReads:
         self._store = store
         self._rules = rules
 
-    def place(self, pulled: Pulled, offset: int) -> Pulled:
+    def place(self, pulled: PullAnswer, offset: int) -> PullAnswer:
         """The answer to a pull at ``offset``, on a slave: it may be behind, so it corrects no offset of its own accord.
 
         What lies beyond its queue is not there yet.
@@ -59,7 +59,7 @@ class SlaveReads:
             return replace(pulled, next_offset=offset)
         return pulled
 
-    def advice(self, pulled: Pulled) -> int:
+    def advice(self, pulled: PullAnswer) -> int:
         """Id of the broker to pull from next: a slave, where reading what comes next would cost the disk; else 0."""
         if not self._rules.slave_read or not pulled.records:
             return MASTER

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.broker.send import NewMessage, Ready, Sender, Sent
+from tandemmq.store.broker.send import NewMessage, Ready, Sender, SendOutcome
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.log.segments.commit_log import Appended
 
@@ -36,7 +36,7 @@ class Submission:
         self,
         sender: Sender,
         acknowledgement: Acknowledgement,
-        count: Callable[[Sequence[Sent]], None],
+        count: Callable[[Sequence[SendOutcome]], None],
         told: Told,
         *,
         wait: bool,
@@ -90,8 +90,8 @@ class Submission:
             self._refuse(given, error)
             return
         self._count(sent)
-        waiting: list[tuple[int, Sent]] = []
-        others: list[tuple[int, Sent]] = []
+        waiting: list[tuple[int, SendOutcome]] = []
+        others: list[tuple[int, SendOutcome]] = []
         for (number, _), one in zip(given, sent, strict=True):
             if one.failure is not None:
                 self._told(number, one.failure)
@@ -100,7 +100,7 @@ class Submission:
         self._tell_when_safe(others, wait=False)
         self._tell_when_safe(waiting, wait=True)
 
-    def _tell_when_safe(self, stored: list[tuple[int, Sent]], *, wait: bool) -> None:
+    def _tell_when_safe(self, stored: list[tuple[int, SendOutcome]], *, wait: bool) -> None:
         """Tell those messages when the last of them is as safe as it is to be."""
         if not stored:
             return

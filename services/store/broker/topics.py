@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
+from tandemmq.store.log.event import Event
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -65,6 +66,9 @@ _NUMBERS = {"readQueueNums": 16, "writeQueueNums": 16, "perm": 6}  # defaults of
 
 class TopicTable(Protocol):
     """What the broker asks of a topic table."""
+
+    changed: Event
+    """There are other topics than before, or with other queues."""
 
     def get(self, name: str) -> TopicConfig | None:
         """The topic, or None if there is none."""

@@ -40,11 +40,18 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `place_reader`: reads the messages of a place
 * `side_state`: what receiving keeps in mind beside the ledger
 * `figures`: what operators see of groups
+* `ways`: in which ways groups consume, and resets from outside
+* `views`: what operators see of one moment: groups with their members, what waits
+* `waiting_figures`: what operators see of what waits for its time
 * `starts`: where a group begins in a topic
 * `acknowledging`: what consumers say of messages that they hold
 * `cursors`: commits and resets
+* `deletions`: groups and topics that were deleted
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
+* `retry_moves`: messages that a group fails on for long
+* `java_pops`: what a RocketMQ broker notes of messages that were popped
+* `revivals`: such messages come again
 * `queue_locks`: queues that ordered classic consumers have locked
 * `sending_back`: classic consumers' messages that come again
 """

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
 from tandemmq.store.delivery.errors import HandleExpired
@@ -13,6 +14,7 @@ from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import Outcome
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
+from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format.record import decode_record
 
@@ -28,6 +30,7 @@ class Acknowledger:
         graveyard: Graveyard,
         side: SideState,
         renewals: Renewals,
+        moves: RetryMoves,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
     ) -> None:
@@ -38,9 +41,12 @@ class Acknowledger:
         self._graveyard = graveyard
         self._side = side
         self._renewals = renewals
+        self._moves = moves
         self._dealt = dealt
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], durability: Durability
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
@@ -49,6 +55,8 @@ class Acknowledger:
                 handle = decode_handle(text, group, topic)
                 if self.is_open(handle):
                     done.setdefault(handle.place, set()).add(handle.offset)
+                elif self._moves.waits_elsewhere(handle):
+                    self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
@@ -57,7 +65,7 @@ class Acknowledger:
             self._journal.note(*facts)
             self._dealt(facts)
         if any(one.error is None for one in outcomes):
-            await self._journal.safe()
+            await self._journal.safe(durability)
         return outcomes
 
     def change(self, group: str, topic: str, text: str, invisible_ms: int) -> str:
@@ -69,15 +77,20 @@ class Acknowledger:
             self._renewals.drop(place, offset)
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
+        elif self._moves.waits_elsewhere(handle):
+            self._moves.wait_again(handle, invisible_ms)
         return text
 
-    async def forward(self, group: str, topic: str, text: str) -> None:
+    async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
         handle = decode_handle(text, group, topic)
         await self._graveyard.open(group)
         if self.is_open(handle):
             self._forward(handle, topic)
-        await self._journal.safe()
+        elif self._moves.waits_elsewhere(handle):
+            self._forward(handle, topic)
+            self._moves.take_back(handle)
+        await self._journal.safe(durability)
 
     def _forward(self, handle: ReceiptHandle, topic: str) -> None:
         place, offset = handle.place, handle.offset

@@ -25,7 +25,7 @@ _LOOK_BACK = 1_000
 _GATHER_SECONDS = 0.01
 
 
-class Follower:
+class JournalFollower:
     """Applies the journal to the ledger."""
 
     def __init__(self, store: MessageStore, ledger: Ledger, base: Base, safe_base: SafeBase) -> None:

@@ -54,6 +54,15 @@ def own_topic(group: str, topic: str, shown: Shown) -> str:
     return f"%RETRY%{group}{'_' if shown is Shown.POP_RETRY_V1 else '+'}{topic}"
 
 
+def topic_shown(place: Place) -> str:
+    """The topic as one of which messages of a place are given out; `%RETRY%<group>` is shown as itself."""
+    for shown in (Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
+        prefix = own_topic(place.group, "", shown)
+        if place.topic.startswith(prefix) and len(place.topic) > len(prefix):
+            return place.topic[len(prefix) :]
+    return place.topic
+
+
 class ReceiptHandle(NamedTuple):
     """What a handle says: this message, given out for the `number`-th time, between these resets, by that start."""
 

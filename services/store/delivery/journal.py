@@ -4,12 +4,13 @@ What is noted counts in the ledger at once. All that is noted in one turn of the
 queue 0 of the topic `TANDEM_SYS_DELIVERY` at the end of the turn, or before that where somebody waits for it.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
@@ -28,7 +29,7 @@ _RETRY_SECONDS = 1.0
 _ENTRIES_A_TURN = 20_000
 """So much of snapshots is written in one turn."""
 _MOST_UNWRITTEN = 100_000
-"""So many facts may wait for a disk that is full; then nothing is given out any more."""
+"""So many facts may wait for a disk that is full to its reserve; then nothing is given out any more."""
 
 
 class Journal:
@@ -53,6 +54,7 @@ class Journal:
         self._most_bytes = min(MOST_BYTES, store.config.mapped_file_size_commit_log // 4)
         self._unwritten: list[Fact] = []
         self._scheduled = False
+        self._wait_for_turn: list[asyncio.Future[None]] = []
         self._failure: TandemError | None = None
         self.open = False
         """Whether facts may be noted: this store delivers."""
@@ -63,7 +65,7 @@ class Journal:
         self.next = 0
         """Queue offset of the next record."""
         self.end_offset = 0
-        """Log offset behind the newest record that this store has written."""
+        """Log offset behind the newest record: what was read at the start may not be durable yet, or not replicated."""
 
     def begin(self, start: int, next_record: int) -> None:
         """Facts may be noted from now on: the ledger is what the journal says up to a queue offset."""
@@ -71,7 +73,7 @@ class Journal:
         self._failure = None
         self.start = start
         self.next = next_record
-        self.end_offset = 0
+        self.end_offset = self._store.commit_log.max_offset
         self.open = True
 
     # -- noting -----------------------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ class Journal:
         base = self._base.position(Position(self.next, self._store.commit_log.max_offset))
         for body, written in encode_records(base, self.start, list(facts), self._most_bytes):
             try:
-                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host))
+                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host), reserved=True)
             except StoreError as error:
                 self._failed(error)
                 raise
@@ -154,8 +156,28 @@ class Journal:
         now = self._base.position(Position(self.next, self.end_offset))
         self._safe_base.wrote(self.end_offset, now.log_offset)
 
-    async def safe(self) -> None:
-        """Wait until all that is noted so far is as durable as a send is.
+    async def written(self) -> None:
+        """Wait until what is noted in this turn is in the log, so that a kill does not undo it.
+
+        Where the log does not take it, that is not waited for: it is kept. Raises NotDelivering: it never will be.
+        """
+        if self._unwritten and self._failure is None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._wait_for_turn.append(waiter)
+            await waiter
+
+    def _turn_is_over(self, error: TandemError | None = None) -> None:
+        waiters, self._wait_for_turn = self._wait_for_turn, []
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+
+    async def safe(self, durability: Durability = Durability.AS_SENDS) -> None:
+        """Wait until all that is noted so far is as durable as a send is, or as is asked for.
 
         Raises:
             StoreError: the log does not take it now. NotSafe: disk or replicas did not answer in time, or cannot. In
@@ -164,7 +186,7 @@ class Journal:
         end = self.write()
         if not end:
             return
-        status = await self._acknowledgement.status(end, True)
+        status = await self._acknowledgement.status_by(end, durability)
         if status is not PutStatus.PUT_OK:
             raise NotSafe(f"What was done is noted, but it is not known to be safe: {status.name}.")
 
@@ -178,6 +200,8 @@ class Journal:
             if not self._scheduled:
                 self._scheduled = True
                 self._store.timers.call_later(_RETRY_SECONDS, self._turn)
+        finally:
+            self._turn_is_over()
 
     def _failed(self, error: StoreError) -> None:
         if self._failure is None:
@@ -195,8 +219,10 @@ class Journal:
             self.open = False
             with contextlib.suppress(StoreError):
                 self.write()
+            self._turn_is_over()
 
     def drop(self) -> None:
         """This store is no master any more: what is not written never will be."""
         self._unwritten = []
         self.open = False
+        self._turn_is_over(NotDelivering("This store gives out nothing any more: it is no master now."))

@@ -22,7 +22,7 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.progress import MOST_DUE, Entry, QueueProgress
+from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -71,6 +71,8 @@ class Ledger:
         """By delay level: the queue offset below which all is delivered."""
         self.timers: TimersDone | None = None
         """How far the timers' topic is delivered; None: nothing is known."""
+        self.forgotten: set[Place] = set()
+        """Places that were, and are none any more, as far as the facts since the last `clear` say."""
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -239,7 +241,7 @@ class Ledger:
             for offset, entry in entries.items():
                 due = min(max(entry.due, least), most)
                 if entry.number and due != entry.due:
-                    entries[offset] = Entry(entry.number, due)
+                    entries[offset] = OpenEntry(entry.number, due)
                     if account.ready.pop(offset, 0) is None:
                         self.ready_entries -= 1
                     self._wait(account, offset, 1, due)
@@ -255,6 +257,7 @@ class Ledger:
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
         self.timers = None
+        self.forgotten.clear()
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
@@ -371,6 +374,7 @@ class Ledger:
         account = self._accounts[number] = _Account(QueueProgress(place, cursor, resets), number)
         self._groups.setdefault(place.group, {}).setdefault(place.topic, {})[place.queue] = account
         self._fresh[place] = self._moved[place] = None
+        self.forgotten.discard(place)
         return account
 
     def _empty(self, account: _Account) -> None:
@@ -382,6 +386,7 @@ class Ledger:
         account.aside.clear()
 
     def _forget(self, place: Place) -> None:
+        self.forgotten.add(place)
         account = self._account(place)
         if account is None:
             return

@@ -2,7 +2,8 @@
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.clock import DeliveryClock
-from tandemmq.store.delivery.follower import Follower
+from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
+from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
@@ -27,9 +28,10 @@ class Opening:
         store: MessageStore,
         ledger: Ledger,
         journal: Journal,
-        follower: Follower,
+        follower: JournalFollower,
         clock: DeliveryClock,
         files: OffsetFiles | None = None,
+        timer_check: TimerCheckFile | None = None,
         largest_invisible_ms: int = LARGEST_INVISIBLE_MS,
     ) -> None:
         self._store = store
@@ -38,6 +40,7 @@ class Opening:
         self._follower = follower
         self._clock = clock
         self._files = files
+        self._timer_check = timer_check
         self._largest_ms = largest_invisible_ms
         self._clean = store.recovery.clean_exit
         self._was_slave = False
@@ -66,6 +69,8 @@ class Opening:
         self._journal.begin(start, self._follower.next)
         if self._files is not None:
             self._journal.note(*self._files.facts(self._ledger, self._follower.next))
+        if self._timer_check is not None:
+            self._journal.note(*self._timer_check.facts())
         log.info(
             "the journal of deliveries is read", places=len(self._ledger), entries=self._ledger.entries,
             unreadable=self._follower.unreadable, dropped=self._follower.dropped,

@@ -48,6 +48,10 @@ class PlaceReader:
         queue = self._store.queue(place.topic, place.queue)
         return 0 if queue is None else queue.readable_end
 
+    def catch_up(self) -> None:
+        """Let what was appended just now be seen."""
+        self._store.catch_up()
+
     def stretch(self, place: Place, offset: int, most: int, most_bytes: int, tags: TagFilter | None) -> Stretch:
         """Messages from an offset on: `most` of them, of so many bytes together, but one of any size."""
         wanted = Wanted(place.topic, place.queue, offset, most, most_bytes, tags)

@@ -35,7 +35,8 @@ class Wish:
 
     `invisible_ms`: 0 for the group's default. `renew`: the broker makes given messages stay invisible as long as the
     client lives (`client_id` names it). `attempt_id`: a repeat of an attempt whose answer was lost gets the same
-    messages with the same numbers. `wait_ms`: how long to wait for the first message.
+    messages with the same numbers. `wait_ms`: how long to wait for the first message. `broker`: whose queues are meant,
+    where there are several brokers; a broker itself does not look.
     """
 
     group: str
@@ -49,6 +50,7 @@ class Wish:
     renew: bool = False
     client_id: str = ""
     attempt_id: str = ""
+    broker: str = ""
 
 
 class GivenMessage(NamedTuple):

@@ -23,7 +23,7 @@ MOST_DUE = (1 << 44) - 1
 """The latest time that an entry can be due, in milliseconds since the Unix epoch: in the year 2527."""
 
 
-class Entry(int):
+class OpenEntry(int):
     """A message that is given out or waits: how often it was given out, and when it is due again, in milliseconds.
 
     One packed integer of 32 bytes: there may be a million of them.
@@ -31,7 +31,7 @@ class Entry(int):
 
     __slots__ = ()
 
-    def __new__(cls, number: int, due: int) -> "Entry":
+    def __new__(cls, number: int, due: int) -> "OpenEntry":
         """A greater `number` than 65,535 counts as that."""
         return super().__new__(cls, min(max(due, 0), MOST_DUE) << _NUMBER_BITS | min(number, _MOST_NUMBER))
 
@@ -59,7 +59,7 @@ class QueueProgress:
         self.cursor = cursor
         self.given = cursor
         self.resets = resets
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, OpenEntry] = {}
         self._order: deque[int] = deque()  # offsets of entries, ascending; those that are gone are dropped when first
 
     # -- facts ------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class QueueProgress:
     def give(self, fact: Given) -> None:
         """See `Given`. Offsets that were given before are left as they are."""
         self._look_at(fact.first)
-        entry = Entry(1, fact.due)
+        entry = OpenEntry(1, fact.due)
         for offset in range(max(fact.first, self.given), fact.first + fact.messages):
             self.entries[offset] = entry
             self._order.append(offset)
@@ -76,7 +76,7 @@ class QueueProgress:
     def give_again(self, fact: GivenAgain) -> None:
         """See `GivenAgain`. What is dealt with stays so."""
         if fact.offset in self.entries:
-            self.entries[fact.offset] = Entry(fact.number, fact.due)
+            self.entries[fact.offset] = OpenEntry(fact.number, fact.due)
 
     def deal(self, fact: Dealt) -> None:
         """See `Dealt`. Offsets that were not looked at before are passed."""
@@ -114,7 +114,7 @@ class QueueProgress:
         for offset, number, due in fact.entries:
             if offset not in self.entries:
                 self._order.append(offset)
-            self.entries[offset] = Entry(number, due)
+            self.entries[offset] = OpenEntry(number, due)
 
     def forget(self) -> None:
         """Before the first piece of a snapshot: nothing is known."""
@@ -123,7 +123,7 @@ class QueueProgress:
 
     def _look_at(self, offset: int) -> None:
         """All up to `offset` was looked at; what no fact speaks of waits."""
-        waiting = Entry(0, 0)
+        waiting = OpenEntry(0, 0)
         for one in range(self.given, offset):
             self.entries[one] = waiting
             self._order.append(one)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import UnknownTopic
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.broker.send import NewMessage, Ready
-from tandemmq.store.delivery.errors import BadHandle, HandleExpired
+from tandemmq.store.delivery.errors import BadHandle, HandleExpired, NotSafe
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.edges.clock import Clock
@@ -74,7 +75,7 @@ class MessageRecalls:
         self._clock = clock
 
     async def recall(self, topic: str, handle: str, born_host: Host) -> str:
-        """See `port.DeliveryPort`. Raises HandleExpired where its time has come."""
+        """See `port.DeliveryPort`. Raises HandleExpired where its time has come, and NotSafe."""
         named = RecallHandle.parse(handle)
         if named.topic != topic:
             raise BadHandle(f"The recall handle is one of topic {named.topic}.")
@@ -88,5 +89,7 @@ class MessageRecalls:
             b"0",  # RocketMQ's
             {names.TIMER_DELIVER_MS: str(named.due), DELETE_KEY: f"{topic}+{named.unique_key}"},
         )
-        await self._broker.send(recall)
+        status = (await self._broker.send(recall)).status
+        if status is not PutStatus.PUT_OK:
+            raise NotSafe(f"The message is taken back, but that is not known to be safe: {status.name}.")
         return named.unique_key

@@ -19,8 +19,9 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import GivenMessage
-from tandemmq.store.delivery.progress import Entry, QueueProgress
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
@@ -43,7 +44,7 @@ class Source(NamedTuple):
     shown: Shown
 
 
-class Call(NamedTuple):
+class ReceiveCall(NamedTuple):
     """A receive, as the receiver needs it."""
 
     group: GroupConfig
@@ -75,6 +76,7 @@ class Receiver:
         graveyard: Graveyard,
         side: SideState,
         lines: OrderLines,
+        moves: RetryMoves,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
         wake: Callable[[str, str], None],
@@ -93,6 +95,7 @@ class Receiver:
         self._graveyard = graveyard
         self._side = side
         self._lines = lines
+        self._moves = moves
         self._dealt = dealt
         self._wake = wake
         self._open_graveyard = open_graveyard
@@ -101,7 +104,7 @@ class Receiver:
         self.expired: dict[tuple[str, str], int] = {}
         """By group and topic: messages that had gone before anybody acknowledged them."""
 
-    def look(self, call: Call, sources: Sequence[Source], answer: Answer) -> Look:
+    def look(self, call: ReceiveCall, sources: Sequence[Source], answer: Answer) -> Look:
         """Put into the answer what there is. Raises what keeps the journal from being written."""
         self._journal.check()
         key = call.group.name, call.topic
@@ -123,7 +126,7 @@ class Receiver:
                 found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
         return found
 
-    def repeat(self, call: Call, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
+    def repeat(self, call: ReceiveCall, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
         """Give the messages of an attempt again that still count, with the same numbers."""
         due = self._clock.now_ms() + call.invisible_ms
         for share, shown in shares:
@@ -142,17 +145,17 @@ class Receiver:
 
     # -- again ------------------------------------------------------------------------------------------------------
 
-    def _again(self, call: Call, source: Source, answer: Answer) -> Look:
+    def _again(self, call: ReceiveCall, source: Source, answer: Answer) -> Look:
         """What is due again, or was looked at and never given out."""
         place = source.place
         progress = self._ledger.progress(place)
         if progress is None:
             return Look()
-        looked_at = 0
+        looked_at, moved = 0, self._moves.made
         while not answer.is_full() and looked_at < _LOOK_MOST:
             offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
             if not offsets:
-                return Look()
+                return Look(more=self._moves.made > moved)  # what has moved may be had at once
             for offset in offsets:
                 if answer.is_full():
                     break
@@ -163,8 +166,10 @@ class Receiver:
                     return Look(later=True)
         return Look(more=not answer.is_full())
 
-    def _give_again(self, call: Call, source: Source, progress: QueueProgress, offset: int, answer: Answer) -> bool:
-        """Give out, pass, bury or set aside one message that is ready; False where it cannot be read now."""
+    def _give_again(
+        self, call: ReceiveCall, source: Source, progress: QueueProgress, offset: int, answer: Answer
+    ) -> bool:
+        """Give out, pass, bury, move or set aside one message that is ready; False where it cannot be read now."""
         place, entry = source.place, progress.entries[offset]
         data = self._reader.one(place, offset)
         if data is Absence.LATER:
@@ -189,6 +194,12 @@ class Receiver:
             if not self._bury(place, offset, entry, data, before + entry.number) and place.topic in answer.chosen:
                 answer.chosen[place.topic].discard((place.queue, offset))
             return True
+        if entry.number and self._moves.is_to_move(call.group, progress, offset):
+            fact = self._moves.move(call.group, place, offset, data, entry.number, 0)
+            if fact is not None:
+                self._note_dealt([fact])
+                self._reader.catch_up()
+                return True
         if not answer.fits(len(data)):
             answer.most = len(answer.messages)
             return True
@@ -199,12 +210,12 @@ class Receiver:
         return True
 
     @staticmethod
-    def _unwanted(call: Call, source: Source, record: Record, entry: Entry) -> bool:
+    def _unwanted(call: ReceiveCall, source: Source, record: Record, entry: OpenEntry) -> bool:
         """Whether a message that was never given out does not match."""
         never_given = source.shown is Shown.AS_ASKED and entry.number == 0
         return never_given and not call.selection.matches(record.properties)
 
-    def _may_go(self, call: Call, place: Place, offset: int, record: Record, answer: Answer) -> bool:
+    def _may_go(self, call: ReceiveCall, place: Place, offset: int, record: Record, answer: Answer) -> bool:
         if not call.group.consume_message_orderly:
             return True
         chosen = answer.chosen.setdefault(place.topic, set())
@@ -216,7 +227,7 @@ class Receiver:
     def _is_dead(self, group: GroupConfig, deliveries: int) -> bool:
         return group.retry_max_times >= 0 and deliveries > group.retry_max_times
 
-    def _bury(self, place: Place, offset: int, entry: Entry, data: bytes, deliveries: int) -> bool:
+    def _bury(self, place: Place, offset: int, entry: OpenEntry, data: bytes, deliveries: int) -> bool:
         """Write a dead letter, or have it tried again later."""
         if self._graveyard.has_topic(place.group):
             fact = self._graveyard.bury(place, offset, data, deliveries)
@@ -231,7 +242,7 @@ class Receiver:
 
     # -- the group's retry topic --------------------------------------------------------------------------------------
 
-    def _is_of(self, record: Record, call: Call, place: Place, offset: int) -> bool:
+    def _is_of(self, record: Record, call: ReceiveCall, place: Place, offset: int) -> bool:
         """Whether a message of the retry topic belongs to the topic that was asked for; else it is put on its shelf."""
         topic = record.properties.get(properties.RETRY_TOPIC)
         if topic is None or topic == call.topic:
@@ -241,7 +252,7 @@ class Receiver:
         self._wake(place.group, topic)
         return False
 
-    def _clear_shelf(self, call: Call, most: int) -> None:
+    def _clear_shelf(self, call: ReceiveCall, most: int) -> None:
         """What was found for this topic while another one was asked for can be had now."""
         key = call.group.name, call.topic
         shelf = self._shelves.get(key)
@@ -266,7 +277,7 @@ class Receiver:
         self._side.block(place, by_all=self._ledger.in_flight_in_all >= self._rules.most_in_flight_in_all)
         return Look(blocked=True)
 
-    def _new(self, call: Call, source: Source, answer: Answer) -> Look:
+    def _new(self, call: ReceiveCall, source: Source, answer: Answer) -> Look:
         """What was not looked at yet."""
         place = source.place
         progress = self._ledger.progress(place)
@@ -301,7 +312,9 @@ class Receiver:
             return Look(more=stretch.more and not answer.messages)
         return Look(more=not answer.is_full())
 
-    def _take(self, call: Call, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer) -> None:
+    def _take(
+        self, call: ReceiveCall, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer
+    ) -> None:
         """Give out all that was read."""
         place, now = source.place, self._clock.now_ms()
         due = now + call.invisible_ms
@@ -324,7 +337,7 @@ class Receiver:
             self._add(call, source, progress, (offset, data, 1, 0), answer)
 
     def _take_each(
-        self, call: Call, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer, room: int
+        self, call: ReceiveCall, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer, room: int
     ) -> None:
         """Look into each message: give it out, pass it, or leave it looked at."""
         place, due = source.place, self._clock.now_ms() + call.invisible_ms
@@ -357,7 +370,7 @@ class Receiver:
         for one in given:
             self._add(call, source, progress, one, answer)
 
-    def _goes_at_once(self, call: Call, source: Source, record: Record, before: int) -> bool:
+    def _goes_at_once(self, call: ReceiveCall, source: Source, record: Record, before: int) -> bool:
         """Whether a new message is for this topic and not dead already; else it is ready, and looked at again."""
         if source.shown is Shown.RETRY and record.properties.get(properties.RETRY_TOPIC, call.topic) != call.topic:
             return False
@@ -373,7 +386,12 @@ class Receiver:
     # -- both -------------------------------------------------------------------------------------------------------
 
     def _add(
-        self, call: Call, source: Source, progress: QueueProgress, one: tuple[int, bytes, int, int], answer: Answer
+        self,
+        call: ReceiveCall,
+        source: Source,
+        progress: QueueProgress,
+        one: tuple[int, bytes, int, int],
+        answer: Answer,
     ) -> None:
         """Put into the answer: offset, record, number of the delivery, and deliveries before this place's."""
         offset, data, number, before = one

@@ -11,14 +11,18 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.broker.postponing import DelayRules
+from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.acknowledging import Acknowledger
 from tandemmq.store.delivery.answer import Answer, GivenBatch, Share
 from tandemmq.store.delivery.attempts import AttemptKey, Attempts
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.cursors import Cursors
 from tandemmq.store.delivery.dead_letters import Graveyard
-from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
 from tandemmq.store.delivery.figures import Figures, GroupFigures
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
@@ -28,8 +32,9 @@ from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
 from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
-from tandemmq.store.delivery.receiver import Call, Look, Receiver, Source, too_much
+from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, Source, too_much
 from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
+from tandemmq.store.delivery.retry_moves import MovesInto, RetryMoves
 from tandemmq.store.delivery.selection import ParseFilter, Selections
 from tandemmq.store.delivery.sending_back import SendBacks
 from tandemmq.store.delivery.sessions import Sessions
@@ -37,6 +42,7 @@ from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.delivery.starts import Starts
 from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
 from tandemmq.store.format.host import Host
+from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.timers import Timers
 
 log = get_log(__name__)
@@ -57,6 +63,7 @@ class _Parts:
     alarm: Alarm
     renewals: Renewals
     attempts: Attempts
+    moves: RetryMoves
 
 
 class Receiving:
@@ -73,8 +80,13 @@ class Receiving:
         rules: ReceiveRules | None = None,
         parse: ParseFilter | None = None,
         timers: Timers | None = None,
+        delays: DelayRules | None = None,
+        wall: Clock | None = None,
     ) -> None:
-        """`store_host`: of copies. `parse`: makes filters of all subscriptions but tags."""
+        """`store_host`: of copies. `parse`: makes filters of all subscriptions but tags.
+
+        `delays`, `wall`: how long, and by which clock, what moves to a retry topic can wait.
+        """
         self.rules = rules or ReceiveRules()
         self._broker = broker
         self._journal = journal
@@ -89,8 +101,9 @@ class Receiving:
         self.waiters = Waiters(broker.store, self._timers)
         self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host)
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
+        self._moves_into = MovesInto(broker.topics, store_host, delays or DelayRules(), wall or SystemClock())
         self.figures: Figures | None = None
-        """What operators see of groups; None before this store has delivered."""
+        """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -105,14 +118,20 @@ class Receiving:
         ledger = journal.ledger
         side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader)
         renewals = Renewals(journal, self._sessions, clock, self._timers, self._look_at_alarm)
+        moves = RetryMoves(
+            self._moves_into, journal, self._groups, self._reader, clock, side, self._timers, self.rules.most_in_flight,
+            dealt=self._dealt, open_topic=self._open_retry_topic,
+        )  # fmt: skip
         receiver = Receiver(
-            journal, self._reader, clock, self.rules, self.graveyard, side, lines,
+            journal, self._reader, clock, self.rules, self.graveyard, side, lines, moves,
             dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
         )  # fmt: skip
-        acknowledger = Acknowledger(journal, self._reader, clock, self.graveyard, side, renewals, dealt=self._dealt)
+        acknowledger = Acknowledger(
+            journal, self._reader, clock, self.graveyard, side, renewals, moves, dealt=self._dealt
+        )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
-        self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts())
-        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.held)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
@@ -121,9 +140,11 @@ class Receiving:
     async def stop(self) -> None:
         """End, and hold nothing of the ledger any more."""
         parts, self._parts = self._parts, None
+        self.figures = None
         if parts is not None:
             parts.alarm.end()
             parts.renewals.end()
+            parts.moves.end()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -134,9 +155,17 @@ class Receiving:
         """What operators see of groups, as it was some seconds ago."""
         return [] if self.figures is None else self.figures.now
 
+    def figures_of(self, group: str) -> list[GroupFigures]:
+        """The same of one group, as it is at this moment."""
+        return [] if self._parts is None or self.figures is None else self.figures.of(group)
+
     def dead_letters(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that became dead letters since the start."""
         return dict(self.graveyard.buried)
+
+    def moved(self) -> dict[tuple[str, str], int]:
+        """By group and topic: messages that have moved to the retry topic since this store became the master."""
+        return {} if self._parts is None else dict(self._parts.moves.moved)
 
     def expired(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that had gone before anybody acknowledged them."""
@@ -164,7 +193,7 @@ class Receiving:
         group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
         default_ms = RENEWED_MS if wish.renew else group.consume_timeout_minutes * 60_000
         invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or default_ms
-        call = Call(group, wish.topic, selection, invisible_ms)
+        call = ReceiveCall(group, wish.topic, selection, invisible_ms)
         end = self._timers.time() + wish.wait_ms / 1000
         key = LineKey(wish.group, wish.topic, wish.queue)
         woken = False
@@ -182,7 +211,7 @@ class Receiving:
             if answer.messages:
                 if answer.is_full():
                     self.waiters.wake_line(key)
-                return self._batch(wish, sources, answer)
+                return await self._written(self._batch(wish, sources, answer))
             if look.more:
                 await asyncio.sleep(0)
                 continue
@@ -195,7 +224,7 @@ class Receiving:
                 self._timers.call_later(_LATER_SECONDS, self.waiters.wake_line, key)
             woken = await self.waiters.wait(key, self._watched(group, wish, sources), left)
 
-    def _look(self, call: Call, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+    def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         parts = self._there
         if wish.attempt_id:
             before = parts.attempts.get(AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id))
@@ -209,6 +238,7 @@ class Receiving:
         topic, queue = wish.topic, wish.queue
         sources = [Source(place, Shown.AS_ASKED) for place in self._starts.open(group, topic)]
         if queue != ANY:
+            self._there.moves.spare(group.name, topic)
             return [source for source in sources if source.place.queue == queue]
         if not topic.startswith(_OF_GROUPS):
             for shown in (Shown.RETRY, Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
@@ -225,6 +255,15 @@ class Receiving:
             if not any(place.topic == retry for place in places):
                 places += [Place(group.name, retry, queue) for queue in range(max(group.retry_queues, 0))]
         return places
+
+    async def _written(self, batch: GivenBatch) -> GivenBatch:
+        """The batch, when a kill does not make it forgotten: what was never known to be given has no invisible time."""
+        try:
+            await self._journal.written()
+        except BaseException:
+            batch.release()
+            raise
+        return batch
 
     def _batch(self, wish: Wish, sources: list[Source], answer: Answer) -> GivenBatch:
         parts = self._there
@@ -259,7 +298,7 @@ class Receiving:
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        return await self._there.acknowledger.acknowledge(group, topic, handles)
+        return await self._there.acknowledger.acknowledge(group, topic, handles, self._durability(group))
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
@@ -268,19 +307,32 @@ class Receiving:
         for place in parts.side.unblock_all():
             self.waiters.wake(place)
         parts.alarm.look()
+        await self._journal.written()
         return changed
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
-        await self._there.acknowledger.forward(group, topic, handle)
+        await self._there.acknowledger.forward(group, topic, handle, self._durability(group))
+
+    def _durability(self, group: str) -> Durability:
+        config = self._groups.get(group)
+        return Durability.AS_SENDS if config is None else config.ack_durability
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
-        """See `port.DeliveryPort`. Raises MessageNotFound, UnknownGroup, ForbiddenGroup, StoreError, TableNotSaved."""
+        """See `port.DeliveryPort`.
+
+        Raises MessageNotFound, UnknownGroup, ForbiddenGroup, StoreError, TableNotSaved, NotSafe.
+        """
         self._send_backs.check(physical_offset)  # first: a refused call must not have made a group
         config = await admitted(group, self._groups, create=self.rules.create_groups)
         end = await self._send_backs.send_back(config, physical_offset, delay_level, max_reconsume_times)
         if end:
-            await self._broker.acknowledgement.status(end, True)
+            status = await self._broker.acknowledgement.status(end, True)
+            if status is not PutStatus.PUT_OK:
+                raise NotSafe(
+                    f"The message is sent back, but that is not known to be safe: {status.name}.",
+                    remedy="Do not commit beyond it; send it back again: it may come twice then.",
+                )
 
     async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
@@ -353,6 +405,18 @@ class Receiving:
                 log.warning("no topic for dead letters", group=group, reason=error.message)
 
         self._background(make(), f"dead letters of {group}")
+
+    def _open_retry_topic(self, group: GroupConfig) -> None:
+        """Make a group's retry topic; its messages are looked at again when it is there."""
+
+        async def make() -> None:
+            try:
+                topic = TopicConfig(own_topic(group.name, "", Shown.RETRY), group.retry_queues, group.retry_queues)
+                await self._broker.topics.add([topic])
+            except TandemError as error:
+                log.warning("no topic for retries", group=group.name, reason=error.message)
+
+        self._background(make(), f"retries of {group.name}")
 
     def _background(self, work: Coroutine[Any, Any, None], name: str) -> None:
         if not any(task.get_name() == name for task in self._tasks):

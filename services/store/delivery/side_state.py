@@ -1,6 +1,6 @@
 """What receiving keeps in mind beside the ledger. None of it has to survive: a start begins without it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.handles import ReceiptHandle
@@ -47,6 +47,14 @@ class SideState:
         """Its consumer has said when it is to come again: nobody holds it."""
         self._waiting.setdefault(place, set()).add(offset)
 
+    def places_put_off(self) -> list[Place]:
+        """Places that have such messages."""
+        return list(self._waiting)
+
+    def put_off(self, place: Place) -> Collection[int]:
+        """Offsets of such messages of a place; some may have come due again."""
+        return self._waiting.get(place, ())
+
     def no_retry(self, place: Place, offset: int) -> None:
         """It was given out, or is dealt with."""
         waiting = self._waiting.get(place)
@@ -55,8 +63,13 @@ class SideState:
             if not waiting:
                 del self._waiting[place]
 
+    def held(self, place: Place) -> int:
+        """Messages that somebody holds, counted one by one: for people."""
+        waiting = self._waiting.get(place, ())
+        return self._ledger.in_flight(place) - sum(not self._ledger.is_ready(place, offset) for offset in waiting)
+
     def in_flight(self, place: Place) -> int:
-        """Messages that somebody holds."""
+        """Messages that somebody holds, or fewer: those that wait for a retry which is due count twice."""
         return max(self._ledger.in_flight(place) - len(self._waiting.get(place, ())), 0)
 
     def waiting(self, place: Place) -> int:

@@ -19,7 +19,7 @@ from tandemmq.store.format.record import (
     PROPERTIES_LENGTH_SIZE,
 )
 from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
-from tandemmq.store.format.walker import REASONS, Stop, Walker
+from tandemmq.store.format.walker import REASONS, CrcProperty, Stop, Walker
 
 _INT = Struct(">i")
 _LONG = Struct(">q")
@@ -53,12 +53,11 @@ def check_arrived(
     base: int,
     file_size: int,
     largest: int,
-    crc_property: bool = False,
+    crc_property: CrcProperty = CrcProperty.IGNORED,
 ) -> Arrived:
     """Check the records in ``buffer[begin:end]``, bytes of a log file of ``file_size`` that begins at ``base``.
 
-    ``begin`` is a record's; ``end`` may lie anywhere. ``largest``: bytes that a record may have. ``crc_property``: see
-    `Walker.verify`.
+    ``begin`` is a record's; ``end`` may lie anywhere. ``largest``: bytes that a record may have.
     """
     whole, stop = walker.verify(buffer, begin, end, base, crc_property=crc_property)
     if whole == file_size:

@@ -22,7 +22,7 @@ from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import (
     MAX_PROPERTIES,
     PROPERTIES_LENGTH_SIZE,
-    PropertiesTooLong,
+    PropertiesOverflow,
     encode_record,
     head_size,
     stored_properties_size,
@@ -54,11 +54,11 @@ class ClientMessage(NamedTuple):
 
 
 def encode_client_batch(items: Iterable[ClientMessage | tuple[int, bytes, bytes]]) -> bytes:
-    """The batch body of ``items`` (flag, body, encoded properties). Raises PropertiesTooLong."""
+    """The batch body of ``items`` (flag, body, encoded properties). Raises PropertiesOverflow."""
     parts: list[bytes] = []
     for flag, body, properties in items:
         if len(properties) > MAX_PROPERTIES:
-            raise PropertiesTooLong(f"properties have at most {MAX_PROPERTIES:,} bytes, these {len(properties):,}")
+            raise PropertiesOverflow(f"properties have at most {MAX_PROPERTIES:,} bytes, these {len(properties):,}")
         size = LEAST_SIZE + len(body) + len(properties)
         parts += (_HEAD.pack(size, 0, 0, flag, len(body)), body, len(properties).to_bytes(2, "big"), properties)
     return b"".join(parts)
@@ -102,7 +102,7 @@ class BatchWriter(Protocol):
 
         The IPv6 bits of ``sys_flag`` give the widths of the hosts. ``append_crc``: each record ends with the
         whole-record checksum, and 02 goes before it where it is missing (trap T28).
-        Raises MalformedBatch, PropertiesTooLong, TopicTooLong.
+        Raises MalformedBatch, PropertiesOverflow, TopicTooLong.
         """
         ...
 

@@ -22,7 +22,7 @@ from tandemmq.store.format.record import (
 )
 from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6, is_indexed_by_key, is_indexed_in_queue
 from tandemmq.store.format.unit import pack_unit, record_tags_code
-from tandemmq.store.format.walker import DEFAULT_LIMIT, Stop, UnitRun, WalkRow
+from tandemmq.store.format.walker import DEFAULT_LIMIT, CrcProperty, Stop, UnitRun, WalkRow
 
 _LEAST_TO_LOOK_AT = 4
 _PREFIX = Struct(">iIIiiqqiq")  # TOTALSIZE to BORNTIMESTAMP
@@ -172,7 +172,13 @@ class PythonWalker:
                 return PythonWalk(position, stop, rows)
 
     def verify(
-        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+        self,
+        buffer: ReadBuffer,
+        begin: int,
+        end: int,
+        base: int,
+        *,
+        crc_property: CrcProperty = CrcProperty.IGNORED,
     ) -> tuple[int, Stop]:
         """See the protocol."""
         position = begin
@@ -181,7 +187,7 @@ class PythonWalker:
                 found = _parts(view, position, end, base, True, False)
                 if isinstance(found, Stop):
                     return position, found
-                if crc_property and not _all_fits(found):
+                if not _all_fits(found, crc_property):
                     return position, Stop.BAD_CRC
                 position += len(found.record)
         return position, Stop.END
@@ -276,10 +282,11 @@ def _parts(
     return _Parts(record, topic_at, topic_end, properties_at)
 
 
-def _all_fits(parts: _Parts) -> bool:
-    """See walker.Walker.verify, ``crc_property``."""
+def _all_fits(parts: _Parts, crc_property: CrcProperty) -> bool:
     record, topic_at, topic_end, properties_at = parts
-    if meant_crc_property(record):
+    if crc_property is CrcProperty.IGNORED:
+        return True
+    if crc_property is CrcProperty.REQUIRED or meant_crc_property(record):
         return bool(verify_crc_property(record))
     return 0 not in bytes(record[topic_at:topic_end]) and 0 not in bytes(record[properties_at:])
 

@@ -46,7 +46,7 @@ HEADS = {
 _V4_HEAD = HEADS[0]
 
 
-class PropertiesTooLong(FormatError):
+class PropertiesOverflow(FormatError):
     """More than 32,767 bytes of properties. RocketMQ: PROPERTIES_SIZE_EXCEEDED."""
 
 
@@ -72,7 +72,7 @@ def encode_record(
 
     The IPv6 bits of SYSFLAG are made to agree with the hosts (Java only ever sets them, trap T13). ``append_crc``: end
     PROPERTIES with the whole-record checksum, which takes the place of one that came with the message; properties not
-    ended by 02 get it first, or the two would merge (trap T28). Raises PropertiesTooLong, TopicTooLong.
+    ended by 02 get it first, or the two would merge (trap T28). Raises PropertiesOverflow, TopicTooLong.
     """
     body = message.body
     magic, topic = _topic_field(message.topic)
@@ -89,7 +89,7 @@ def encode_record(
     body_size = len(body)
     properties_size = len(properties)
     if properties_size > MAX_PROPERTIES:
-        raise PropertiesTooLong(f"properties have at most {MAX_PROPERTIES:,} bytes, these {properties_size:,}")
+        raise PropertiesOverflow(f"properties have at most {MAX_PROPERTIES:,} bytes, these {properties_size:,}")
     fields = head.pack(
         head.size + body_size + len(topic) + PROPERTIES_LENGTH_SIZE + properties_size,
         magic,
@@ -139,12 +139,12 @@ def topic_field_size(topic_size: int) -> int:
 
 
 def stored_properties_size(properties: bytes, append_crc: bool) -> int:
-    """Bytes of PROPERTIES: with the checksum 20 more, and one for a missing 02. PropertiesTooLong."""
+    """Bytes of PROPERTIES: with the checksum 20 more, and one for a missing 02. PropertiesOverflow."""
     size = len(properties)
     if append_crc:
         size += CRC_PROPERTY_SIZE + (1 if properties and properties[-1] != props.VALUE_END else 0)
     if size > MAX_PROPERTIES:
-        raise PropertiesTooLong(f"properties have at most {MAX_PROPERTIES:,} bytes, these {size:,}")
+        raise PropertiesOverflow(f"properties have at most {MAX_PROPERTIES:,} bytes, these {size:,}")
     return size
 
 

@@ -38,6 +38,21 @@ class Stop(IntEnum):
     """3. Fewer than 8 bytes before ``end``. 8. TOTALSIZE runs beyond ``end``."""
 
 
+class CrcProperty(IntEnum):
+    """What `Walker.verify` asks of the whole-record checksum at the end of the properties."""
+
+    IGNORED = 0
+    """Nothing."""
+    FITS_IF_THERE = 1
+    """A record that ends with it must fit it, also where bytes of its name have changed.
+
+    One without it has no zero byte in its topic and properties: where bytes were lost or doubled in there, those of the
+    next record or frame stand at the end, which begin with zeros.
+    """
+    REQUIRED = 2
+    """Every record has it, and fits it."""
+
+
 REASONS = {
     Stop.END: "the file ends inside a record",
     Stop.ZERO: "zeros where a record should be",
@@ -163,14 +178,15 @@ class Walker(Protocol):
         """
 
     def verify(
-        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+        self,
+        buffer: ReadBuffer,
+        begin: int,
+        end: int,
+        base: int,
+        *,
+        crc_property: CrcProperty = CrcProperty.IGNORED,
     ) -> tuple[int, Stop]:
-        """As a `walk` with ``check_crc`` and no limit, but nothing is collected: where it stops, and why.
-
-        ``crc_property``: a record that ends with the whole-record checksum must fit that one too, also where bytes of
-        its name have changed; one without it has no zero byte in its topic and properties. (Where bytes were lost or
-        doubled in there, those of the next record or frame stand at the end, which begin with zeros.)
-        """
+        """As a `walk` with ``check_crc`` and no limit, but nothing is collected: where it stops, and why."""
 
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:
         """The first index >= ``begin`` where a whole valid record stands (with checksum and PHYSICALOFFSET), or -1."""

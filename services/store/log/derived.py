@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from tandemmq.store.format.walker import Walk
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 
 
 class Derived(Protocol):
@@ -23,7 +23,7 @@ class Derived(Protocol):
 class QueueUnits:
     """The units of the consume queues; on a slave, also the next offset of each queue."""
 
-    def __init__(self, parts: Parts, position: int) -> None:
+    def __init__(self, parts: StoreParts, position: int) -> None:
         self._queues = parts.queues
         self._offsets = parts.offsets
         self.position = position

@@ -15,7 +15,7 @@ from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import Observer
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.segments.scan import LogScan
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _BUSY_RECORDS = 50_000
 class Dispatcher:
     """Follows the log and feeds what is derived from it."""
 
-    def __init__(self, parts: Parts, flags: RunningFlags, limit: Callable[[], int], position: int) -> None:
+    def __init__(self, parts: StoreParts, flags: RunningFlags, limit: Callable[[], int], position: int) -> None:
         """Begin at ``position``; records below ``limit()`` may be dispatched."""
         self._parts = parts
         self._flags = flags

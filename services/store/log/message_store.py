@@ -17,6 +17,7 @@ from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.edges.offset_waiters import Told, settling
+from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.edges.timers import LoopTimers, Timers
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
@@ -29,11 +30,11 @@ from tandemmq.store.log.marks.lock import StoreLock
 from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import NullObserver, Observer
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
@@ -52,6 +53,7 @@ from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, Comm
 from tandemmq.store.log.segments.flush import GroupCommit
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.segments.retention import Retention
+from tandemmq.store.log.segments.touching import touch_records
 from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ log = logging.getLogger(__name__)
 class MessageStore:
     """A store directory in use. Made by `open`; `start` begins the background work, `close` ends it cleanly."""
 
-    def __init__(self, lock: StoreLock, parts: Parts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
+    def __init__(self, lock: StoreLock, parts: StoreParts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
         """Put recovered parts together; use `open`."""
         self._lock = lock
         self._parts = parts
@@ -144,10 +146,10 @@ class MessageStore:
             if config.message_index_enable:
                 index = Index(config.index_dir, config.max_hash_slot_num, config.max_index_num, disk, clock, walkers)
                 index.load()
-            parts = Parts(
+            parts = StoreParts(
                 config, disk, clock, timers, observer, files, queues, index, checkpoint, manifest,
                 DamageList(root, disk, problems, expected=manifest is not None and manifest.damaged > 0),
-                QueueOffsets(), walkers, mastership, group, confirmed,
+                NextOffsets(), walkers, mastership, group, confirmed,
                 problems,
             )  # fmt: skip
             given = known.queues if known is not None else {}
@@ -228,12 +230,16 @@ class MessageStore:
         """The reasons in words; empty while writable."""
         return self.flags.why
 
-    def append(self, message: Message) -> Appended:
-        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored."""
+    def append(self, message: Message, *, reserved: bool = False) -> Appended:
+        """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored.
+
+        `reserved`: also where the disk is too full for messages, into the reserve of the newest log file.
+        """
         begun = time.perf_counter()
-        self._check_writable()
+        if not (reserved and self.flags.only_disks_full):
+            self._check_writable()
         try:
-            appended = self.commit_log.append(message)
+            appended = self.commit_log.append(message, reserved=reserved)
         except DiskFull as error:
             raise self._disk_full(error) from error
         self._after_append(begun, 1, appended.size)
@@ -405,6 +411,10 @@ class MessageStore:
         if position != physical_offset or (size is not None and actual != size) or actual < 91:
             return None
         return self.commit_log.read(physical_offset, actual)
+
+    async def touch(self, offsets: Sequence[int]) -> None:
+        """Have records that are to be read soon in memory by then; a thread waits for the disk. Best effort."""
+        await in_thread(touch_records, self._parts.files, offsets)
 
     def read_bulk(
         self, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int

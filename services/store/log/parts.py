@@ -12,7 +12,7 @@ from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.replica.confirmed import Confirmed
@@ -44,7 +44,7 @@ class RecoveryReport:
 
 
 @dataclass(slots=True)
-class Parts:
+class StoreParts:
     """The pieces of a store that recovery works on."""
 
     config: StoreConfig
@@ -58,7 +58,7 @@ class Parts:
     checkpoint: CheckpointFile
     manifest: Manifest | None
     damage: DamageList
-    offsets: QueueOffsets
+    offsets: NextOffsets
     walkers: Walkers
     mastership: Mastership
     group: GroupFile

@@ -12,15 +12,15 @@ import pytest
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.channels import master_dialer, store_dialer
-from tandemmq.metasync.errors import NotMaster, TableNotSaved
+from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.node import Node
+from tandemmq.metasync.node import OwnNode
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable
-from tandemmq.metasync.puller import Puller
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.service import MetadataServicer
 from tandemmq.metasync.settings import load_settings
-from tandemmq.metasync.standing import Role, Standing
+from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.metasync.tables import Content, TableKind
 
 NOBODY = cast("grpc.aio.ServicerContext[Any, Any]", None)
@@ -32,9 +32,9 @@ async def serving(root: Path) -> AsyncIterator[MetadataServicer]:
     """The servicer of a master, without its gRPC server."""
     settings = load_settings(overrides={"store_path_root_dir": root}, environment={})
     keeper = Keeper(root)
-    puller = Puller(keeper, None, frozenset(), 1.0, master_dialer(settings))
+    puller = TablePuller(keeper, None, frozenset(), 1.0, master_dialer(settings))
     metrics = MetasyncMetrics("cluster", "broker")
-    node = Node(settings, keeper, puller, Standing(Role.MASTER, 1), store_dialer(settings))
+    node = OwnNode(settings, keeper, puller, Standing(NodeRole.MASTER, 1), store_dialer(settings))
     metrics.watch(keeper, puller, lambda: node.standing)
     try:
         yield MetadataServicer(keeper, node, metrics)
@@ -62,7 +62,7 @@ async def test_a_node_that_is_fenced_while_it_makes_a_group_takes_no_commit(
         monkeypatch.setattr(document, "save", slow)
         call = asyncio.ensure_future(service.CommitOffsets(commit(7), NOBODY))
         assert await asyncio.to_thread(begun.wait, 60)
-        service.node.standing = Standing(Role.FENCED, 1)
+        service.node.standing = Standing(NodeRole.FENCED, 1)
         may_end.set()
         with pytest.raises(NotMaster):
             await call
@@ -81,14 +81,14 @@ async def test_offsets_stay_when_the_deletion_of_their_topic_or_group_cannot_be_
         await service.CommitOffsets(commit(7), NOBODY)
 
         def refuse(_value: dict[str, Any]) -> None:
-            raise TableNotSaved("no space left")
+            raise DocumentNotSaved("no space left")
 
         monkeypatch.setattr(service.keeper._documents[kind], "save", refuse)
         if kind is TableKind.TOPICS:
             deletion = service.DeleteTopics(pb.DeleteTopicsRequest(names=["orders"]), NOBODY)
         else:
             deletion = service.DeleteGroups(pb.DeleteGroupsRequest(names=["billing"]), NOBODY)  # type: ignore[assignment]
-        with pytest.raises(TableNotSaved):
+        with pytest.raises(DocumentNotSaved):
             await deletion
     again = Keeper(tmp_path)
     assert again.offsets.entries["orders@billing"].offsets == {0: 7}

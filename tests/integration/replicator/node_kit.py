@@ -19,7 +19,7 @@ from tandemmq.replication.v1.replication_pb2 import (
 )
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub, add_ReplicationServicer_to_server
 from tandemmq.replicator.metrics import ReplicatorMetrics
-from tandemmq.replicator.node import Node
+from tandemmq.replicator.node import ReplicatorNode
 from tandemmq.replicator.service import ReplicationService
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER
@@ -46,7 +46,7 @@ class Replicator:
         )
         self.metrics = ReplicatorMetrics("cluster", "node")
         self.host = ServiceHost(self.settings, self.metrics.registry())
-        self.node = Node(self.settings, self.host, self.metrics)
+        self.node = ReplicatorNode(self.settings, self.host, self.metrics)
         self.host.add(add_ReplicationServicer_to_server, ReplicationService(self.node))
 
     async def start(self) -> None:
@@ -103,7 +103,7 @@ class OneNode:
         return self.replicator
 
     @property
-    def node(self) -> Node:
+    def node(self) -> ReplicatorNode:
         return self.it.node
 
     async def start_store(self) -> None:

@@ -17,7 +17,7 @@ from tandemmq.replication.v1.replication_pb2 import JoinRequest, JoinResponse
 from tandemmq.replicator.frames import encode_header
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.slave import Follower
+from tandemmq.replicator.slave import MasterFollower
 from tandemmq.store.v1 import replica_log_pb2_grpc
 from tandemmq.store.v1.replica_log_pb2 import (
     BrokerRole,
@@ -241,7 +241,7 @@ class Scene:
         self.store = FileStore(root, log)  # type: ignore[abstract]  # it has the two calls that matter
         self.master = ScriptedMaster()
         self.view = LogView()
-        self.follower: Follower
+        self.follower: MasterFollower
         self._settings = settings
         self._root = root
         self._replication: Server | None = None
@@ -267,7 +267,7 @@ class Scene:
             "ha_reconnect_max": 50,
             "ha_refused_pause": 300,
         }
-        self.follower = Follower(ReplicatorSettings(**(values | self._settings)), self.view, lambda: 0)
+        self.follower = MasterFollower(ReplicatorSettings(**(values | self._settings)), self.view, lambda: 0)
         self.view.update(self.store.progress())
         self.follower.start()
 

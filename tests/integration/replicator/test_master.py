@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.replicator.listener import CannotListen
-from tandemmq.replicator.log_files import LogFiles
+from tandemmq.replicator.log_files import OpenLogFiles
 from tests.integration.replicator.master_kit import FILE_SIZE, LogDirectory, noise, running, slave, until
 
 QUICK = {"ha_send_heartbeat_interval": 150, "ha_housekeeping_interval": 600}
@@ -146,7 +146,7 @@ async def test_what_is_not_in_memory_is_read_by_a_thread(tmp_path: Path) -> None
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     async with running(files) as master:
-        if LogFiles(tmp_path).at(0, files.file_size).resident(0, 1):  # begins to read ahead there
+        if OpenLogFiles(tmp_path).at(0, files.file_size).resident(0, 1):  # begins to read ahead there
             pytest.skip("this file system keeps pages in memory, or does not tell")
         async with slave(master, files.end - 1_000) as one:
             assert await one.log(files.end - 1_000, files.end) == files.log[-1_000:]

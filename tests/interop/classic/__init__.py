@@ -1,0 +1,1 @@
+"""Clusters of RocketMQ brokers and ours, under name servers of both."""

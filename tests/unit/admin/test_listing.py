@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.admin.errors import BadRequest
+from tandemmq.admin.errors import BadAdminRequest
 from tandemmq.admin.listing import Page, checked_limit, matcher, page_of
 from tandemmq.admin.topic_kinds import topic_kind
 from tandemmq.admin.v1 import admin_pb2
@@ -21,7 +21,7 @@ def test_pages_cover_all_names_once_and_the_last_one_says_so() -> None:
 def test_limits() -> None:
     assert (checked_limit(0), checked_limit(1), checked_limit(1000)) == (100, 1, 1000)
     for limit in (-1, 1001):
-        with pytest.raises(BadRequest, match="1,000 are allowed"):
+        with pytest.raises(BadAdminRequest, match="1,000 are allowed"):
             checked_limit(limit)
 
 

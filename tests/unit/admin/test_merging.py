@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.admin.errors import BadRequest
+from tandemmq.admin.errors import BadAdminRequest
 from tandemmq.admin.merging import check_put, merged
 from tandemmq.admin.v1.admin_pb2 import PutTopicRequest
 from tandemmq.metadata.v1.metadata_pb2 import MULTI_TAG, SubscriptionGroupConfig, TopicConfig
@@ -44,5 +44,5 @@ def test_a_new_one_has_what_is_set_and_no_more() -> None:
 
 def test_the_name_and_unknown_fields_cannot_be_changed() -> None:
     for name in ("name", "queues"):
-        with pytest.raises(BadRequest, match="known are read_queues, write_queues"):
+        with pytest.raises(BadAdminRequest, match="known are read_queues, write_queues"):
             check_put(PutTopicRequest(config=TopicConfig(), fields=[name]))

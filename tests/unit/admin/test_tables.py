@@ -1,11 +1,11 @@
 """Tables put together from pages."""
 
-from tandemmq.admin.tables import Tables, Transfer
+from tandemmq.admin.tables import PagedTransfer, Tables
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
 
 def apply(tables: Tables, *pages: pb.TablePage) -> None:
-    transfer = Transfer()
+    transfer = PagedTransfer()
     complete = [transfer.add(page) for page in pages]
     assert complete == [False] * (len(pages) - 1) + [True]
     tables.apply(transfer)

@@ -6,9 +6,9 @@ import pytest
 
 from bench.groups.spark import DRIVER, ONE, PART_SHARES, SEQUENTIAL, TASKS, TWO, driver_name, part_name, tasks_name
 from bench.model import Case, Results, Sample
-from bench.spark_scaling import Costs, predict, scaling
+from bench.spark_scaling import ScalingCosts, predict, scaling
 
-COSTS = Costs(
+COSTS = ScalingCosts(
     job=0.1, handing_out=0.002, task=0.01, scan=0.3, unit=20e-9, key_looked_at=4e-9, key_put=60e-9, entry=5e-9,
     driver=0.2, driver_range=1e-4, driver_range_queue=1e-5, sequential=0.5, messages=800_000, keys=1_600_000,
 )  # fmt: skip

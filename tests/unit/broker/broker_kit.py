@@ -13,7 +13,7 @@ from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicationRules
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
 from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.pulled import Pulled, Wanted
+from tandemmq.store.broker.pulled import PullAnswer, Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewMessage, Sender, SendRules
 from tandemmq.store.broker.tags import parse_tags
@@ -73,7 +73,7 @@ class Kit:
         await self.store.wait_flushed(self.store.commit_log.max_offset)
         await self.store._dispatcher.drain()
 
-    def pull(self, topic: str, queue_id: int = 0, offset: int = 0, tags: str = "", **limits: int) -> Pulled:
+    def pull(self, topic: str, queue_id: int = 0, offset: int = 0, tags: str = "", **limits: int) -> PullAnswer:
         """Pulls, with large limits unless told otherwise."""
         most = {"max_messages": 1000, "max_bytes": 1 << 20, **limits}
         wanted = Wanted(topic, queue_id, offset, most["max_messages"], most["max_bytes"], parse_tags(tags))
@@ -134,7 +134,7 @@ async def broker(
         await store.close()
 
 
-def records(pulled: Pulled) -> list[Record]:
+def records(pulled: PullAnswer) -> list[Record]:
     """The records of an answer."""
     found, at = [], 0
     while at < len(pulled.records):
@@ -144,6 +144,6 @@ def records(pulled: Pulled) -> list[Record]:
     return found
 
 
-def bodies(pulled: Pulled) -> list[bytes]:
+def bodies(pulled: PullAnswer) -> list[bytes]:
     """The bodies of an answer."""
     return [record.body for record in records(pulled)]

@@ -9,7 +9,7 @@ import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, pack_unit, unpack_units
-from tandemmq.store.log.errors import QueueInDoubt
+from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records
 from tests.unit.broker.listener import listening
 
@@ -148,3 +148,32 @@ async def test_a_page_of_zeros_and_blanks(tmp_path: Path) -> None:
             got += bodies(await kit.polls.pull(kit.puller, replace(wanted, offset=len(got)), 60))
         assert got == [b"%d" % number for number in range(90)]
         assert listener.counts == {"unit": 37}
+
+
+@pytest.mark.parametrize("damaged", ["all of the last file", "the last offset", "the last size"])
+@pytest.mark.parametrize("role", ["ASYNC_MASTER", "SYNC_MASTER"])
+async def test_a_wrong_last_unit_does_not_make_a_queue_end_before_it(tmp_path: Path, damaged: str, role: str) -> None:
+    """A start takes the queue's end from the manifest: readers wait until the unit is put right, and it is told."""
+    async with broker(tmp_path, broker_role=role) as kit:
+        for number in range(103):
+            kit.send("orders", b"%d" % number)
+            kit.send("others", b"%d" % number)
+        await kit.dispatched()
+        kit.store.replica.confirm(kit.store.commit_log.max_offset)
+    path = max((tmp_path / "consumequeue" / "orders" / "0").iterdir())
+    data = bytearray(path.read_bytes())
+    unit = 2 * UNIT_SIZE
+    begin, end = {
+        "all of the last file": (6, unit + UNIT_SIZE),
+        "the last offset": (unit, unit + 1),
+        "the last size": (unit + 8, unit + 9),
+    }[damaged]
+    data[begin:end] = b"\x7f" * (end - begin)
+    path.write_bytes(data)
+    async with broker(tmp_path, broker_role=role) as kit:
+        listener = listening(kit)
+        with pytest.raises(QueueNotReady):
+            kit.pull("orders", offset=102)
+        await kit.store.rebuilt()
+        assert bodies(kit.pull("orders", offset=100)) == [b"100", b"101", b"102"]
+        assert listener.counts == {"unit": 3 if damaged == "all of the last file" else 1}

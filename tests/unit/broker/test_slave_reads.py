@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker.pulled import Pulled, PullStatus
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus
 from tandemmq.store.broker.slave_reads import MASTER, SLAVE, SlaveReadRules, SlaveReads, lag_max
 from tandemmq.store.log.message_store import MessageStore
 from tests.unit.log.replica_kit import message, opened
@@ -37,7 +37,7 @@ async def test_offsets_that_a_slave_does_not_have(
     tmp_path: Path, role: str, check: bool, status: PullStatus, corrected: int, told: PullStatus, next_offset: int
 ) -> None:
     store = opened(tmp_path, role)
-    answer = reads(store, check_offsets=check).place(Pulled(status, corrected, 0, 10), 50)
+    answer = reads(store, check_offsets=check).place(PullAnswer(status, corrected, 0, 10), 50)
     assert (answer.status, answer.next_offset) == (told, next_offset)
     await store.close()
 
@@ -51,7 +51,7 @@ async def test_a_consumer_that_lags_far_behind_is_sent_to_a_slave(tmp_path: Path
     assert last is not None
 
     def advice(records: bytes, **rules: object) -> int:
-        return reads(store, **rules).advice(Pulled(PullStatus.FOUND, 1, 0, 9, 1, records))
+        return reads(store, **rules).advice(PullAnswer(PullStatus.FOUND, 1, 0, 9, 1, records))
 
     assert advice(first, slave_read=True, lag_max=10_000) == SLAVE
     assert advice(last, slave_read=True, lag_max=10_000) == MASTER

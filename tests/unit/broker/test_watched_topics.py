@@ -13,7 +13,7 @@ from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.edges.disk import LocalDisk
-from tandemmq.store.metasync_link import BrokenTransfer, Transfer, topics_of
+from tandemmq.store.metasync_link import BrokenTransfer, TableTransfer, topics_of
 
 
 class BrokenDisk(LocalDisk):
@@ -134,7 +134,7 @@ def page(*topics: str, **fields: object) -> pb.TablePage:
 
 
 def test_a_transfer_counts_when_its_last_page_has_come(tmp_path: Path) -> None:
-    transfer = Transfer(topics_of(opened(tmp_path)))
+    transfer = TableTransfer(topics_of(opened(tmp_path)))
     assert not transfer.add(page("a", "b"))
     assert transfer.add(page("c", last=True, total=3))
     assert transfer.whole
@@ -151,7 +151,7 @@ def test_a_transfer_counts_when_its_last_page_has_come(tmp_path: Path) -> None:
     ],
 )
 def test_pages_that_do_not_fit_together(second: pb.TablePage, tmp_path: Path) -> None:
-    transfer = Transfer(topics_of(opened(tmp_path)))
+    transfer = TableTransfer(topics_of(opened(tmp_path)))
     transfer.add(page("a"))
     with pytest.raises(BrokenTransfer):
         transfer.add(second)
@@ -161,7 +161,7 @@ def test_a_topic_that_makes_no_sense(tmp_path: Path) -> None:
     bad = page()
     bad.topics.append(pb.TopicConfig(name="a", read_queues=-1))
     with pytest.raises(BrokenTransfer):
-        Transfer(topics_of(opened(tmp_path))).add(bad)
+        TableTransfer(topics_of(opened(tmp_path))).add(bad)
 
 
 class HeldDisk(LocalDisk):

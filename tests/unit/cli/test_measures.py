@@ -4,14 +4,14 @@ import pytest
 
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.messaging.bench import spark
-from tandemmq.cli.messaging.top import Look, rates
+from tandemmq.cli.messaging.top import TopLook, rates
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import store_pb2
 
 
-def look(at: float, end: int, messages: int) -> Look:
+def look(at: float, end: int, messages: int) -> TopLook:
     topic = admin_pb2.Topic(broker="b", config=metadata_pb2.TopicConfig(name="t"), messages=messages)
-    return Look(
+    return TopLook(
         at,
         admin_pb2.Cluster(nodes=[admin_pb2.Node(name="a", log=store_pb2.LogState(max_offset=end))]),
         admin_pb2.ListTopicsResponse(topics=[topic]),

@@ -10,6 +10,7 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.service_settings import SERVICE_SETTINGS, WITHOUT_EFFECT
 from tandemmq.common.settings import UnknownSetting
 from tandemmq.metasync.settings import MetasyncSettings
+from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.settings import StoreSettings
 
@@ -18,6 +19,7 @@ CLASSES: dict[str, type[ServerSettings]] = {
     "replicator": ReplicatorSettings,
     "metasync": MetasyncSettings,
     "admin": AdminSettings,
+    "names": NamingSettings,
 }
 
 SHARED = """\

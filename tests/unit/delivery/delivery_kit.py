@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.assembly import make_broker, make_delivery, open_topics
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
@@ -16,10 +17,11 @@ from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
 from tandemmq.store.delivery.opening import BaseKeeper
 from tandemmq.store.format.host import Host
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.offsets_link import OffsetsLink
-from tandemmq.store.settings import BrokerRole, StoreSettings
+from tandemmq.store.settings import StoreSettings
 
 _KEEP = (BaseKeeper, OffsetFiles, OffsetsLink)
 HOST = Host.parse("127.0.0.1:10911")
@@ -58,13 +60,13 @@ class DeliveringStore:
 
 @asynccontextmanager
 async def delivering(
-    root: Path, *, ready: bool = True, whole: bool = True, **settings: Any
+    root: Path, *, ready: bool = True, whole: bool = True, disk: Disk | None = None, **settings: Any
 ) -> AsyncIterator[DeliveringStore]:
     """An open store; closed cleanly at the end. Not `whole`: nothing gives out messages but the test."""
     if "broker_role" in settings:
         settings["broker_role"] = BrokerRole(settings["broker_role"])
     all_settings = StoreSettings(store_path_root_dir=root, **{**SMALL, **settings})
-    store = MessageStore.open(all_settings.store_config())
+    store = MessageStore.open(all_settings.store_config(), disk=disk)
     topics, _ = open_topics(all_settings)
     broker = make_broker(all_settings, store, topics, StoreMetrics("cluster", "node"))
     delivery = make_delivery(all_settings, broker)

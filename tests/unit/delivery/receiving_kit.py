@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig
@@ -107,13 +108,17 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(root: Path, rules: ReceiveRules | None = None, **settings: Any) -> AsyncIterator[Scene]:
+async def scene(
+    root: Path, rules: ReceiveRules | None = None, delays: DelayRules | None = None, **settings: Any
+) -> AsyncIterator[Scene]:
     """A new store that delivers, with one topic of one queue."""
     async with broker(root, **settings) as kit:
         timers = ManualTimers()
         clock, ledger, groups, sessions = TimerClock(timers), Ledger(), Groups(), Sessions(timers)
         journal = Journal(kit.store, ledger, kit.broker.acknowledgement, HOST)
-        receiving = Receiving(kit.broker, journal, clock, groups, sessions, HOST, rules, timers=timers)
+        receiving = Receiving(
+            kit.broker, journal, clock, groups, sessions, HOST, rules, timers=timers, delays=delays, wall=clock
+        )
         made = Scene(kit, ledger, journal, timers, clock, groups, sessions, receiving)
         made.topic()
         journal.begin(1, 0)

@@ -15,6 +15,7 @@ from tandemmq.store.delivery.handles import (
     decode_handle,
     encode_handle,
     own_topic,
+    topic_shown,
 )
 
 NUMBERS = st.integers(min_value=0, max_value=(1 << 63) - 1)
@@ -63,3 +64,17 @@ def test_a_cut_handle_is_refused() -> None:
     for length in range(len(HANDLE)):
         with pytest.raises(BadHandle):
             decode_handle(HANDLE[:length], "workers", "orders")
+
+
+@pytest.mark.parametrize(
+    ("topic", "shown"),
+    [
+        ("orders", "orders"),
+        ("%RETRY%workers", "%RETRY%workers"),
+        ("%RETRY%workers_orders", "orders"),
+        ("%RETRY%workers+a_b", "a_b"),
+        ("%RETRY%other", "%RETRY%other"),
+    ],
+)
+def test_the_topic_as_which_a_retry_is_shown(topic: str, shown: str) -> None:
+    assert topic_shown(Place("workers", topic, 0)) == shown

@@ -88,6 +88,39 @@ async def test_after_a_kill_what_was_acknowledged_never_comes_again(tmp_path: Pa
         assert progress.cursor == 3
 
 
+async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "one") as at:
+        await send(at, "a", "b")
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=1, invisible_ms=60_000))
+        left = at.killed(tmp_path / "two")
+        await at.delivery.change_invisible(GROUP, TOPIC, batch.messages[0].handle, 40_000)
+        later = at.killed(tmp_path / "three")
+    for root, wait in ((left, 60_000), (later, 40_000)):
+        async with delivering(root) as at:
+            assert bodies(await take(at)) == ["b"]
+            progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
+            assert progress is not None
+            entry = progress.entries[0]
+            assert entry.number == 1
+            assert abs(entry.due - at.delivery.clock.now_ms() - wait) < 15_000
+
+
+async def test_who_is_gone_before_the_answer_can_leave_gives_it_back(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        await send(at, "a")
+        receiving = asyncio.create_task(at.delivery.receive(Wish(GROUP, TOPIC, most=1, invisible_ms=60_000)))
+        progress = None
+        while progress is None or not progress.entries:
+            await asyncio.sleep(0)
+            progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
+        assert receiving.cancel()
+        with suppress(asyncio.CancelledError):
+            await receiving
+        assert receiving.cancelled()
+        [message] = await take(at)
+        assert message.number == 1
+
+
 async def test_after_a_kill_message_groups_are_locked_as_before(tmp_path: Path) -> None:
     async with delivering(tmp_path / "one") as at:
         await at.delivery.groups.add([GroupConfig(GROUP, consume_message_orderly=True)])

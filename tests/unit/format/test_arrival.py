@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from tandemmq.store.format.arrival import Arrived, check_arrived
 from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
-from tandemmq.store.format.walker import Stop, Walker, compiled_walker, python_walker
+from tandemmq.store.format.walker import CrcProperty, Stop, Walker, compiled_walker, python_walker
 from tests.unit.format.logs import V4, V6, damaged_logs, logs
 
 walkers = pytest.mark.parametrize("make", [python_walker, compiled_walker])
 PYTHON, COMPILED = python_walker(), compiled_walker()
 LARGEST = 1 << 20
+IGNORED, FITS = CrcProperty.IGNORED, CrcProperty.FITS_IF_THERE
 
 
 def record(at: int, body: bytes = b"body", append_crc: bool = False) -> bytes:
@@ -22,20 +23,20 @@ def record(at: int, body: bytes = b"body", append_crc: bool = False) -> bytes:
 
 
 def arrived(log: bytes, end: int | None = None, *, walker: Walker = PYTHON, room: int = 1 << 20, base: int = 0,
-            crc_property: bool = False) -> Arrived:  # fmt: skip
+            crc_property: CrcProperty = IGNORED) -> Arrived:  # fmt: skip
     return check_arrived(
         walker, log, 0, len(log) if end is None else end,
         base=base, file_size=room, largest=LARGEST, crc_property=crc_property,
     )  # fmt: skip
 
 
-@given(damaged_logs(), st.booleans())
+@given(damaged_logs(), st.sampled_from(CrcProperty))
 @settings(max_examples=300)
-def test_both_walkers_verify_as_they_walk(log: tuple[bytes, int], crc_property: bool) -> None:
+def test_both_walkers_verify_as_they_walk(log: tuple[bytes, int], crc_property: CrcProperty) -> None:
     data, base = log
     found = [walker.verify(data, 0, len(data), base, crc_property=crc_property) for walker in (PYTHON, COMPILED)]
     assert found[0] == found[1]
-    if not crc_property:
+    if crc_property is IGNORED:
         walk = PYTHON.walk(data, 0, len(data), base, check_crc=True)
         assert found[0] == (walk.position, walk.stop)
 
@@ -97,14 +98,14 @@ def test_the_blank_that_ends_a_file_is_whole_when_all_of_it_is_there(make: Calla
 @walkers
 def test_one_flipped_bit_anywhere_is_refused_or_outside_of_what_is_checked(make: Callable[[], Walker]) -> None:
     """With the whole-record checksum every bit counts."""
-    for append_crc in (False, True):
-        good = record(0, append_crc=append_crc)
+    for asked in CrcProperty:
+        good = record(0, append_crc=asked is not IGNORED)
         for bit in range(len(good) * 8):
             log = bytearray(good + record(len(good)))
             log[bit // 8] ^= 1 << bit % 8
-            found = arrived(bytes(log), walker=make(), crc_property=append_crc)
+            found = arrived(bytes(log), walker=make(), crc_property=asked)
             if found.whole:
-                assert not append_crc
+                assert asked is IGNORED
                 body_at = good.index(b"body")
                 covered = {*range(12), *range(28, 36), *range(body_at - 4, body_at + 4)}
                 assert bit // 8 not in covered, bit
@@ -121,13 +122,17 @@ def test_other_bytes_within_the_name_of_the_record_s_checksum_are_refused(make: 
                 log = bytearray(good)
                 log[begin + first : begin + stop] = bytes([byte]) * (stop - first)
                 whole = len(good) if bytes(log) == good else 0
-                assert arrived(bytes(log), walker=make(), crc_property=True).whole == whole, (first, stop, byte)
+                assert arrived(bytes(log), walker=make(), crc_property=FITS).whole == whole, (
+                    first,
+                    stop,
+                    byte,
+                )
     for place in range(len(name)):  # and with digits that fail as well, where one byte of the name has changed
         log = bytearray(good)
         log[begin + place] ^= 0x22
         log[-3] ^= 1
-        assert arrived(bytes(log), walker=make(), crc_property=True).whole == 0
-    assert arrived(record(0), walker=make(), crc_property=True).whole == len(record(0))
+        assert arrived(bytes(log), walker=make(), crc_property=FITS).whole == 0
+    assert arrived(record(0), walker=make(), crc_property=FITS).whole == len(record(0))
 
 
 def test_a_changed_length_does_not_make_us_wait() -> None:
@@ -166,7 +171,11 @@ def test_bytes_lost_or_doubled_within_properties_are_seen_where_the_whole_record
     for behind in (following, header + following):
         for at in range(begin, len(first)):
             for lost in range(1, len(first) - at + 1):
-                found = arrived(first[:at] + first[at + lost :] + behind, walker=make(), crc_property=True)
+                found = arrived(
+                    first[:at] + first[at + lost :] + behind, walker=make(), crc_property=CrcProperty.FITS_IF_THERE
+                )
                 assert found.whole == 0, (at, lost)
-            found = arrived(first[:at] + header + first[at:] + behind, walker=make(), crc_property=True)
+            found = arrived(
+                first[:at] + header + first[at:] + behind, walker=make(), crc_property=CrcProperty.FITS_IF_THERE
+            )
             assert found.whole == 0, at

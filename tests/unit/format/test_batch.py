@@ -19,7 +19,7 @@ from tandemmq.store.format.batch import (
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import (
     Message,
-    PropertiesTooLong,
+    PropertiesOverflow,
     TopicTooLong,
     decode_record,
     encode_record,
@@ -149,9 +149,9 @@ def test_what_does_not_fit_is_refused(make: Callable[[], BatchWriter]) -> None:
     assert not any(dst)
     with pytest.raises(TopicTooLong):
         writer.measure(VECTOR_I, 32768, 0)
-    with pytest.raises(PropertiesTooLong):
+    with pytest.raises(PropertiesOverflow):
         writer.measure(encode_client_batch([(0, b"", b"\x02" * 32760)]), 1, 0, append_crc=True)
-    with pytest.raises(PropertiesTooLong):
+    with pytest.raises(PropertiesOverflow):
         encode_client_batch([(0, b"", bytes(32768))])
     assert tuple(writer.measure(b"", 1, 0)) == (0, 0)
     assert write(writer, b"", dst, 0) == []

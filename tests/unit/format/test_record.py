@@ -13,7 +13,7 @@ from tandemmq.store.format.record import (
     MAGIC_V1,
     CorruptRecord,
     Message,
-    PropertiesTooLong,
+    PropertiesOverflow,
     TopicTooLong,
     decode_record,
     encode_blank,
@@ -135,9 +135,9 @@ def test_a_checksum_that_came_with_the_message_is_replaced() -> None:
 
 
 def test_limits() -> None:
-    with pytest.raises(PropertiesTooLong):
+    with pytest.raises(PropertiesOverflow):
         encode_record(vector_message(properties=bytes(32768)), 0, 0, 0)
-    with pytest.raises(PropertiesTooLong):
+    with pytest.raises(PropertiesOverflow):
         encode_record(vector_message(properties=b"\x02" * 32748), 0, 0, 0, append_crc=True)
     with pytest.raises(TopicTooLong):
         encode_record(vector_message(topic="t" * 32768), 0, 0, 0)

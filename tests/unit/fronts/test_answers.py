@@ -6,7 +6,7 @@ import pytest
 
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.broker.send import Ready, Sent, SentAll, SentBatch
+from tandemmq.store.broker.send import Ready, SendOutcome, SentAll, SentBatch
 from tandemmq.store.format.host import ANY_HOST, Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.fronts.native import answers
@@ -49,7 +49,10 @@ def test_a_request_that_was_stored_in_part_says_which() -> None:
     ready = Ready(message, "unique", True)
     batch = EncodedBatch("orders", 1, b"", ANY_HOST, ANY_HOST)
     sent = SentAll(
-        [Sent(ready, Appended(7, 100, 5, 9, 107)), Sent(ready, None, full)], [SentBatch(batch, None, full)], 107, True
+        [SendOutcome(ready, Appended(7, 100, 5, 9, 107)), SendOutcome(ready, None, full)],
+        [SentBatch(batch, None, full)],
+        107,
+        True,
     )
     answer = answers.receipts(sent, PutStatus.PUT_OK)
     stored, failed = answer.receipts

@@ -8,15 +8,15 @@ from tandemmq.common.grpc_transport.aio.dialing import parse
 from tandemmq.common.grpc_transport.http2.response import ResponseHead, make_response
 from tandemmq.common.grpc_transport.rpc import requests
 from tandemmq.common.grpc_transport.rpc.answers import percent_encoded
-from tandemmq.common.grpc_transport.rpc.outcome import AnswerHead, Outcome, of_reset, percent_decoded
+from tandemmq.common.grpc_transport.rpc.outcome import AnswerHead, CallOutcome, of_reset, percent_decoded
 from tandemmq.common.grpc_transport.rpc.status import Status
 from tandemmq.common.grpc_transport.rpc.timeout import format_timeout, parse_timeout
 
 GRPC = (b"content-type", b"application/grpc+proto")
 
 
-def end(*fields: tuple[bytes, bytes]) -> Outcome:
-    return Outcome(ResponseHead(0, fields))
+def end(*fields: tuple[bytes, bytes]) -> CallOutcome:
+    return CallOutcome(ResponseHead(0, fields))
 
 
 def test_trailers() -> None:

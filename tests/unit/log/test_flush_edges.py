@@ -42,7 +42,7 @@ async def test_a_sync_that_was_cancelled_acknowledges_nothing(tmp_path: Path) ->
     before = store.flushed_offset
     cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     cancelled.cancel()
-    store._flush._end_group(cancelled, appended.end_offset, 0, 0.0)
+    store._flush._end_group(cancelled, appended.end_offset, 0.0)
     assert store.flushed_offset == before
     assert not store.writable
     await store.close()

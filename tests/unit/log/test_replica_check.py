@@ -270,3 +270,56 @@ async def test_a_record_that_readers_take_is_no_damage_once_the_master_has_it_so
     assert slave.damage == []
     assert slave.read_record(place.physical_offset) is not None
     await slave.close()
+
+
+CRC: dict[str, Any] = {"enabled_append_prop_crc": True}
+
+
+def pushed(log: bytes, place: int, size: int, by: int = 12) -> bytes:
+    """The log with text doubled in a record's properties: what is behind it in the record moves, and leaves it.
+
+    So it was where a piece of a stream was lost or came twice. The record's size and the checksum of its body fit.
+    """
+    at = log.index(b"KEYS\x01", place)
+    assert at + 2 * by < place + size
+    return log[: at + by] + log[at : place + size - by] + log[place + size :]
+
+
+async def test_a_record_whose_checksum_was_pushed_out_of_it_is_refused(tmp_path: Path) -> None:
+    log = await master_log(tmp_path / "master", SIZES, **CRC)
+    slave = opened(tmp_path / "slave", "SLAVE", **CRC)
+    for by, (place, size) in enumerate(places(log)[:25], 1):
+        with pytest.raises(CorruptReplica, match=f"offset {place:,}: a record fails its checksum"):
+            take(slave, pushed(log, place, size, by))
+        assert slave.commit_log.max_offset == place
+        take(slave, log, end=place + size)
+    take(slave, log)
+    assert log_of(slave) == log
+    await slave.close()
+
+
+async def test_records_of_a_master_that_writes_no_checksum_pass_once_one_is_proven(tmp_path: Path) -> None:
+    """It was set on the master later, or is set on the slave only; as soon as one comes that has it, all must."""
+    master = opened(tmp_path / "master")
+    for number in range(5):
+        master.append(message(number))
+    await master.close()
+    master = opened(tmp_path / "master", **CRC)
+    for number in range(5, 10):
+        master.append(message(number))
+    log = log_of(master)
+    await master.close()
+    slave = opened(tmp_path / "slave", "SLAVE", **CRC)
+    with pytest.raises(CorruptReplica, match="offset 0: a record fails its checksum"):
+        take(slave, log)
+    prove(slave)
+    ends = [place + size for place, size in places(log)]
+    for begin, end in zip([0, *ends], ends[:-1], strict=False):
+        slave.append_replica(begin, memoryview(log)[begin:end])
+    last, size = places(log)[-1]
+    with pytest.raises(CorruptReplica, match=f"offset {last:,}: a record fails its checksum"):
+        take(slave, pushed(log, last, size, 24))
+    take(slave, log)
+    assert log_of(slave) == log
+    assert slave.damage == []
+    await slave.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.metasync.documents import DirectoryLock, Document
-from tandemmq.metasync.errors import DirectoryInUse, TableNotSaved, UnreadableTable
+from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
 
 OLD: dict[str, Any] = {"offsetTable": {"a@g": {"0": 1}}}
 NEW: dict[str, Any] = {"offsetTable": {"a@g": {"0": 2}}}
@@ -59,7 +59,7 @@ def test_3401_6096_unreadable_both_is_an_error_and_not_an_empty_table(path: Path
     saved(path, OLD, NEW)
     path.write_bytes(bad)
     backup(path).write_bytes(bad)
-    with pytest.raises(UnreadableTable, match=r"consumerOffset.json.*consumerOffset.json.bak"):
+    with pytest.raises(UnreadableDocument, match=r"consumerOffset.json.*consumerOffset.json.bak"):
         Document(path).load()
 
 
@@ -67,7 +67,7 @@ def test_a_bad_file_without_backup_is_an_error(path: Path) -> None:
     """RocketMQ 4.9 starts silently with an empty table."""
     saved(path, OLD)
     path.write_bytes(b"{")
-    with pytest.raises(UnreadableTable):
+    with pytest.raises(UnreadableDocument):
         Document(path).load()
 
 
@@ -106,7 +106,7 @@ def test_whatever_fails_a_whole_table_is_left(
     monkeypatch.setattr(os, operation, failing)
     try:
         document.save(NEW)
-    except TableNotSaved:
+    except DocumentNotSaved:
         allowed = [OLD, NEW]
     else:
         allowed = [NEW]

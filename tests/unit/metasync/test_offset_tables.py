@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import StaleMaster
-from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable, QueueOffsets
+from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable, GroupQueueOffsets
 from tandemmq.metasync.tables import Change, Content, Stamp
 
 NOW = Stamp(1_700_000_000_000, 0)
@@ -33,7 +33,7 @@ def follow(slave: ConsumerOffsetTable, of: ConsumerOffsetTable) -> bool:
 
 def hand_over(slave: ConsumerOffsetTable, to: ConsumerOffsetTable, stamp: Stamp = NOW) -> None:
     for told in list(slave.waiting()):
-        resets, before = to.entries.get(told.key, QueueOffsets({})).at(told.queue)
+        resets, before = to.entries.get(told.key, GroupQueueOffsets({})).at(told.queue)
         if told.resets == resets and told.offset > before:
             to.commit(told.key, told.queue, told.offset)
             to.changed(stamp)
@@ -235,7 +235,7 @@ class MasterAndSlave(RuleBasedStateMachine):
         follow(self.slave, self.master)
         for key, entry in before.items():
             for queue in entry.offsets:
-                if queue in self.slave.entries.get(key, QueueOffsets({})).offsets:
+                if queue in self.slave.entries.get(key, GroupQueueOffsets({})).offsets:
                     assert self.slave.entries[key].at(queue) >= entry.at(queue), "nothing goes back"
 
     @rule()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.metasync.errors import UnreadableTable
+from tandemmq.metasync.errors import UnreadableDocument
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.standing import _check
 
@@ -47,7 +47,7 @@ async def test_what_cannot_be_true_is_refused_or_its_backup_is_read(tmp_path: Pa
     path = tmp_path / "config" / "consumerOffset.json"
     path.parent.mkdir()
     path.write_bytes(BAD[bad])
-    with pytest.raises(UnreadableTable, match=r"consumerOffset\.json"):
+    with pytest.raises(UnreadableDocument, match=r"consumerOffset\.json"):
         Keeper(tmp_path)
     path.with_name("consumerOffset.json.bak").write_bytes(json.dumps(GOOD).encode())
     keeper = Keeper(tmp_path)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import HalfTable, MetasyncStopping
-from tandemmq.metasync.offset_tables import QueueOffsets
+from tandemmq.metasync.offset_tables import GroupQueueOffsets
 from tandemmq.metasync.tables import Content, TableKind
 from tandemmq.metasync.translate import Assembler, group_entry, group_message, pages, topic_entry, topic_message
 from tandemmq.metasync.watchers import MOST_WAITING, Hub
@@ -66,8 +66,10 @@ def test_attributes_and_unknown_fields_of_groups_come_through() -> None:
 offsets = st.dictionaries(st.integers(0, 5), st.integers(-1, 1 << 62), max_size=3)
 
 
-@given(st.dictionaries(st.builds("{}@{}".format, names, names), st.builds(QueueOffsets, offsets, offsets), max_size=4))
-def test_offsets_come_through(entries: dict[str, QueueOffsets]) -> None:
+@given(
+    st.dictionaries(st.builds("{}@{}".format, names, names), st.builds(GroupQueueOffsets, offsets, offsets), max_size=4)
+)
+def test_offsets_come_through(entries: dict[str, GroupQueueOffsets]) -> None:
     content = Content(VERSION, entries)
     assert through(TableKind.CONSUMER_OFFSETS, content) == content
 

@@ -6,7 +6,7 @@ import pytest
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid
-from tandemmq.metasync.errors import BadRequest, SystemTopic
+from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 from tandemmq.metasync.translate import group_entry, topic_entry
 
 GOOD_NAMES = ["a", "%RETRY%g", "A-b_c|9%", "x" * 127, "%DLQ%" + "x" * 250]
@@ -16,7 +16,7 @@ BAD_NAMES = ["", "a b", "a@b", "ü", "x" * 128, "%RETRY%" + "x" * 249, "a\n", "a
 def allowed(check: Callable[[str], None], name: str) -> bool:
     try:
         check(name)
-    except BadRequest:
+    except BadTableRequest:
         return False
     return True
 
@@ -55,7 +55,7 @@ def test_bad_topic_names(name: str) -> None:
     ],
 )
 def test_bad_topics(topic: pb.TopicConfig, words: str) -> None:
-    with pytest.raises(BadRequest, match=words):
+    with pytest.raises(BadTableRequest, match=words):
         topic_entry(topic, None)
 
 
@@ -70,7 +70,7 @@ def test_bad_topics(topic: pb.TopicConfig, words: str) -> None:
     ],
 )
 def test_bad_groups(group: pb.SubscriptionGroupConfig, words: str) -> None:
-    with pytest.raises(BadRequest, match=words):
+    with pytest.raises(BadTableRequest, match=words):
         group_entry(group, None)
 
 
@@ -84,5 +84,5 @@ def test_names_of_a_request() -> None:
     checks: list[tuple[list[str], str]] = [([], "no topic"), (["a", "a"], "twice"), (["a"] * 10_001, "at most")]
     check: Callable[[str, list[str]], None] = valid.check_names
     for names, words in checks:
-        with pytest.raises(BadRequest, match=words):
+        with pytest.raises(BadTableRequest, match=words):
             check("topic", names)

@@ -1,8 +1,8 @@
-"""A slave without sockets: a log in memory that takes what `Following` says, from a stream cut as the test likes."""
+"""A slave without sockets: a log in memory that takes what `FollowingConnection` says, from a stream cut at will."""
 
 from collections.abc import Iterable, Iterator
 
-from tandemmq.replicator.following import NOT_SENT, Following, FollowRules, MasterLog
+from tandemmq.replicator.following import NOT_SENT, FollowingConnection, FollowRules, MasterLog
 from tandemmq.replicator.frames import encode_header
 from tandemmq.replicator.overlap import LocalLog
 
@@ -43,7 +43,9 @@ class MemorySlave:
     ) -> None:
         self.log = bytearray(log)
         begin = len(log) and max(1, len(log) - compare)
-        self.following = Following(local_log(len(log), file_size=file_size), bytes(log[begin:]), master, rules)
+        self.following = FollowingConnection(
+            local_log(len(log), file_size=file_size), bytes(log[begin:]), master, rules
+        )
         self.now = 100.0
         self.reports = [self.following.first_report(self.now)]
         self._position = 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandemmq.replicator.following import Following, FollowRules
+from tandemmq.replicator.following import FollowingConnection, FollowRules
 from tandemmq.replicator.frames import MAX_BODY_SIZE, Body, encode_header, encode_heartbeat
 from tandemmq.replicator.slave_errors import (
     BadStream,
@@ -20,7 +20,7 @@ from tandemmq.replicator.slave_errors import (
     NotAMaster,
     OlderMaster,
     OtherFileSize,
-    Refusal,
+    SlaveRefusal,
     WrongOffset,
 )
 from tests.unit.replicator.following_kit import FILE_SIZE, MemorySlave, cut, frame, frames, local_log, master_log
@@ -52,7 +52,7 @@ def test_an_empty_log_asks_for_the_last_file_when_told_so() -> None:
 def test_a_log_asks_for_an_overlap(minimum: int, maximum: int, asked: int) -> None:
     log = local_log(maximum, min_offset=minimum)
     assert log.overlap_begin() == asked
-    assert Following(log, bytes(maximum - asked)).first_report(0) == asked
+    assert FollowingConnection(log, bytes(maximum - asked)).first_report(0) == asked
 
 
 def test_within_one_file_the_overlap_begins_with_the_file() -> None:
@@ -73,7 +73,7 @@ def test_the_overlap_never_begins_before_the_masters_log() -> None:
 
 
 def test_byte_0_is_added_when_the_master_begins_behind_it() -> None:
-    following = Following(local_log())
+    following = FollowingConnection(local_log())
     assert following.first_report(0) == 1
     assert following.received(encode_heartbeat(1), 0, 0) == []
     assert following.report(0) is None
@@ -85,7 +85,7 @@ def test_byte_0_is_added_when_the_master_begins_behind_it() -> None:
 
 @pytest.mark.parametrize("begin", [0, FILE_SIZE, 3 << 30])
 def test_an_empty_log_begins_with_whatever_file_the_master_begins_with(begin: int) -> None:
-    following = Following(local_log())
+    following = FollowingConnection(local_log())
     following.first_report(0)
     assert following.received(frame(begin, b"abc"), 0, 0) == [Body(begin, 12, 3)]
     following.stored(begin + 3, 0)
@@ -94,7 +94,7 @@ def test_an_empty_log_begins_with_whatever_file_the_master_begins_with(begin: in
 
 def test_a_heartbeat_says_where_an_empty_log_begins() -> None:
     """Vector 6 of the spec: an empty slave that gets a heartbeat at k files reports just that."""
-    following = Following(local_log(), rules=FollowRules(from_last_file=True))
+    following = FollowingConnection(local_log(), rules=FollowRules(from_last_file=True))
     assert following.first_report(0) == 0
     following.received(encode_heartbeat(2 * FILE_SIZE), 0, 0)
     assert following.report(0) == 2 * FILE_SIZE
@@ -211,7 +211,7 @@ def test_a_flood_of_empty_frames_is_nothing() -> None:
 def refusal(local_end: int = 1000, **of_master: int) -> type[FollowError] | None:
     values = {"max_offset": 5000, "min_offset": 0, "file_size": FILE_SIZE, "epoch": 3} | of_master
     try:
-        Following(local_log(local_end, epoch=3), b"", master_log(5000)._replace(**values))  # type: ignore[arg-type]
+        FollowingConnection(local_log(local_end, epoch=3), b"", master_log(5000)._replace(**values))  # type: ignore[arg-type]
     except FollowError as error:
         return type(error)
     return None
@@ -231,7 +231,7 @@ def test_what_the_master_says_can_be_reason_enough() -> None:
 
 
 def test_every_refusal_says_what_to_do() -> None:
-    kinds = set(Refusal.__subclasses__())
+    kinds = set(SlaveRefusal.__subclasses__())
     assert all(kind.remedy for kind in kinds)
     assert len({kind.reason for kind in kinds}) == len(kinds)
 
@@ -240,7 +240,7 @@ def test_every_refusal_says_what_to_do() -> None:
 
 
 def test_the_last_report_is_repeated() -> None:
-    following = Following(local_log(1000), b"")
+    following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
     assert following.tick(14.9) is None
     assert following.tick(15.0) == 1000
@@ -253,7 +253,7 @@ def test_the_last_report_is_repeated() -> None:
 
 
 def test_a_silent_master_is_left() -> None:
-    following = Following(local_log(1000), b"")
+    following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
     following.received(encode_heartbeat(1000), 0, 20.0)
     following.tick(40.0)
@@ -263,7 +263,7 @@ def test_a_silent_master_is_left() -> None:
 
 
 def test_who_has_slept_listens_before_it_calls_its_master_silent() -> None:
-    following = Following(local_log(1000), b"")
+    following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
     assert following.tick(500.0) == 1000
     following.received(encode_heartbeat(1000), 0, 500.1)
@@ -274,7 +274,7 @@ def test_who_has_slept_listens_before_it_calls_its_master_silent() -> None:
 
 
 def test_who_does_not_listen_hears_no_silence() -> None:
-    following = Following(local_log(1000), b"")
+    following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
     assert following.tick(100.0, paused=True) == 1000
     assert following.tick(119.0) == 1000
@@ -300,7 +300,7 @@ def test_a_master_that_has_nothing_where_we_ask() -> None:
 
 
 def test_flushed_reports_wait_for_the_disk() -> None:
-    following = Following(local_log(1000), b"", rules=FollowRules(ack_flushed=True))
+    following = FollowingConnection(local_log(1000), b"", rules=FollowRules(ack_flushed=True))
     following.first_report(0)
     following.received(frame(1000, b"abc"), 0, 0)
     following.stored(1003, 1000)
@@ -312,7 +312,7 @@ def test_flushed_reports_wait_for_the_disk() -> None:
 
 
 def test_no_report_names_more_than_what_this_master_sent() -> None:
-    following = Following(local_log(1000), b"")
+    following = FollowingConnection(local_log(1000), b"")
     following.first_report(0)
     following.stored(5000, 5000)
     assert following.report(0) is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.replicator.lag import GrowthHistory
-from tandemmq.replicator.replicas import Progress, ProgressTeller, ReplicaRules, Replicas
+from tandemmq.replicator.replicas import ProgressTeller, ReplicaProgress, ReplicaRules, Replicas
 from tandemmq.replicator.transfer import Transfer, TransferRules
 
 GAP = 1_000
@@ -34,47 +34,47 @@ class Table:
         return self.replicas.acked(connection, now)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReplicaProgress:
         return self.replicas.progress
 
 
 def test_nobody_is_not_enough() -> None:
-    assert Table(100).progress == Progress(False, 0, 0)
+    assert Table(100).progress == ReplicaProgress(False, 0, 0)
 
 
 def test_the_ack_of_the_best_of_the_needed_counts() -> None:
     table = Table(500)
     assert table.join(1, "a", 100)
-    assert table.progress == Progress(True, 100, 1)
+    assert table.progress == ReplicaProgress(True, 100, 1)
     assert table.join(2, "b", 300)
-    assert table.progress == Progress(True, 300, 2)
+    assert table.progress == ReplicaProgress(True, 300, 2)
     assert table.ack(1, 400)
-    assert table.progress == Progress(True, 400, 2)
+    assert table.progress == ReplicaProgress(True, 400, 2)
     assert not table.ack(2, 350)
 
 
 def test_three_replicas_need_two_acks() -> None:
     table = Table(500, ReplicaRules(in_sync_replicas=3))
     table.join(1, "a", 400)
-    assert table.progress == Progress(False, 0, 1)
+    assert table.progress == ReplicaProgress(False, 0, 1)
     table.join(2, "b", 300)
-    assert table.progress == Progress(True, 300, 2)
+    assert table.progress == ReplicaProgress(True, 300, 2)
     table.join(3, "c", 350)
-    assert table.progress == Progress(True, 350, 3)
+    assert table.progress == ReplicaProgress(True, 350, 3)
 
 
 def test_one_replica_in_sync_means_waiting_for_nobody() -> None:
     table = Table(500, ReplicaRules(in_sync_replicas=1))
-    assert table.progress == Progress(True, 500, 0)
+    assert table.progress == ReplicaProgress(True, 500, 0)
     assert table.replicas.log_grew(600, 0.0)
-    assert table.progress == Progress(True, 600, 0)
+    assert table.progress == ReplicaProgress(True, 600, 0)
 
 
 def test_connections_of_one_identity_count_once_with_the_best_ack() -> None:
     table = Table(500, ReplicaRules(in_sync_replicas=3))
     table.join(1, "a", 400)
     table.join(2, "a", 200)
-    assert table.progress == Progress(False, 0, 1)
+    assert table.progress == ReplicaProgress(False, 0, 1)
     table.join(3, "b", 100)
     assert table.progress.replicated_offset == 100
     table.ack(3, 450)
@@ -87,7 +87,7 @@ def test_what_leaves_no_longer_counts() -> None:
     table = Table(500)
     table.join(1, "a", 400)
     assert table.replicas.left(1, 0.0)
-    assert table.progress == Progress(False, 0, 0)
+    assert table.progress == ReplicaProgress(False, 0, 0)
     assert not table.replicas.left(1, 0.0)
     assert not table.replicas.left(99, 0.0)
 
@@ -97,28 +97,28 @@ def test_an_introduction_after_the_first_report_renames() -> None:
     table.join(1, "10.0.0.1", 400)
     table.replicas.joined(1, table.transfers[1], "2", "10.0.0.1:1", 0.0)
     assert {one.identity for one in table.replicas if one.connected} == {"2"}
-    assert table.progress == Progress(True, 400, 1)
+    assert table.progress == ReplicaProgress(True, 400, 1)
 
 
 def test_a_replica_that_is_far_behind_is_not_in_sync_but_connected() -> None:
     table = Table(GAP)
     table.join(1, "a", 0)
-    assert table.progress == Progress(True, 0, 0)
+    assert table.progress == ReplicaProgress(True, 0, 0)
     table.ack(1, 1)
-    assert table.progress == Progress(True, 1, 1)
+    assert table.progress == ReplicaProgress(True, 1, 1)
     assert not table.replicas.log_grew(GAP, 0.0)
     assert table.replicas.log_grew(GAP + 1, 0.0)
-    assert table.progress == Progress(True, 1, 0)
+    assert table.progress == ReplicaProgress(True, 1, 0)
 
 
 def test_all_in_sync_must_ack_if_so_told() -> None:
     table = Table(5_000, ReplicaRules(all_ack=True))
-    assert table.progress == Progress(True, 5_000, 0)
+    assert table.progress == ReplicaProgress(True, 5_000, 0)
     table.join(1, "a", 4_900)
     table.join(2, "b", 4_500)
-    assert table.progress == Progress(True, 4_500, 2)
+    assert table.progress == ReplicaProgress(True, 4_500, 2)
     table.join(3, "far", 100)
-    assert table.progress == Progress(True, 4_500, 2)
+    assert table.progress == ReplicaProgress(True, 4_500, 2)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_progress_is_what_the_definition_says(needed: int, events: list[tuple[in
             best.setdefault(identity, {})[connection] = offset
         highest = sorted((max(one.values()) for one in best.values() if one), reverse=True)
         if needed == 1:
-            expected = Progress(True, 400, len(highest))
+            expected = ReplicaProgress(True, 400, len(highest))
         elif len(highest) >= needed - 1:
-            expected = Progress(True, highest[needed - 2], len(highest))
+            expected = ReplicaProgress(True, highest[needed - 2], len(highest))
         else:
-            expected = Progress(False, 0, len(highest))
+            expected = ReplicaProgress(False, 0, len(highest))
         assert table.progress == expected
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.replicator.frames import encode_header
-from tandemmq.replicator.log_files import LogFiles, Unreadable
+from tandemmq.replicator.log_files import OpenLogFiles, Unreadable
 from tandemmq.replicator.sender import PlainSender
 from tandemmq.replicator.transfer import Frame
 
@@ -39,7 +39,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_what_comes_out_is_what_was_planned(
     tmp_path: Path, log: bytes, ends: tuple[socket.socket, socket.socket], seed: int
 ) -> None:
-    chance, files = random.Random(seed), LogFiles(tmp_path)
+    chance, files = random.Random(seed), OpenLogFiles(tmp_path)
     sender, expected, found = PlainSender(ends[0]), b"", b""
     for _ in range(30):
         offset = chance.randrange(len(log))
@@ -65,7 +65,7 @@ def test_a_file_that_is_shorter_than_the_store_said(
     os.truncate(tmp_path / "commitlog" / f"{0:020d}", 1_000)
     for size in (2_000, 20_000):
         sender = PlainSender(ends[0])
-        sender.add(Frame(0, size), LogFiles(tmp_path).at(0, FILE_SIZE))
+        sender.add(Frame(0, size), OpenLogFiles(tmp_path).at(0, FILE_SIZE))
         with pytest.raises(Unreadable, match="ends at byte 1000"):
             push_all(sender, ends[1])
 
@@ -76,7 +76,7 @@ def push_all(sender: PlainSender, theirs: socket.socket) -> None:
 
 
 def test_files_are_found_by_offset_and_let_go(tmp_path: Path, log: bytes) -> None:
-    files = LogFiles(tmp_path)
+    files = OpenLogFiles(tmp_path)
     assert files.at(FILE_SIZE, FILE_SIZE).base == FILE_SIZE
     assert files.at(FILE_SIZE - 1, FILE_SIZE).base == 0
     held = files.at(5, FILE_SIZE)
@@ -94,7 +94,7 @@ def test_files_are_found_by_offset_and_let_go(tmp_path: Path, log: bytes) -> Non
 
 def _explained(directory: Path) -> None:
     try:
-        LogFiles(directory).at(0, FILE_SIZE)
+        OpenLogFiles(directory).at(0, FILE_SIZE)
     except Unreadable as error:
         raise Unreadable(error.explain()) from error
 
@@ -104,7 +104,7 @@ def test_descriptors_are_closed_when_nobody_holds_them(tmp_path: Path, log: byte
         """Of these files alone: others of this process come and go with what earlier tests have left."""
         return sum(_target(fd).is_relative_to(tmp_path) for fd in Path("/proc/self/fd").iterdir())
 
-    files = LogFiles(tmp_path)
+    files = OpenLogFiles(tmp_path)
     for at in range(0, len(log), FILE_SIZE):
         assert files.at(at, FILE_SIZE).resident(at, FILE_SIZE)
     assert opened() == 4
@@ -120,7 +120,7 @@ def _target(fd: Path) -> Path:
 
 
 def test_reads_across_nothing_but_what_is_asked(tmp_path: Path, log: bytes) -> None:
-    file = LogFiles(tmp_path).at(2 * FILE_SIZE, FILE_SIZE)
+    file = OpenLogFiles(tmp_path).at(2 * FILE_SIZE, FILE_SIZE)
     assert file.read(2 * FILE_SIZE + 7, 100) == log[2 * FILE_SIZE + 7 : 2 * FILE_SIZE + 107]
     with pytest.raises(Unreadable, match="ends at byte"):
         file.read(3 * FILE_SIZE - 1, 2)

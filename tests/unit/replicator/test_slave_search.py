@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.replicator.slave_search import Answer, search_begin
+from tandemmq.replicator.slave_search import FirstFrame, search_begin
 
 FILE_SIZE = 1000
 
@@ -18,10 +18,10 @@ class JavaMaster:
         self.begin, self.end = begin, end
         self.asked: list[int] = []
 
-    async def ask(self, offset: int) -> Answer:
+    async def ask(self, offset: int) -> FirstFrame:
         self.asked.append(offset)
         at = offset or self.end - self.end % FILE_SIZE
-        return Answer(at, self.begin <= at < self.end)
+        return FirstFrame(at, self.begin <= at < self.end)
 
 
 async def search(master: JavaMaster) -> int | None:

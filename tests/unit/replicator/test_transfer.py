@@ -13,9 +13,9 @@ from tandemmq.replicator.transfer import (
     Frame,
     LogCut,
     Negative,
-    Refused,
     Silent,
     Transfer,
+    TransferRefused,
     TransferRules,
 )
 
@@ -85,7 +85,7 @@ def test_an_empty_slave_begins_where_the_log_does(report: int) -> None:
         (2 * MIB - 1, BelowMin, "below_min"),
     ],
 )
-def test_first_reports_out_of_range_are_refused(report: int, error: type[Refused], reason: str) -> None:
+def test_first_reports_out_of_range_are_refused(report: int, error: type[TransferRefused], reason: str) -> None:
     transfer = Transfer(TransferRules(), 0.0)
     with pytest.raises(error) as caught:
         transfer.report(report, Log(min_offset=2 * MIB), 0.0)
@@ -188,7 +188,7 @@ def test_whatever_is_reported_the_ack_is_bounded_and_never_falls(reports: list[i
     for report in reports:
         try:
             transfer.report(report, log, 0.0)
-        except Refused:
+        except TransferRefused:
             break
         assert last <= transfer.acked_offset <= transfer.next_offset <= log.max_offset
         last = transfer.acked_offset

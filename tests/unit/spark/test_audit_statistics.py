@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.spark.auditing.audit_findings import Findings, Place
+from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings
 from tandemmq.spark.auditing.audit_statistics import WIDTHS, Statistics
 from tandemmq.spark.reading.log_files import list_log_files
 from tandemmq.spark.reading.ranges import split
@@ -83,11 +83,11 @@ def test_a_plot_gets_as_many_buckets_as_it_wants() -> None:
 
 def test_places_that_follow_each_other_become_one() -> None:
     here, there = Findings(2), Findings(2)
-    here.add("unit-missing", Place("t", 0, 10, 1_000, count=5))
-    here.add("unit-missing", Place("t", 1, 10, 1_100))
-    here.add("unit-missing", Place("t", 0, 15, 1_200, count=2))
-    there.add("unit-missing", Place("t", 0, 17, 1_300))
-    there.add("unit-missing", Place("t", 0, 30, 1_400))
+    here.add("unit-missing", FindingPlace("t", 0, 10, 1_000, count=5))
+    here.add("unit-missing", FindingPlace("t", 1, 10, 1_100))
+    here.add("unit-missing", FindingPlace("t", 0, 15, 1_200, count=2))
+    there.add("unit-missing", FindingPlace("t", 0, 17, 1_300))
+    there.add("unit-missing", FindingPlace("t", 0, 30, 1_400))
     here.merge(Findings.read(json.loads(json.dumps(there.document()))))
     assert [(place.queue_id, place.queue_offset, place.count) for place in here.places["unit-missing"]] == [
         (0, 10, 8),

@@ -202,13 +202,13 @@ def test_a_log_that_was_written_to_meanwhile(root: Path, want: Files, monkeypatc
     before = everything(root)
     log = sorted((root / "commitlog").iterdir())[0]
     with monkeypatch.context() as patch:
-        real = staging.Staging.clear_work
+        real = staging.StagingDirectory.clear_work
 
-        def writing(self: staging.Staging) -> None:
+        def writing(self: staging.StagingDirectory) -> None:
             real(self)
             os.utime(log, ns=(1, 1))
 
-        patch.setattr(staging.Staging, "clear_work", writing)
+        patch.setattr(staging.StagingDirectory, "clear_work", writing)
         with pytest.raises(StagingMismatch, match="has changed since it was read"):
             publish(root)
     assert everything(root) == before
@@ -224,13 +224,13 @@ def test_a_broker_that_starts_before_the_publication(root: Path, monkeypatch: py
         def taken(*_: object) -> None:
             raise OSError(11, "taken")
 
-        real = staging.Staging.clear_work
+        real = staging.StagingDirectory.clear_work
 
-        def starting(self: staging.Staging) -> None:
+        def starting(self: staging.StagingDirectory) -> None:
             real(self)
             patch.setattr(fcntl, "lockf", taken)
 
-        patch.setattr(staging.Staging, "clear_work", starting)
+        patch.setattr(staging.StagingDirectory, "clear_work", starting)
         with pytest.raises(StoreInUse):
             publish(root)
     assert everything(root) == before

@@ -10,7 +10,7 @@ import pytest
 from tandemmq.spark.rebuilding import rebuild_job
 from tandemmq.spark.rebuilding import staging as staging_module
 from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, rebuild
-from tandemmq.spark.rebuilding.staging import Staging
+from tandemmq.spark.rebuilding.staging import StagingDirectory
 from tandemmq.store.format.record import Message, encode_record
 from tests.spark.kit import Files, by_log_code, files_of
 from tests.unit.format.logs import V4, props
@@ -39,9 +39,9 @@ def attempt(root: Path, cores: int, partitions: int = 8) -> RebuildReport:
 def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, where: str, work: Callable[[], object]) -> bool:
     """Run ``work`` and end it at its ``number``-th document: ``before`` it is written, half ``way``, or ``after``."""
     written = 0
-    write = Staging.write
+    write = StagingDirectory.write
 
-    def writing(self: Staging, name: str, document: dict[str, object]) -> None:
+    def writing(self: StagingDirectory, name: str, document: dict[str, object]) -> None:
         nonlocal written
         written += 1
         if written == number and where == "before":
@@ -56,7 +56,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, where: str, work: Ca
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(staging_module.Staging, "write", writing)
+        patch.setattr(staging_module.StagingDirectory, "write", writing)
         try:
             work()
         except Killed:

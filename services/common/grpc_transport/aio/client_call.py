@@ -280,7 +280,7 @@ class ClientCall(Exchange, grpc.aio.Call):
     def _conclude(self, end: ResponseHead) -> None:
         view = end.view
         if view is None:
-            view = end.view = outcome.Outcome(end)
+            view = end.view = outcome.CallOutcome(end)
         if self._reader is not None and view.status == Status.OK:
             self.end(Status.INTERNAL, "the answer ended inside a message")
             return

@@ -25,7 +25,7 @@ PROGRESS = 16 << 10
 """Bytes that a peer must take or send within its time, or all that is left: less is nothing."""
 
 
-class Holding(Flushing):
+class ServerHolding(Flushing):
     """The part of a server's protocol that keeps account."""
 
     server: "Server"

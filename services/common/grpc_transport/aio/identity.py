@@ -12,7 +12,7 @@ ALTERNATIVE_NAME = "x509_subject_alternative_name"
 
 
 @dataclass(frozen=True)
-class Identity:
+class PeerIdentity:
     """What TLS knows of a peer; the property names are grpcio's."""
 
     key: str | None = None
@@ -20,7 +20,7 @@ class Identity:
     properties: Mapping[str, list[bytes]] = field(default_factory=dict)
 
 
-ANONYMOUS = Identity()
+ANONYMOUS = PeerIdentity()
 
 
 def peer_name(address: Any, family: int) -> str:
@@ -34,7 +34,7 @@ def peer_name(address: Any, family: int) -> str:
     return "unix:"
 
 
-def identity(tls: ssl.SSLObject | None) -> Identity:
+def identity(tls: ssl.SSLObject | None) -> PeerIdentity:
     """The identity of a peer behind TLS; ANONYMOUS without."""
     if tls is None:
         return ANONYMOUS
@@ -42,7 +42,7 @@ def identity(tls: ssl.SSLObject | None) -> Identity:
     certificate = tls.getpeercert()
     raw = tls.getpeercert(binary_form=True)
     if not certificate or raw is None:
-        return Identity(None, properties)
+        return PeerIdentity(None, properties)
     properties["x509_pem_cert"] = [ssl.DER_cert_to_PEM_cert(raw).encode()]
     subject: Any = certificate.get("subject", ())
     alternatives: Any = certificate.get("subjectAltName", ())
@@ -53,4 +53,4 @@ def identity(tls: ssl.SSLObject | None) -> Identity:
     if others:
         properties[ALTERNATIVE_NAME] = others
     key = ALTERNATIVE_NAME if others else COMMON_NAME if names else None
-    return Identity(key, properties)
+    return PeerIdentity(key, properties)

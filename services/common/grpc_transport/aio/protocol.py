@@ -10,8 +10,8 @@ from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.context import CallContext
 from tandemmq.common.grpc_transport.aio.flushing import WRITE_BUFFER
 from tandemmq.common.grpc_transport.aio.handlers import UNDECIDED, Method
-from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, Holding, owner_of
-from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, Identity, identity, peer_name
+from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, ServerHolding, owner_of
+from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, PeerIdentity, identity, peer_name
 from tandemmq.common.grpc_transport.aio.refused import RefusedCall
 from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
 from tandemmq.common.grpc_transport.http2.connection import Connection
@@ -36,7 +36,7 @@ _TOO_BUSY = Refusal(Status.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
 _NO_ROOM = Refusal(Status.RESOURCE_EXHAUSTED, NO_ROOM)
 
 
-class Protocol(Holding):
+class Protocol(ServerHolding):
     """asyncio's side of a connection, and its Sink."""
 
     connection: Connection
@@ -46,7 +46,7 @@ class Protocol(Holding):
         self.server = server
         self.loop = server.loop
         self.peer = ""
-        self.identity: Identity = ANONYMOUS
+        self.identity: PeerIdentity = ANONYMOUS
         self.connection = Connection(server.limits, self, server.heads, self.loop.time(), answers.METADATA_TOO_LARGE)
         self.parked: dict[int, UnaryRequestCall] = {}
         """Requests whose answers could not leave: they run when the peer reads again."""

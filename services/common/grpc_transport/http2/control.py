@@ -11,7 +11,7 @@ from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCo
 from tandemmq.common.grpc_transport.http2.floods import Floods
 from tandemmq.common.grpc_transport.http2.frames import ACK, MAX_WINDOW, Setting
 from tandemmq.common.grpc_transport.http2.limits import Limits
-from tandemmq.common.grpc_transport.http2.sender import Sender
+from tandemmq.common.grpc_transport.http2.sender import StreamSender
 from tandemmq.common.grpc_transport.http2.stream import Stream
 
 FrameHandler = Callable[[bytes, int, int, int, int], None]
@@ -32,7 +32,7 @@ class ControlFrames:
     def __init__(self, limits: Limits, finished: Callable[[Stream], None], now: float) -> None:
         """`finished`: see Sender; `now`: seconds, as `tick` will tell them."""
         self.limits = limits
-        self.sender = Sender(limits.max_pending, finished)
+        self.sender = StreamSender(limits.max_pending, finished)
         self.floods = Floods(limits)
         self.streams: dict[int, Stream] = {}
         """Streams that are open or half-closed."""

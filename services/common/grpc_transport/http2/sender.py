@@ -48,7 +48,7 @@ class Envelope:
         self.back_begins = (len(trailers) << 8 | HEADERS, END_HEADERS | END_STREAM)
 
 
-class Sender:
+class StreamSender:
     """The sending half of a connection."""
 
     def __init__(self, max_pending: int, finished: Callable[["Stream"], None]) -> None:

@@ -52,7 +52,7 @@ class AnswerHead:
             self.refusal = Refusal(failure.status, failure.details)
 
 
-class Outcome:
+class CallOutcome:
     """How a call ended. Computed once for all calls with the same trailers."""
 
     __slots__ = ("details", "metadata", "status")

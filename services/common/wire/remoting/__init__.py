@@ -11,6 +11,8 @@ One noun per file::
     versions.py       what the number `version` of a header means
     fields.py         typed values out of a request's extFields
     errors.py         what can be wrong with bytes that came
+    java_objects.py   bodies in the form that only fastjson writes: numbers and objects as keys
+    registration.py   what a broker says of itself to a name server, both ways
 
 A connection feeds what it reads to `FrameReader.receive`, and gives each `Frame` to `codec.decode`. Whoever needs
 only a few fields of a hot code may read `Frame.header` itself.

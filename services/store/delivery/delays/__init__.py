@@ -11,6 +11,8 @@ their real topic and queue, and a fact in the journal says how far that has come
 * `timer_follower`: keeps the index of timers in step with the log
 * `timer_index`: all timers by time, on disk
 * `timer_checkpoint`: position and sizes of the index, as text
+* `timer_check`: RocketMQ's file of how far timers are delivered, as bytes
+* `timer_check_file`: keeps that file
 * `timer_slot`: a stretch of time and its file
 * `timer_entry`: one timer in the index
 * `due_copies`: the copy of a message that is due

@@ -23,6 +23,7 @@ from tandemmq.store.delivery.delays.timer_entry import (
     unpack_entries,
 )
 from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of, slot_of_name
+from tandemmq.store.delivery.facts import TimersDone
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.edges.file_cache import FileCache
 
@@ -41,11 +42,12 @@ _GONE = ".gone"
 class _File:
     """A slot's file, as far as it counts."""
 
-    __slots__ = ("crc", "first_physical", "last_offset", "size")
+    __slots__ = ("crc", "first_offset", "first_physical", "last_offset", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self.crc = 0
+        self.first_offset = -1
         self.first_physical = -1
         self.last_offset = -1
 
@@ -108,7 +110,7 @@ class TimerIndex:
             (last,) = unpack_entries(self._pread(slot, size - ENTRY_SIZE, ENTRY_SIZE), slot.hour)
             if not (slot.start <= first.when < slot.end and slot.start <= last.when < slot.end):
                 raise BadEntries(f"{name} has entries of other times")
-            file.first_physical, file.last_offset = first.physical, last.offset
+            file.first_offset, file.first_physical, file.last_offset = first.offset, first.physical, last.offset
             parent = hour_of(slot.start)
             while parent.level < slot.level:
                 self._split.add(parent)
@@ -158,6 +160,30 @@ class TimerIndex:
     def oldest_physical(self) -> int | None:
         """Log offset below which no record has a timer; None without timers."""
         return min((file.first_physical for file in self._files.values()), default=None)
+
+    def smallest_pending(self, done: TimersDone | None, *, exactly: bool) -> int:
+        """Queue offset below which all timers are delivered.
+
+        `exactly`: files of which some are delivered are read; else the first entry of such a file counts as pending.
+        Raises BadEntries, OSError.
+        """
+        least = self.indexed
+        for slot, file in self._files.items():
+            if file.first_offset >= least:
+                continue
+            if done is None or slot.start > done.due:
+                least = file.first_offset
+            elif slot.end > done.due or file.last_offset >= done.indexed:
+                least = min(least, self._first_pending(slot, done) if exactly else file.first_offset)
+        return least
+
+    def _first_pending(self, slot: Slot, done: TimersDone) -> int:
+        reading = SlotReading(self, slot)
+        while piece := reading.piece():
+            for entry in piece:
+                if entry.offset >= done.indexed or (entry.when, entry.offset) > (done.due, done.offset):
+                    return entry.offset
+        return _LAST_OFFSET
 
     def next_slot(self, time: int) -> Slot | None:
         """The first slot that ends behind a time. One that is being split stands before its parts."""
@@ -223,7 +249,7 @@ class TimerIndex:
                 if slot.name in self._gone:
                     self._gone.remove(slot.name)
             if not file.size:
-                file.first_physical = entries[0].physical
+                file.first_offset, file.first_physical = entries[0].offset, entries[0].physical
             file.crc = zlib.crc32(packed[slot], file.crc)
             file.size += len(packed[slot])
             file.last_offset = entries[-1].offset

@@ -12,7 +12,7 @@ from tandemmq.store.delivery.port import Ending
 from tandemmq.store.delivery.sessions import CheckTransaction, Sessions
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.half_message import HalfMessage, discarded
-from tandemmq.store.delivery.transactions.halves import Pending
+from tandemmq.store.delivery.transactions.halves import PendingTransaction
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format.record import Record
 
@@ -75,7 +75,7 @@ class Checking:
 
     # -- when -------------------------------------------------------------------------------------------------------
 
-    def watch(self, pending: Pending) -> None:
+    def watch(self, pending: PendingTransaction) -> None:
         """Ask about it when it is due, counted from when its newest record was stored."""
         half, rules = pending.half, self._rules
         if pending.checks:
@@ -114,7 +114,7 @@ class Checking:
 
     # -- what -------------------------------------------------------------------------------------------------------
 
-    def _see_to(self, pending: Pending) -> None:
+    def _see_to(self, pending: PendingTransaction) -> None:
         """Ask about one, or give it up; what the log does not take now is tried again."""
         half = pending.half
         try:
@@ -136,7 +136,7 @@ class Checking:
     def _too_old(self, half: HalfMessage) -> bool:
         return self._log.clock.now_ms() - half.stored_ms >= self._rules.most_age_ms
 
-    def _ask(self, pending: Pending, record: Record) -> None:
+    def _ask(self, pending: PendingTransaction, record: Record) -> None:
         half = pending.half
         handle = TransactionHandle(half.transaction_id, half.queue_offset, half.physical_offset)
         command = CheckTransaction(half.group, half.topic, half.transaction_id, str(handle), record.encode())

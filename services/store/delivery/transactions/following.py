@@ -10,7 +10,7 @@ from tandemmq.store.delivery.facts import Moved, Place
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.half_message import OP_QUEUE, OP_TOPIC, TRANSACTION_GROUP, read_half, read_op
-from tandemmq.store.delivery.transactions.halves import Halves, Pending
+from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
 from tandemmq.store.format.record import Record
 from tandemmq.store.log.edges.slices import Slices
 
@@ -32,10 +32,10 @@ def position_of_java(root: Path, place: Place) -> int:
     return position if type(position) is int else 0
 
 
-class Following:
+class HalfFollowing:
     """Reads half messages, and keeps the positions of the group `CID_RMQ_SYS_TRANS`."""
 
-    def __init__(self, half_log: HalfLog, journal: Journal, began: Callable[[Pending], None]) -> None:
+    def __init__(self, half_log: HalfLog, journal: Journal, began: Callable[[PendingTransaction], None]) -> None:
         """`began` hears of every transaction that is pending, and again when a record of it is found."""
         self._log = half_log
         self._journal = journal
@@ -50,6 +50,7 @@ class Following:
         op_first, op_end = self._begin(OP_PLACE)
         op_first = max(min(op_first, op_end - _OPS_BEFORE), self._log.bounds(OP_TOPIC)[0])
         halves = self._log.halves = Halves(half_first, op_first)
+        self._log.end_offset = self._log.store.commit_log.max_offset
         for _, record in self._log.records(OP_TOPIC, op_first, op_end):
             if record is not None:
                 halves.closed(read_op(record))
@@ -92,7 +93,7 @@ class Following:
             if pending is not None:
                 self._began(pending)
 
-    def _find(self, offset: int, record: Record | None) -> Pending | None:
+    def _find(self, offset: int, record: Record | None) -> PendingTransaction | None:
         half = None if record is None else read_half(record)
         if half is None or not half.topic:
             log.error("a half message cannot be read, and is passed", queue_offset=offset)

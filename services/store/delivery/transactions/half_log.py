@@ -12,7 +12,7 @@ from tandemmq.store.delivery.transactions.half_message import (
     make_op,
     renewed,
 )
-from tandemmq.store.delivery.transactions.halves import Halves, Pending
+from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
@@ -33,7 +33,7 @@ class HalfLog:
         self.clock = clock
         self.halves = Halves(0, 0)
         self.end_offset = 0
-        """Log offset behind the newest op record of ours."""
+        """Log offset behind the newest op record; what was read at the start may not be durable yet."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class HalfLog:
 
     # -- appending --------------------------------------------------------------------------------------------------
 
-    def close(self, pending: Pending, ending: Ending, *first: Message) -> int:
+    def close(self, pending: PendingTransaction, ending: Ending, *first: Message) -> int:
         """Append copies, then the ops that say that a transaction is over; gives the log offset behind them.
 
         All of it is appended at once: a crash leaves a beginning of it, so at worst the copy without its op. Raises
@@ -79,11 +79,13 @@ class HalfLog:
         self._append(pending, list(pending.named()), ending, first)
         return self.end_offset
 
-    def renew(self, pending: Pending, record: Record, checks: int) -> None:
+    def renew(self, pending: PendingTransaction, record: Record, checks: int) -> None:
         """Append a half message again, and say of its records before that they count no more. Raises StoreError."""
         self._append(pending, list(pending.offsets), None, [renewed(record, checks, self.host)])
 
-    def _append(self, pending: Pending, named: list[int], ending: Ending | None, first: Sequence[Message]) -> None:
+    def _append(
+        self, pending: PendingTransaction, named: list[int], ending: Ending | None, first: Sequence[Message]
+    ) -> None:
         half, now = pending.half, self.clock.now_ms()
         ops = [make_op(half, one, ending, now, self.host) for one in named]
         placed = self.store.append_messages([*first, *ops])

@@ -19,14 +19,14 @@ MOST_ENDED = 100_000
 """So many ended transactions are remembered, some 300 bytes each."""
 
 
-class Ended(NamedTuple):
+class EndedTransaction(NamedTuple):
     """A transaction that is over. `ending` is None where it was a Java broker that ended it, which does not say how."""
 
     group: str
     ending: Ending | None
 
 
-class Pending:
+class PendingTransaction:
     """A transaction that has not ended."""
 
     __slots__ = ("checks", "half", "offsets")
@@ -52,15 +52,15 @@ class Halves:
         """Nothing is pending below `half_offset`; what ends later half messages stands at `op_offset` and later."""
         self._next_half, self._next_op = half_offset, op_offset
         self._most_ended = most_ended
-        self._records: dict[int, Pending] = {}  # by queue offset of each record
+        self._records: dict[int, PendingTransaction] = {}  # by queue offset of each record
         self._order: list[int] = []  # a heap of their offsets; those that are gone are dropped when first
         self._early: set[int] = set()  # records that were told by `again`, and will be found too
-        self._ids: dict[str, Pending] = {}
-        self._ended: dict[str, Ended] = {}
+        self._ids: dict[str, PendingTransaction] = {}
+        self._ended: dict[str, EndedTransaction] = {}
         self._complete = False
         self._named: dict[int, Op] = {}  # until then: of records that are not read yet
         self._ops: deque[tuple[int, int]] = deque()  # op offset, highest half offset that it names
-        self._transactions: dict[int, Pending] = {}  # by id(): each once
+        self._transactions: dict[int, PendingTransaction] = {}  # by id(): each once
         self.by_topic: dict[str, int] = {}
         """How many are pending, by their real topic."""
 
@@ -70,23 +70,23 @@ class Halves:
         """How many transactions are pending."""
         return len(self._transactions)
 
-    def __iter__(self) -> Iterator[Pending]:
+    def __iter__(self) -> Iterator[PendingTransaction]:
         """Every pending transaction, in the order in which they began."""
         return iter(self._transactions.values())
 
-    def pending(self, handle: TransactionHandle) -> Pending | None:
+    def pending(self, handle: TransactionHandle) -> PendingTransaction | None:
         """The transaction that a handle names, if it has not ended."""
         exact = self._records.get(handle.queue_offset)
         if exact is not None and exact.half.transaction_id == handle.transaction_id:
             return exact
         return self._ids.get(handle.transaction_id)
 
-    def at(self, queue_offset: int) -> Pending | None:
+    def at(self, queue_offset: int) -> PendingTransaction | None:
         """The transaction whose newest record has this queue offset."""
         pending = self._records.get(queue_offset)
         return pending if pending is not None and pending.half.queue_offset == queue_offset else None
 
-    def ended(self, transaction_id: str) -> Ended | None:
+    def ended(self, transaction_id: str) -> EndedTransaction | None:
         """How a transaction has ended, if that is remembered."""
         return self._ended.get(transaction_id)
 
@@ -112,13 +112,13 @@ class Halves:
         return self._next_half - self.half_offset
 
     @property
-    def oldest(self) -> Pending | None:
+    def oldest(self) -> PendingTransaction | None:
         """The transaction that holds `half_offset` back."""
         return self._records.get(self.half_offset)
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def found(self, half: HalfMessage) -> Pending | None:
+    def found(self, half: HalfMessage) -> PendingTransaction | None:
         """A record of the half topic, in the order of the queue; gives its transaction, if that is open.
 
         Offsets that were found before are passed over, and None is given.
@@ -157,7 +157,7 @@ class Halves:
             del self._records[offset]
             self._close(earlier, offset, op)
 
-    def again(self, pending: Pending, half: HalfMessage) -> None:
+    def again(self, pending: PendingTransaction, half: HalfMessage) -> None:
         """The broker has appended a half message again: its records before that are about to be closed."""
         pending.half = half
         pending.offsets.append(half.queue_offset)
@@ -165,13 +165,13 @@ class Halves:
         if half.queue_offset >= self._next_half:
             self._early.add(half.queue_offset)
 
-    def _open(self, half: HalfMessage) -> Pending:
-        pending = Pending(half)
+    def _open(self, half: HalfMessage) -> PendingTransaction:
+        pending = PendingTransaction(half)
         self._transactions[id(pending)] = pending
         self.by_topic[half.topic] = self.by_topic.get(half.topic, 0) + 1
         return pending
 
-    def _put(self, offset: int, pending: Pending) -> None:
+    def _put(self, offset: int, pending: PendingTransaction) -> None:
         self._records[offset] = pending
         heapq.heappush(self._order, offset)
 
@@ -187,7 +187,7 @@ class Halves:
         if op.named:
             self._ops.append((op.queue_offset, max(op.named)))
         if op.transaction_id and op.ending is not None:
-            self._put_ended(op.transaction_id, Ended(op.group, op.ending))
+            self._put_ended(op.transaction_id, EndedTransaction(op.group, op.ending))
         for offset in op.named:
             pending = self._records.pop(offset, None)
             if pending is not None:
@@ -200,7 +200,7 @@ class Halves:
         self._complete = True
         self._named.clear()
 
-    def _close(self, pending: Pending, offset: int, op: Op) -> None:
+    def _close(self, pending: PendingTransaction, offset: int, op: Op) -> None:
         pending.offsets.remove(offset)
         if not pending.offsets:
             del self._transactions[id(pending)]
@@ -214,9 +214,9 @@ class Halves:
 
     def _remember(self, half: HalfMessage, op: Op) -> None:
         if not op.moved and half.transaction_id not in self._ended:
-            self._put_ended(half.transaction_id, Ended(half.group, op.ending))
+            self._put_ended(half.transaction_id, EndedTransaction(half.group, op.ending))
 
-    def _put_ended(self, transaction_id: str, ended: Ended) -> None:
+    def _put_ended(self, transaction_id: str, ended: EndedTransaction) -> None:
         self._ended.pop(transaction_id, None)
         self._ended[transaction_id] = ended
         if len(self._ended) > self._most_ended:

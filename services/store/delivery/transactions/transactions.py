@@ -15,10 +15,10 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Ending
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.checking import Checking, TransactionRules
-from tandemmq.store.delivery.transactions.following import Following
+from tandemmq.store.delivery.transactions.following import HalfFollowing
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.half_message import committed
-from tandemmq.store.delivery.transactions.halves import Halves, Pending
+from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 
 log = get_log(__name__)
@@ -33,7 +33,7 @@ class HalfView(NamedTuple):
     group: str
     topic: str
     age_ms: int
-    """Since its newest record was stored."""
+    """Since its producer made it."""
     checks: int
     handle: str
 
@@ -54,7 +54,7 @@ class Transactions:
         self._acknowledgement = acknowledgement
         self._traffic = traffic
         self.checking = Checking(half_log, sessions, rules)
-        self._following = Following(half_log, journal, self.checking.watch)
+        self._following = HalfFollowing(half_log, journal, self.checking.watch)
         self._building: asyncio.Task[None] | None = None
         self._ready = False
         self._end_listening: Callable[[], None] | None = None
@@ -120,7 +120,7 @@ class Transactions:
         if ending is not Ending.UNKNOWN:
             await self._safe(self._log.end_offset)
 
-    async def _find(self, named: TransactionHandle) -> Pending | None:
+    async def _find(self, named: TransactionHandle) -> PendingTransaction | None:
         """The transaction; where its half message is on its way to the disk, when it has arrived there."""
         store, halves = self._log.store, self._log.halves
         pending = halves.pending(named)
@@ -135,7 +135,7 @@ class Transactions:
             pending = self._log.halves.pending(named)
         return pending
 
-    def _end(self, pending: Pending, ending: Ending) -> None:
+    def _end(self, pending: PendingTransaction, ending: Ending) -> None:
         half, half_log = pending.half, self._log
         if self._acknowledgement.refuses:
             self._acknowledgement.check()
@@ -191,7 +191,7 @@ class Transactions:
                 break
             half = pending.half
             handle = TransactionHandle(half.transaction_id, half.queue_offset, half.physical_offset)
-            age = max(now - half.stored_ms, 0)
+            age = max(now - half.begun_ms, 0)
             views.append(HalfView(half.transaction_id, half.group, half.topic, age, pending.checks, str(handle)))
         return views
 

@@ -36,7 +36,7 @@ from tandemmq.store.format.record import (
     MAX_PROPERTIES,
     MAX_V1_TOPIC,
     PROPERTIES_LENGTH_SIZE,
-    PropertiesTooLong,
+    PropertiesOverflow,
     head_size,
     topic_field_size,
 )
@@ -157,7 +157,7 @@ class CompiledBatchWriter:
 def _explain(blob: bytes | memoryview, fault: int) -> None:
     """Raise what is wrong with ``blob``: the readable decoder knows the words."""
     if fault == _TOO_LONG:
-        raise PropertiesTooLong(f"properties have at most {MAX_PROPERTIES:,} bytes")
+        raise PropertiesOverflow(f"properties have at most {MAX_PROPERTIES:,} bytes")
     decode_client_batch(blob)
     raise MalformedBatch("it does not consist of whole messages", 0)
 

@@ -18,7 +18,7 @@ from tandemmq.store.format.compiled.records import (
 )
 from tandemmq.store.format.compiled.text import equal, find_byte, hash_more
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
-from tandemmq.store.format.walker import Stop
+from tandemmq.store.format.walker import CrcProperty, Stop
 
 # Columns of a row: one record. Texts are (position in the buffer << 16 | size), 0 if there is none.
 PHYSICAL, SIZE, QUEUE_ID, QUEUE_OFFSET, SYS_FLAG, STORE_TIME, BORN_TIME, TAGS, UNIQUE, KEYS, GROUP, RUN = range(12)
@@ -38,6 +38,7 @@ STOP_BITS = 4
 """``verify`` gives position << STOP_BITS | stop."""
 _END = int(Stop.END)
 _BAD_CRC = int(Stop.BAD_CRC)
+_CRC_IGNORED, _CRC_REQUIRED = int(CrcProperty.IGNORED), int(CrcProperty.REQUIRED)
 _ROWS_FULL = int(Stop.ROWS_FULL)
 _PREPARED_BIT = 4
 _MIX = -7046029254386353131  # 2^64 / golden ratio, as a signed long
@@ -252,9 +253,11 @@ def walk(
 
 
 @helper
-def _all_fits(at: int, size: int, topic: int, properties: int) -> bool:
+def _all_fits(at: int, size: int, topic: int, properties: int, crc_property: int) -> bool:
     """As python_walker._all_fits."""
-    if meant_crc_property(at, size):
+    if crc_property == _CRC_IGNORED:
+        return True
+    if crc_property == _CRC_REQUIRED or meant_crc_property(at, size):
         return bool(crc_property_fits(at, size))
     end = at + size
     return bool(
@@ -264,7 +267,7 @@ def _all_fits(at: int, size: int, topic: int, properties: int) -> bool:
 
 
 @kernel
-def verify(address: int, begin: int, end: int, base: int, crc_property: bool) -> int:
+def verify(address: int, begin: int, end: int, base: int, crc_property: int) -> int:
     """The verify of walker.Walker over bytes at ``address``: position and stop in one number."""
     position = begin
     last = address + end
@@ -274,7 +277,7 @@ def verify(address: int, begin: int, end: int, base: int, crc_property: bool) ->
         if stop != GOOD:
             return position << STOP_BITS | stop
         size = int_at(at)
-        if crc_property and not _all_fits(at, size, topic, properties):
+        if not _all_fits(at, size, topic, properties, crc_property):
             return position << STOP_BITS | _BAD_CRC
         position += size
     return position << STOP_BITS | _END

@@ -15,7 +15,7 @@ from tandemmq.store.format.java import decode_utf8
 from tandemmq.store.format.properties import KEY_SEPARATOR
 from tandemmq.store.format.record import MIN_RECORD_SIZE
 from tandemmq.store.format.unit import UNIT_SIZE
-from tandemmq.store.format.walker import DEFAULT_LIMIT, Stop, UnitRun, WalkRow
+from tandemmq.store.format.walker import DEFAULT_LIMIT, CrcProperty, Stop, UnitRun, WalkRow
 
 _Longs = NDArray[np.int64]
 _STOPS = list(Stop)
@@ -172,12 +172,18 @@ class CompiledWalker:
         return CompiledWalk(buffer, address, keep, memory, room)
 
     def verify(
-        self, buffer: ReadBuffer, begin: int, end: int, base: int, *, crc_property: bool = False
+        self,
+        buffer: ReadBuffer,
+        begin: int,
+        end: int,
+        base: int,
+        *,
+        crc_property: CrcProperty = CrcProperty.IGNORED,
     ) -> tuple[int, Stop]:
         """See the protocol."""
         _check_range(buffer, begin, end)
         address, _keep = address_of(buffer)
-        found = int(kernels.verify(address, begin, end, base, crc_property))
+        found = int(kernels.verify(address, begin, end, base, int(crc_property)))
         return found >> kernels.STOP_BITS, _STOPS[found & (1 << kernels.STOP_BITS) - 1]
 
     def resync(self, buffer: ReadBuffer, begin: int, end: int, base: int) -> int:

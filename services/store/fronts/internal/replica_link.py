@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tandemmq.common.grpc_transport import Answering
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicaState
-from tandemmq.store.fronts.internal.staging import Staging
+from tandemmq.store.fronts.internal.staging import OpenStaging
 from tandemmq.store.log.errors import CorruptReplica, WrongRole
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.v1.replica_log_pb2 import LogIdentity, LogProgress, ReplicaAck, ReplicaBytes, ReplicationProgress
@@ -121,7 +121,7 @@ class ReplicaReceiver:
         self._store = store
         self._call = call
         self._loop = asyncio.get_running_loop()
-        self._staging = Staging(store.config.store_path_root_dir)
+        self._staging = OpenStaging(store.config.store_path_root_dir)
         self._epoch: int | None = None
         self._owed = False
         self._over = False

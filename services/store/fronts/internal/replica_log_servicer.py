@@ -14,7 +14,7 @@ from tandemmq.store.fronts.internal.replica_link import ReplicaLink, ReplicaRece
 from tandemmq.store.log.errors import disk_errors
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
-from tandemmq.store.log.replica.replica_check import Refused
+from tandemmq.store.log.replica.replica_check import RefusedBytes
 from tandemmq.store.log.replica.replica_group import GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
@@ -204,7 +204,7 @@ def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> Role:
     return names.get(role, Role.SLAVE)
 
 
-def _refused(refused: Refused | None) -> replica_log_pb2.RefusedBytes | None:
+def _refused(refused: RefusedBytes | None) -> replica_log_pb2.RefusedBytes | None:
     if refused is None:
         return None
     return replica_log_pb2.RefusedBytes(

@@ -11,7 +11,7 @@ _NAME = re.compile(r"tandem\.staging[A-Za-z0-9.-]{0,64}")
 _LARGEST = 1 << 30
 
 
-class Staging:
+class OpenStaging:
     """The staging file of one call of Receive, read-only. The replicator may remove its name once it is open."""
 
     def __init__(self, root: Path) -> None:

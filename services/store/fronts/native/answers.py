@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
-from tandemmq.store.broker.pulled import Pulled
+from tandemmq.store.broker.pulled import PullAnswer
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.broker.send import Ready, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt
@@ -97,7 +97,9 @@ def refusal(error: TandemError) -> store_pb2.Refusal:
     return store_pb2.Refusal(code=status.code, rocketmq_status=status.rocketmq, message=error.explain())
 
 
-def pull_response(pulled: Pulled, form: message_pb2.RecordForm.ValueType, ask_next: int = 0) -> store_pb2.PullResponse:
+def pull_response(
+    pulled: PullAnswer, form: message_pb2.RecordForm.ValueType, ask_next: int = 0
+) -> store_pb2.PullResponse:
     """The answer to a pull; `ask_next` is the id of the broker to pull from next."""
     answer = store_pb2.PullResponse(
         status=int(pulled.status),  # type: ignore[arg-type]

@@ -9,14 +9,14 @@ from typing import Protocol
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.long_poll import Room
-from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.fronts.native import answers, requests
 from tandemmq.store.fronts.native.credit import StreamCredit
 from tandemmq.store.fronts.native.limits import ServiceLimits
 from tandemmq.store.v1 import store_pb2
 
 
-class Parts(Protocol):
+class PullParts(Protocol):
     """What a stream needs of the servicer."""
 
     limits: ServiceLimits
@@ -30,7 +30,7 @@ class Parts(Protocol):
 class PullStream:
     """One call. A task takes credit; the generator pulls, waits and answers."""
 
-    def __init__(self, parts: Parts, room: Room) -> None:
+    def __init__(self, parts: PullParts, room: Room) -> None:
         """`room` is awaited before each look at the queue with the most bytes that it may give; it may raise."""
         self._room = room
         self._broker = parts.broker
@@ -56,10 +56,10 @@ class PullStream:
             reader.cancel()
             credit.closed.cancel()
 
-    def _answered(self, request: store_pb2.PullRequest, pulled: Pulled) -> store_pb2.PullResponse:
+    def _answered(self, request: store_pb2.PullRequest, pulled: PullAnswer) -> store_pb2.PullResponse:
         return answers.pull_response(pulled, request.form, self._broker.advice(pulled))
 
-    async def _pull(self, wanted: Wanted, credit: StreamCredit) -> AsyncGenerator[Pulled, None]:
+    async def _pull(self, wanted: Wanted, credit: StreamCredit) -> AsyncGenerator[PullAnswer, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""
         told = wanted.offset
         while await credit.wait():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.long_poll import Room
-from tandemmq.store.broker.pulled import Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.selection import PropertyFilter
 from tandemmq.store.format.record import decode_record
 
@@ -16,7 +16,7 @@ MOST_LOOKS = 32
 """Turns that find nothing; then the client is told how far it has come."""
 
 
-async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> Pulled:
+async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> PullAnswer:
     """As `Broker.pull`, with those messages that the filter wants."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

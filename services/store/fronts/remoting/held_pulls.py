@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from tandemmq.store.broker.pulled import Pulled
+from tandemmq.store.broker.pulled import PullAnswer
 
 
 class HeldPulls:
     """Knows them."""
 
     def __init__(self) -> None:
-        self._tasks: dict[tuple[str, str], set[asyncio.Task[Pulled]]] = {}
+        self._tasks: dict[tuple[str, str], set[asyncio.Task[PullAnswer]]] = {}
 
-    async def hold(self, group: str, topic: str, looking: Coroutine[Any, Any, Pulled]) -> Pulled | None:
+    async def hold(self, group: str, topic: str, looking: Coroutine[Any, Any, PullAnswer]) -> PullAnswer | None:
         """What the look gives; None where it was ended early. Raises what it raises."""
         task = asyncio.get_running_loop().create_task(looking, name="a held pull")
         tasks = self._tasks.setdefault((group, topic), set())

@@ -12,7 +12,7 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
 from tandemmq.store.broker.broker import Broker
-from tandemmq.store.broker.pulled import NOTHING_YET, Pulled, PullStatus, Wanted
+from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.filters.subscriptions import parse
@@ -175,7 +175,7 @@ class Pulling:
         except TandemError as error:
             log.debug("a position that a pull brought along is not kept", group=place.group, reason=error.message)
 
-    def _moved(self, header: PullHeader) -> Pulled | None:
+    def _moved(self, header: PullHeader) -> PullAnswer | None:
         """The answer to a consumer whose position an operator has set, and who has not heard of it."""
         place = header.place
         position = self._resets.pending(place)
@@ -184,11 +184,11 @@ class Pulling:
         self._resets.heard(place)
         queue = self._broker.store.queue(place.topic, place.queue)
         first, last = (0, 0) if queue is None else (queue.min_offset, queue.readable_end)
-        return Pulled(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
+        return PullAnswer(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    async def _look(self, call: Call, wanted: Wanted, selection: Selection, seconds: float) -> Pulled:
+    async def _look(self, call: Call, wanted: Wanted, selection: Selection, seconds: float) -> PullAnswer:
 
         async def room(_: int) -> None:
             await call.connection.drained()
@@ -198,8 +198,8 @@ class Pulling:
         return await self._broker.pull(wanted, seconds, room)
 
     async def _wait(
-        self, call: Call, header: PullHeader, wanted: Wanted, selection: Selection, pulled: Pulled
-    ) -> Pulled:
+        self, call: Call, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer
+    ) -> PullAnswer:
         """Hold the pull; when the time is over, what was found at first is told."""
         seconds = min(max(header.suspend_ms, 0), _MOST_SUSPEND_MS) / 1000
         looking = self._look(call, wanted, selection, seconds)
@@ -212,7 +212,7 @@ class Pulling:
         return later
 
 
-def _answer(call: Call, pulled: Pulled, advice: int) -> Command:
+def _answer(call: Call, pulled: PullAnswer, advice: int) -> Command:
     fields = {
         "suggestWhichBrokerId": str(advice),
         "nextBeginOffset": str(pulled.next_offset),
@@ -223,7 +223,7 @@ def _answer(call: Call, pulled: Pulled, advice: int) -> Command:
     return call.command.answer(code, fields, pulled.records, pulled.status.name)
 
 
-def _code(pulled: Pulled, asked: int) -> ResponseCode:
+def _code(pulled: PullAnswer, asked: int) -> ResponseCode:
     """RocketMQ: ``PullMessageProcessor.composeResponseHeader``."""
     status = pulled.status
     if status is PullStatus.FOUND:

@@ -4,6 +4,8 @@ One noun per file::
 
     front.py            the service: its methods, and the parts that answer them
     front_rules.py      what it needs to know of the settings
+    port.py             what it asks of the brokers behind it
+    direct.py           the broker in its own process, asked so
     answered.py         every call ends in an answer, and is measured
     call.py             one call: who makes it, what it may do, how long it may take
     caller.py           who makes a call, by its headers

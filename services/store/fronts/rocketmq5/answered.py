@@ -14,9 +14,9 @@ from tandemmq.common.grpc_transport import CallFailure
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.caller import Context, caller_of
-from tandemmq.store.fronts.rocketmq5.identity import Identity
+from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
 from tandemmq.store.fronts.rocketmq5.statuses import code_of, status_of
 
 log = get_log(__name__)
@@ -36,13 +36,13 @@ class CallTimes(Protocol):
 class Answered:
     """Wraps handlers."""
 
-    def __init__(self, identity: Identity, guard: CallGuard, metrics: CallTimes) -> None:
+    def __init__(self, identity: SigningIdentity, guard: CallGuard, metrics: CallTimes) -> None:
         self._identity = identity
         self._guard = guard
         self._metrics = metrics
 
     def unary(
-        self, method: str, handler: Callable[[Any, Call], Awaitable[Any]], answer: Callable[..., Any]
+        self, method: str, handler: Callable[[Any, FrontCall], Awaitable[Any]], answer: Callable[..., Any]
     ) -> Callable[[Any, Context], Awaitable[Any]]:
         """A handler with one answer. `answer`: makes one of its field `status`."""
 
@@ -70,7 +70,7 @@ class Answered:
         return call
 
     def streamed(
-        self, method: str, handler: Callable[[Any, Call], AsyncIterator[Any]], answer: Callable[..., Any]
+        self, method: str, handler: Callable[[Any, FrontCall], AsyncIterator[Any]], answer: Callable[..., Any]
     ) -> Callable[[Any, Context], AsyncIterator[Any]]:
         """A handler with a stream of answers to one request, whose refusal is the only one of them."""
 
@@ -99,7 +99,7 @@ class Answered:
         return call
 
     def duplex(
-        self, method: str, handler: Callable[[AsyncIterator[Any], Call], AsyncIterator[Any]]
+        self, method: str, handler: Callable[[AsyncIterator[Any], FrontCall], AsyncIterator[Any]]
     ) -> Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]:
         """A handler of streams both ways; who may not begin one is told by gRPC's own status."""
 
@@ -119,10 +119,10 @@ class Answered:
 
         return call
 
-    def _call(self, method: str, context: Context) -> Call:
+    def _call(self, method: str, context: Context) -> FrontCall:
         """The call, its caller recognized. Raises Unauthenticated."""
         caller = caller_of(context)
-        return Call(method, caller, context, self._identity.principal(caller))
+        return FrontCall(method, caller, context, self._identity.principal(caller))
 
     def _refused(self, error: TandemError) -> None:
         if isinstance(error, PermissionDenied):

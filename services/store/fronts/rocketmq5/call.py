@@ -14,7 +14,7 @@ from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class Call:
+class FrontCall:
     """What a handler is given beside the request."""
 
     __slots__ = ("caller", "context", "method", "principal")

@@ -3,13 +3,12 @@
 Each client reads other parts of it, and stumbles over other gaps: spec of the protocol, rules 7 to 11.
 """
 
-from collections.abc import Callable
-
 from google.protobuf.duration_pb2 import Duration
 
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2
 from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 
 PRODUCER_ATTEMPTS = 3
 RECEIVE_BATCH = 32
@@ -22,10 +21,15 @@ _EXPONENTIAL_LONGEST_SECONDS = 7_200
 class SettingsAnswers:
     """Makes the server's side of settings."""
 
-    def __init__(self, most_body: int, groups: Callable[[str], GroupConfig | None]) -> None:
-        """`most_body`: bytes of the largest body; `groups` knows those that there are."""
+    def __init__(self, most_body: int, port: BrokerPort) -> None:
+        """`most_body`: bytes of the largest body."""
         self._most_body = most_body
-        self._groups = groups
+        self._port = port
+
+    async def prepare(self, group_name: str | None) -> None:
+        """Have a group looked up, so that `answer` knows it."""
+        if group_name is not None:
+            await self._port.find_group(group_name)
 
     def answer(self, asked: settings_pb2.Settings, group_name: str | None) -> settings_pb2.Settings:
         """The settings that count. `group_name`: the store's name of a consumer's group."""
@@ -35,7 +39,7 @@ class SettingsAnswers:
         if case == "publishing":
             self._producer(answer)
         elif case == "subscription":
-            group = self._groups(group_name) if group_name is not None else None
+            group = self._port.group(group_name) if group_name is not None else None
             _consumer(answer, group or GroupConfig(group_name or ""))
         answer.metric.Clear()
         answer.metric.on = True  # without it one client never begins to consume (rule 10)

@@ -12,32 +12,28 @@ import grpc
 from tandemmq.common.guard import CallGuard
 from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import DeliveryPort
-from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
 from tandemmq.store.fronts.rocketmq5.client_metrics import ClientMetrics
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
-from tandemmq.store.fronts.rocketmq5.identity import Identity
+from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
-from tandemmq.store.fronts.rocketmq5.receiving import Receiving
+from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 from tandemmq.store.fronts.rocketmq5.routes import Routes
 from tandemmq.store.fronts.rocketmq5.sending import Sending
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 from tandemmq.store.fronts.rocketmq5.telemetry import Telemetry
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
-from tandemmq.store.fronts.rocketmq5.transactions import Transactions
+from tandemmq.store.fronts.rocketmq5.transactions import TransactionCalls
 
 SERVICE = "apache.rocketmq.v2.MessagingService"
-
-Groups = Callable[[str], GroupConfig | None]
 
 
 @dataclass(slots=True)
@@ -48,9 +44,9 @@ class _Parts:
     sending: Sending
     heartbeats: Heartbeats
     telemetry: Telemetry
-    receiving: Receiving
+    receiving: ReceiveCalls
     receipts: Receipts
-    transactions: Transactions
+    transactions: TransactionCalls
 
 
 class RocketMQ5Front:
@@ -59,33 +55,27 @@ class RocketMQ5Front:
     def __init__(self, rules: FrontRules, guard: CallGuard, metrics: CallTimes, secrets: Mapping[str, str]) -> None:
         """Every call is refused with StoreStarting until `attach`. `secrets`: users' signing secrets."""
         self._rules = rules
-        self._answered = Answered(Identity(guard, secrets), guard, metrics)
+        self._answered = Answered(SigningIdentity(guard, secrets), guard, metrics)
         self._attached: _Parts | None = None
         self.metrics = ClientMetrics()
 
-    def attach(
-        self, broker: Broker, delivery: DeliveryPort, sessions: Sessions, groups: Groups, own: Callable[[], str]
-    ) -> None:
-        """Answer from a recovered store from now on. `own`: this server's `host:port`."""
+    def attach(self, port: BrokerPort, own: Callable[[], str]) -> None:
+        """Answer from a recovered store, or a cluster, from now on. `own`: this server's `host:port`."""
         rules = self._rules
-        topics = TopicAccess(broker, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
-        clients = Clients(sessions)
+        topics = TopicAccess(port, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
+        clients = Clients(port.sessions)
 
-        def port() -> DeliveryPort:
-            return delivery
-
-        def ordered(group: str) -> bool:
-            known = groups(group)
-            return known is not None and known.consume_message_orderly
+        def delivery() -> DeliveryPort:
+            return port.delivery
 
         self._attached = _Parts(
-            Routes(topics, groups, rules.broker_name, own, rules.advertised),
-            Sending(broker, topics, rules.most_body),
-            Heartbeats(clients, port),
-            Telemetry(clients, SettingsAnswers(rules.most_body, groups)),
-            Receiving(topics, clients, port, ordered),
-            Receipts(clients, port),
-            Transactions(port),
+            Routes(topics, port, own, rules.advertised),
+            Sending(port, topics, rules.most_body),
+            Heartbeats(clients, delivery),
+            Telemetry(clients, SettingsAnswers(rules.most_body, port)),
+            ReceiveCalls(topics, clients, port),
+            Receipts(clients, delivery),
+            TransactionCalls(delivery),
         )
 
     def drain(self) -> None:
@@ -143,18 +133,18 @@ class RocketMQ5Front:
         """A method with one request and one answer, by RocketMQ's naming of both."""
         request, answer = getattr(calls_pb2, f"{name}Request"), getattr(calls_pb2, f"{name}Response")
 
-        async def handler(given: Any, call: Call) -> Any:
+        async def handler(given: Any, call: FrontCall) -> Any:
             return await getattr(getattr(self._parts, part), method)(given, call)
 
         guarded: Any = self._answered.unary(name, handler, answer)
         return grpc.unary_unary_rpc_method_handler(guarded, request.FromString, answer.SerializeToString)
 
-    def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: Call) -> AsyncIterator[Any]:
+    def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> AsyncIterator[Any]:
         return self._parts.receiving.receive(request, call)
 
-    def _telemetry(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
+    def _telemetry(self, requests: AsyncIterator[Any], call: FrontCall) -> AsyncIterator[Any]:
         return self._parts.telemetry.serve(requests, call)
 
 
-async def _no_lite_topics(request: calls_pb2.SyncLiteSubscriptionRequest, call: Call) -> Any:
+async def _no_lite_topics(request: calls_pb2.SyncLiteSubscriptionRequest, call: FrontCall) -> Any:
     raise ProtocolRefusal(pb.UNSUPPORTED, "Lite topics are not supported.")

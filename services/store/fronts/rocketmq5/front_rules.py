@@ -7,7 +7,6 @@ from dataclasses import dataclass
 class FrontRules:
     """What the front needs to know of the settings."""
 
-    broker_name: str
     most_body: int = 4 << 20
     auto_create_topics: bool = True
     queues_of_new_topics: int = 4

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.store.delivery.port import DeliveryPort
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.clients import CONSUMERS, Clients
 from tandemmq.store.fronts.rocketmq5.statuses import OK
 
@@ -18,7 +18,7 @@ class Heartbeats:
         self._clients = clients
         self._delivery = delivery
 
-    async def beat(self, request: calls_pb2.HeartbeatRequest, call: Call) -> calls_pb2.HeartbeatResponse:
+    async def beat(self, request: calls_pb2.HeartbeatRequest, call: FrontCall) -> calls_pb2.HeartbeatResponse:
         """A client lives. Nothing need be known of it (rule 23). Raises ProtocolRefusal, PermissionDenied."""
         caller = call.caller.named()
         if request.HasField("group") and request.group.name and request.client_type in CONSUMERS:
@@ -29,7 +29,7 @@ class Heartbeats:
         return calls_pb2.HeartbeatResponse(status=OK)
 
     async def end(
-        self, request: calls_pb2.NotifyClientTerminationRequest, call: Call
+        self, request: calls_pb2.NotifyClientTerminationRequest, call: FrontCall
     ) -> calls_pb2.NotifyClientTerminationResponse:
         """A client ends: what it holds with renewal comes again. Raises ProtocolRefusal, PermissionDenied."""
         caller = call.caller.named()

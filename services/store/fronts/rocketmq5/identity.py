@@ -20,7 +20,7 @@ SCHEME = "MQv2-HMAC-SHA1"
 _LONGEST = 2048
 
 
-class Identity:
+class SigningIdentity:
     """Recognizes callers by the signing secrets of users."""
 
     def __init__(self, guard: CallGuard, secrets: Mapping[str, str]) -> None:

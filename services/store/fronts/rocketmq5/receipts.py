@@ -12,7 +12,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import DeliveryPort
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
@@ -32,7 +32,7 @@ class Receipts:
         self._clients = clients
         self._delivery = delivery
 
-    async def acknowledge(self, request: calls_pb2.AckMessageRequest, call: Call) -> calls_pb2.AckMessageResponse:
+    async def acknowledge(self, request: calls_pb2.AckMessageRequest, call: FrontCall) -> calls_pb2.AckMessageResponse:
         """Messages are dealt with. Raises ProtocolRefusal, PermissionDenied, NotDelivering."""
         group, topic = self._demanded(request.group, request.topic, call)
         if not 1 <= len(request.entries) <= MOST_ENTRIES:
@@ -51,7 +51,7 @@ class Receipts:
         return calls_pb2.AckMessageResponse(status=joined([one.status for one in entries]), entries=entries)
 
     async def change(
-        self, request: calls_pb2.ChangeInvisibleDurationRequest, call: Call
+        self, request: calls_pb2.ChangeInvisibleDurationRequest, call: FrontCall
     ) -> calls_pb2.ChangeInvisibleDurationResponse:
         """A message comes again later. The handle is in each answer, refusals too (rule 21). Raises nothing typed."""
         handle = request.receipt_handle
@@ -69,7 +69,7 @@ class Receipts:
         return calls_pb2.ChangeInvisibleDurationResponse(status=OK, receipt_handle=handle)
 
     async def forward(
-        self, request: calls_pb2.ForwardMessageToDeadLetterQueueRequest, call: Call
+        self, request: calls_pb2.ForwardMessageToDeadLetterQueueRequest, call: FrontCall
     ) -> calls_pb2.ForwardMessageToDeadLetterQueueResponse:
         """A message goes to the dead letters; a stale handle is no error (rule 20).
 
@@ -83,12 +83,12 @@ class Receipts:
                 raise
         return calls_pb2.ForwardMessageToDeadLetterQueueResponse(status=OK)
 
-    def _demanded(self, group: pb.Resource, topic: pb.Resource, call: Call) -> tuple[str, str]:
+    def _demanded(self, group: pb.Resource, topic: pb.Resource, call: FrontCall) -> tuple[str, str]:
         names = call.group(group), call.topic(topic)
         call.demand(use_group(names[0]), subscribe(names[1]))
         return names
 
-    def _hurries(self, call: Call) -> bool:
+    def _hurries(self, call: FrontCall) -> bool:
         settings = self._clients.settings(call.caller)
         if settings is None:
             return call.caller.language.upper() == "HTTP"  # what Node says of itself

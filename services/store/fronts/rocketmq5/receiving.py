@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 
 from google.protobuf.duration_pb2 import Duration
@@ -13,12 +13,13 @@ from tandemmq.common.access.needs import subscribe
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.port import ANY, DeliveryPort, FilterKind, Subscription, Wish
+from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
 from tandemmq.store.fronts.native.room import room_to_answer
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -32,29 +33,21 @@ LONGEST_ATTEMPT_ID = 128
 _NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
 
 
-class Receiving:
+class ReceiveCalls:
     """Gives messages to consumers."""
 
-    def __init__(
-        self,
-        topics: TopicAccess,
-        clients: Clients,
-        delivery: Callable[[], DeliveryPort],
-        ordered: Callable[[str], bool],
-    ) -> None:
-        """`ordered`: whether a group consumes in order."""
+    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort) -> None:
         self._topics = topics
         self._clients = clients
-        self._delivery = delivery
-        self._ordered = ordered
+        self._port = port
 
     async def receive(
-        self, request: calls_pb2.ReceiveMessageRequest, call: Call
+        self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall
     ) -> AsyncIterator[calls_pb2.ReceiveMessageResponse]:
         """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
         wish = await self._wish(request, call)
         try:
-            batch = await self._delivery().receive(wish, partial(room_to_answer, call.context))
+            batch = await self._port.delivery.receive(wish, partial(room_to_answer, call.context))
         except TandemError as error:
             if error.kind is not Kind.STOPPING:
                 raise
@@ -71,7 +64,7 @@ class Receiving:
         finally:
             batch.release()
 
-    async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: Call) -> Wish:
+    async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> Wish:
         group, topic = call.group(request.group), call.topic(request.message_queue.topic)
         call.demand(use_group(group), subscribe(topic))
         await self._topics.found_or_made(topic, call)
@@ -81,22 +74,25 @@ class Receiving:
             topic=topic,
             queue=ANY,  # whatever queue is asked for: a message may lie in another one (rule 12)
             subscription=_subscription(request.filter_expression),
-            most=self._most(request, settings, group),
+            most=await self._most(request, settings, group),
             invisible_ms=_invisible(request),
             wait_ms=round(1_000 * _wait(request, settings, call)),
             renew=request.auto_renew,
             client_id=call.caller.named().client_id,
             attempt_id=_attempt(request),
+            broker=request.message_queue.broker.name,
         )
 
-    def _most(
+    async def _most(
         self, request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, group: str
     ) -> int:
         if request.batch_size < 1:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The batch size is {request.batch_size}: it must be at least 1.")
         go = settings is not None and is_push(settings) and settings.user_agent.language == pb.GOLANG
-        if go and self._ordered(group):
-            return 1  # it goes on with the next of a batch where one has failed
+        if go:
+            known = await self._port.find_group(group)
+            if known is not None and known.consume_message_orderly:
+                return 1  # it goes on with the next of a batch where one has failed
         return min(request.batch_size, MOST_MESSAGES)
 
 
@@ -124,7 +120,7 @@ def _attempt(request: calls_pb2.ReceiveMessageRequest) -> str:
     return request.attempt_id
 
 
-def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, call: Call) -> float:
+def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, call: FrontCall) -> float:
     """Seconds to wait for a message: as asked, or as the client's settings say; in time for its deadline (rule 19)."""
     left = call.seconds_left()
     if request.HasField("long_polling_timeout"):

@@ -11,9 +11,9 @@ from tandemmq.common.access.needs import Action, group, publish, subscribe
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import accepted
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.statuses import OK
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -22,63 +22,63 @@ MOST_ADDRESSES = 16
 
 
 class Routes:
-    """Says where queues are: here."""
+    """Says where queues are: here, whatever broker has them."""
 
     def __init__(
         self,
         topics: TopicAccess,
-        groups: Callable[[str], GroupConfig | None],
-        broker_name: str,
+        port: BrokerPort,
         own: Callable[[], str],
         advertised: str | None = None,
     ) -> None:
         """`own`: this server's `host:port`, for those who do not say what they have dialled; `advertised`: for all."""
         self._topics = topics
-        self._groups = groups
-        self._broker_name = broker_name
+        self._port = port
         self._own = own
         self._advertised = advertised
 
-    async def route(self, request: calls_pb2.QueryRouteRequest, call: Call) -> calls_pb2.QueryRouteResponse:
+    async def route(self, request: calls_pb2.QueryRouteRequest, call: FrontCall) -> calls_pb2.QueryRouteResponse:
         """The queues of a topic. Raises ProtocolRefusal, PermissionDenied."""
         name = call.topic(request.topic)
         call.demand_one_of(subscribe(name, Action.VIEW), publish(name))
-        config = await self._topics.found_or_made(name, call)
-        broker = self._broker(request.endpoints)
-        types = accepted(config)
+        endpoints = self._endpoints(request.endpoints)
         queues = [
             pb.MessageQueue(
                 topic=request.topic,
                 id=queue,
                 permission=_permission(config, queue),
-                broker=broker,
-                accept_message_types=types,
+                broker=pb.Broker(name=broker, id=0, endpoints=endpoints),
+                accept_message_types=accepted(config),
             )
+            for broker, config in await self._topics.everywhere(name, call)
             for queue in range(max(config.read_queues, config.write_queues))
         ]
         return calls_pb2.QueryRouteResponse(status=OK, message_queues=queues)
 
     async def assignment(
-        self, request: calls_pb2.QueryAssignmentRequest, call: Call
+        self, request: calls_pb2.QueryAssignmentRequest, call: FrontCall
     ) -> calls_pb2.QueryAssignmentResponse:
         """What a push consumer receives from. Raises ProtocolRefusal, PermissionDenied."""
         name, consumers = call.topic(request.topic), call.group(request.group)
         call.demand(subscribe(name), group(consumers))
-        config = await self._topics.found_or_made(name, call)
-        known = self._groups(consumers)
+        brokers = await self._topics.everywhere(name, call)
+        known = await self._port.find_group(consumers)
         ordered = known is not None and known.consume_message_orderly
-        broker = self._broker(request.endpoints)
-        numbers = range(config.read_queues) if ordered else [ANY_QUEUE]
+        endpoints = self._endpoints(request.endpoints)
         assignments = [
             calls_pb2.Assignment(
-                message_queue=pb.MessageQueue(topic=request.topic, id=number, permission=pb.READ_WRITE, broker=broker)
+                message_queue=pb.MessageQueue(
+                    topic=request.topic,
+                    id=number,
+                    permission=pb.READ_WRITE,
+                    broker=pb.Broker(name=broker, id=0, endpoints=endpoints),
+                )
             )
-            for number in (numbers if config.readable and config.read_queues else ())
+            for broker, config in brokers
+            if config.readable and config.read_queues
+            for number in (range(config.read_queues) if ordered else [ANY_QUEUE])
         ]
         return calls_pb2.QueryAssignmentResponse(status=OK, assignments=assignments)
-
-    def _broker(self, asked: pb.Endpoints) -> pb.Broker:
-        return pb.Broker(name=self._broker_name, id=0, endpoints=self._endpoints(asked))
 
     def _endpoints(self, asked: pb.Endpoints) -> pb.Endpoints:
         if self._advertised is not None:

@@ -1,20 +1,15 @@
 """SendMessage: messages of one topic, each with an outcome of its own."""
 
-import asyncio
-
 from tandemmq.common.access.needs import publish
 from tandemmq.common.errors import TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2, message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
-from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.recalls import recall_handle
-from tandemmq.store.delivery.transactions.handle import TransactionHandle
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
+from tandemmq.store.fronts.rocketmq5.port import BrokerPort, Stored
 from tandemmq.store.fronts.rocketmq5.sent_message import new_message, type_of
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
@@ -38,25 +33,21 @@ _STATUSES = {
 class Sending:
     """Takes messages of producers."""
 
-    def __init__(self, broker: Broker, topics: TopicAccess, most_body: int) -> None:
+    def __init__(self, port: BrokerPort, topics: TopicAccess, most_body: int) -> None:
         """`most_body`: bytes of the largest body."""
-        self._broker = broker
+        self._port = port
         self._topics = topics
         self._most_body = most_body
 
-    async def send(self, request: calls_pb2.SendMessageRequest, call: Call) -> calls_pb2.SendMessageResponse:
+    async def send(self, request: calls_pb2.SendMessageRequest, call: FrontCall) -> calls_pb2.SendMessageResponse:
         """Store all of them that can be. Raises ProtocolRefusal, PermissionDenied for the whole request."""
-        messages = request.messages
         topic = self._topic(request, call)
         call.demand(publish(topic))
         config = await self._topics.found_or_made(topic, call)
-        if len(messages) == 1:
-            entry = await self._one(messages[0], topic, config, call)
-            return calls_pb2.SendMessageResponse(status=entry.status, entries=[entry])
-        entries = await self._many(request, topic, config, call)
+        entries = await self._entries(request, topic, config, call)
         return calls_pb2.SendMessageResponse(status=joined([one.status for one in entries]), entries=entries)
 
-    def _topic(self, request: calls_pb2.SendMessageRequest, call: Call) -> str:
+    def _topic(self, request: calls_pb2.SendMessageRequest, call: FrontCall) -> str:
         messages = request.messages
         if not 1 <= len(messages) <= MOST_MESSAGES:
             raise ProtocolRefusal(
@@ -67,17 +58,8 @@ class Sending:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The request has messages of {len(topics)} topics: allowed is one.")
         return topics.pop()
 
-    async def _one(
-        self, message: message_pb2.Message, topic: str, config: TopicConfig, call: Call
-    ) -> calls_pb2.SendResultEntry:
-        try:
-            receipt = await self._broker.send(self._new(message, topic, config, call))
-        except TandemError as error:
-            return _refused(message, error)
-        return _stored(receipt)
-
-    async def _many(
-        self, request: calls_pb2.SendMessageRequest, topic: str, config: TopicConfig, call: Call
+    async def _entries(
+        self, request: calls_pb2.SendMessageRequest, topic: str, config: TopicConfig, call: FrontCall
     ) -> list[calls_pb2.SendResultEntry]:
         entries: list[calls_pb2.SendResultEntry] = []
         numbers: list[int] = []
@@ -90,7 +72,7 @@ class Sending:
             except TandemError as error:
                 entries.append(_refused(message, error))
         if items:
-            outcomes = await self._submitted(items)
+            outcomes = await self._port.send(items)
             for number, outcome in zip(numbers, outcomes, strict=True):
                 entries[number] = (
                     _refused(request.messages[number], outcome)
@@ -99,36 +81,20 @@ class Sending:
                 )
         return entries
 
-    async def _submitted(self, items: list[NewMessage]) -> list[Receipt | TandemError]:
-        outcomes: dict[int, Receipt | TandemError] = {}
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def told(number: int, outcome: Receipt | TandemError) -> None:
-            outcomes[number] = outcome
-            if len(outcomes) == len(items) and not done.done():
-                done.set_result(None)
-
-        self._broker.submit(items, told)
-        await done
-        return [outcomes[number] for number in range(len(items))]
-
-    def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: Call) -> NewMessage:
+    def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: FrontCall) -> NewMessage:
         """The message for the broker, which chooses its queue (rule 14). Raises ProtocolRefusal."""
         kind = type_of(message)
         check_type(config, kind)
         return new_message(message, topic, kind, call.caller.peer, self._most_body)
 
 
-def _stored(receipt: Receipt) -> calls_pb2.SendResultEntry:
-    ready, place, status = receipt
-    key = ready.unique_key
-    transaction = str(TransactionHandle(key, place.queue_offset, place.physical_offset)) if ready.transaction else key
+def _stored(stored: Stored) -> calls_pb2.SendResultEntry:
     return calls_pb2.SendResultEntry(
-        status=_STATUSES[status],
-        message_id=key,
-        transaction_id=transaction,
-        offset=place.queue_offset,
-        recall_handle=recall_handle(ready),
+        status=_STATUSES[stored.status],
+        message_id=stored.message_id,
+        transaction_id=stored.transaction_id,
+        offset=stored.offset,
+        recall_handle=stored.recall_handle,
     )
 
 

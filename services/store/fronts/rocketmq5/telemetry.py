@@ -13,7 +13,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2, telemetry_pb2
 from tandemmq.store.delivery.sessions import CheckTransaction, Command
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import checked_message
@@ -80,7 +80,7 @@ class Telemetry:
             stream.close()
 
     async def serve(
-        self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], call: Call
+        self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], call: FrontCall
     ) -> AsyncGenerator[telemetry_pb2.TelemetryCommand, None]:
         """One call. Raises ProtocolRefusal for a caller without a name."""
         caller = call.caller.named()
@@ -97,7 +97,7 @@ class Telemetry:
             self._clients.stream_ended(caller, stream)
 
     async def _read(
-        self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], stream: TelemetryStream, call: Call
+        self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], stream: TelemetryStream, call: FrontCall
     ) -> None:
         """What the client says, until it ends its side."""
         loop, again = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
@@ -105,7 +105,7 @@ class Telemetry:
             async for command in requests:
                 if command.WhichOneof("command") != "settings":
                     continue
-                answer = self._settle(command.settings, stream, call)
+                answer = await self._settle(command.settings, stream, call)
                 if answer is not None and not again:
                     again = [loop.call_later(seconds, self._say_again, stream, call) for seconds in AGAIN_SECONDS]
         finally:
@@ -113,20 +113,21 @@ class Telemetry:
                 timer.cancel()
             stream.close()
 
-    def _say_again(self, stream: TelemetryStream, call: Call) -> None:
+    def _say_again(self, stream: TelemetryStream, call: FrontCall) -> None:
         client = self._clients.get(call.caller)
         if client is not None and client.peer is stream and client.settings is not None:
             group = client.settings.subscription.group
             name = call.group(group) if group.name else None
             stream.send(_told(self._answers.answer(client.settings, name)))
 
-    def _settle(
-        self, settings: settings_pb2.Settings, stream: TelemetryStream, call: Call
+    async def _settle(
+        self, settings: settings_pb2.Settings, stream: TelemetryStream, call: FrontCall
     ) -> settings_pb2.Settings | None:
         """Take a client's settings over and answer them; a refusal is answered too."""
         try:
             _check(settings)
             group = self._take(settings, stream, call)
+            await self._answers.prepare(group)
         except TandemError as error:
             stream.send(telemetry_pb2.TelemetryCommand(status=status_of(error)))
             return None
@@ -134,7 +135,7 @@ class Telemetry:
         stream.send(_told(answer))
         return answer
 
-    def _take(self, settings: settings_pb2.Settings, stream: TelemetryStream, call: Call) -> str | None:
+    def _take(self, settings: settings_pb2.Settings, stream: TelemetryStream, call: FrontCall) -> str | None:
         """Note who the client is and what it wants; gives its group. Raises ProtocolRefusal, PermissionDenied."""
         caller, case = call.caller, settings.WhichOneof("pub_sub")
         if case == "subscription":
@@ -159,7 +160,7 @@ class Telemetry:
             self._clients.member(caller, topic, producer=True)
         return None
 
-    def _note(self, settings: settings_pb2.Settings, stream: TelemetryStream, call: Call) -> None:
+    def _note(self, settings: settings_pb2.Settings, stream: TelemetryStream, call: FrontCall) -> None:
         client = self._clients.of(call.caller)
         client.settings = settings
         if client.peer is not stream:

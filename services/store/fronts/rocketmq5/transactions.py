@@ -7,7 +7,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import DeliveryPort, Ending
-from tandemmq.store.fronts.rocketmq5.call import Call
+from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal
 
 _ENDINGS = {
@@ -18,13 +18,13 @@ _ENDINGS = {
 _NO_HANDLE = (Kind.BAD_HANDLE, Kind.HANDLE_EXPIRED)
 
 
-class Transactions:
+class TransactionCalls:
     """Ends transactions, and takes messages back."""
 
     def __init__(self, delivery: Callable[[], DeliveryPort]) -> None:
         self._delivery = delivery
 
-    async def end(self, request: calls_pb2.EndTransactionRequest, call: Call) -> calls_pb2.EndTransactionResponse:
+    async def end(self, request: calls_pb2.EndTransactionRequest, call: FrontCall) -> calls_pb2.EndTransactionResponse:
         """A transaction ends. Raises ProtocolRefusal, PermissionDenied, UnknownTransaction, TransactionEnded."""
         topic = call.topic(request.topic)
         call.demand(publish(topic))
@@ -42,7 +42,7 @@ class Transactions:
             raise ProtocolRefusal(pb.INVALID_TRANSACTION_ID, error.message, remedy=error.remedy) from error
         return calls_pb2.EndTransactionResponse(status=OK)
 
-    async def recall(self, request: calls_pb2.RecallMessageRequest, call: Call) -> calls_pb2.RecallMessageResponse:
+    async def recall(self, request: calls_pb2.RecallMessageRequest, call: FrontCall) -> calls_pb2.RecallMessageResponse:
         """A message that waits for its time is taken back. Raises ProtocolRefusal, PermissionDenied."""
         topic = call.topic(request.topic)
         call.demand(publish(topic))

@@ -29,7 +29,7 @@ from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import AdoptionRefused, StoreClosed, disk_error
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.recovery.restoring import Restoring
 
@@ -64,7 +64,7 @@ class Adoption:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         flags: RunningFlags,
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,

@@ -18,7 +18,7 @@ from tandemmq.store.log.edges.disk import create_file, make_dirs
 from tandemmq.store.log.errors import BadStagingName, NoStaging, UnusableDirectory, UnusableStaging
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.index.index_recovery import cut_to
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import QueueKey
@@ -36,7 +36,7 @@ _REMEDY = "Rebuild again: tandem rebuild."
 class StagedFiles:
     """The rebuilt files of one staging directory. ``position``: log offset up to which they are complete."""
 
-    def __init__(self, parts: Parts, directory: Path, manifest: StagedManifest) -> None:
+    def __init__(self, parts: StoreParts, directory: Path, manifest: StagedManifest) -> None:
         """Stand before files that nobody has looked at; use `open`."""
         self._parts = parts
         self.directory = directory
@@ -50,7 +50,7 @@ class StagedFiles:
         self._gone: set[QueueKey] = set()
 
     @classmethod
-    def open(cls, parts: Parts, name: str, dispatched: int) -> "StagedFiles":
+    def open(cls, parts: StoreParts, name: str, dispatched: int) -> "StagedFiles":
         """Check the directory ``name`` below the store's; ``dispatched`` is where the store's own files end.
 
         Raises:
@@ -249,7 +249,7 @@ class StagedFiles:
         yield self.directory
 
 
-def _sync(parts: Parts, path: Path) -> None:
+def _sync(parts: StoreParts, path: Path) -> None:
     fd = parts.disk.open(path, os.O_RDWR)
     try:
         parts.disk.sync(fd)
@@ -286,7 +286,7 @@ def _read_manifest(directory: Path) -> StagedManifest:
         raise UnusableStaging(f"{directory}: {error}.", remedy=_REMEDY) from error
 
 
-def _check(parts: Parts, manifest: StagedManifest, dispatched: int) -> None:
+def _check(parts: StoreParts, manifest: StagedManifest, dispatched: int) -> None:
     config, index = parts.config, parts.index
     sizes = [("mappedFileSizeConsumeQueue", manifest.consume_queue_file_size, _queue_file_size(parts))]
     if manifest.index is not None and index is not None:
@@ -313,11 +313,11 @@ def _check(parts: Parts, manifest: StagedManifest, dispatched: int) -> None:
         raise UnusableStaging(f"No record begins at log offset {end:,}, where the rebuilt files end.", remedy=_REMEDY)
 
 
-def _queue_file_size(parts: Parts) -> int:
+def _queue_file_size(parts: StoreParts) -> int:
     return parts.config.mapped_file_size_consume_queue // UNIT_SIZE * UNIT_SIZE
 
 
-def _begins(parts: Parts, offset: int) -> bool:
+def _begins(parts: StoreParts, offset: int) -> bool:
     """Whether a record begins at ``offset``, or the blank at the end of a file, or damage is known there."""
     record = _record_at(parts, offset)
     if record is not None or parts.damage.covering(offset) is not None:
@@ -329,7 +329,7 @@ def _begins(parts: Parts, offset: int) -> bool:
     return file.size - at < UNIT_SIZE or file.map[at + 4 : at + 8] == MAGIC_BLANK.to_bytes(4, "big")
 
 
-def _record_at(parts: Parts, physical_offset: int) -> Record | None:
+def _record_at(parts: StoreParts, physical_offset: int) -> Record | None:
     file = parts.files.find(physical_offset)
     if file is None:
         return None
@@ -340,5 +340,5 @@ def _record_at(parts: Parts, physical_offset: int) -> Record | None:
     return record if record.physical_offset == physical_offset else None
 
 
-def _log_min(parts: Parts) -> int:
+def _log_min(parts: StoreParts) -> int:
     return parts.files.files[0].start if parts.files.files else 0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tandemmq.store.format.sysflag import is_indexed_by_key
 from tandemmq.store.log.index.index import Index
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.segments.scan import LogScan
 from tandemmq.store.log.segments.walkers import Walkers
 
@@ -13,7 +13,7 @@ CATCH_UP_MAX = 512 << 20
 StoreTime = Callable[[int], int | None]
 
 
-def recover_index(parts: Parts, begin: int, report: RecoveryReport, store_time: StoreTime) -> int:
+def recover_index(parts: StoreParts, begin: int, report: RecoveryReport, store_time: StoreTime) -> int:
     """Cut the index back to what is intact below ``begin``; gives the log offset from which to index.
 
     With a current manifest the entry counts say exactly what was synced. Without one, the entries themselves are
@@ -60,7 +60,7 @@ def cut_to(index: Index, counts: list[tuple[str, int]], store_time: StoreTime, w
     return True
 
 
-def _has_gap(parts: Parts, index: Index, log_min: int, resume: int) -> bool:
+def _has_gap(parts: StoreParts, index: Index, log_min: int, resume: int) -> bool:
     """Whether records with keys lie between the files of the index, or before the first."""
     edges = [log_min]
     for file in index.files:

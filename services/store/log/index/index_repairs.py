@@ -6,7 +6,7 @@ covers all that is met until it ends.
 
 import logging
 
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.restoring import Restoring
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ _PLACES_MAX = 10_000  # so many are remembered: what a rebuild does not mend mus
 class IndexRepairs:
     """The repairs of the index in one store's life."""
 
-    def __init__(self, parts: Parts, restoring: Restoring) -> None:
+    def __init__(self, parts: StoreParts, restoring: Restoring) -> None:
         """Listen to what queries of the index of ``parts`` meet."""
         self._parts = parts
         self._restoring = restoring

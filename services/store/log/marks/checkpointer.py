@@ -17,7 +17,7 @@ from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.marks.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.segments.flush import GroupCommit
 
@@ -29,7 +29,7 @@ class Checkpointer:
     """Syncs consume queues and index by time and amount, and takes checkpoints."""
 
     def __init__(
-        self, parts: Parts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher, recorded: int
+        self, parts: StoreParts, flags: RunningFlags, flush: GroupCommit, dispatcher: Dispatcher, recorded: int
     ) -> None:
         """Work on ``parts``; ``dispatcher`` says how far the derived files have come.
 

@@ -42,6 +42,11 @@ class RunningFlags:
         return reason in self._reasons
 
     @property
+    def only_disks_full(self) -> bool:
+        """Whether nothing else than full disks keeps messages from being taken."""
+        return self._reasons.keys() <= {Reason.LOG_DISK_FULL, Reason.QUEUE_DISK_FULL}
+
+    @property
     def failed(self) -> bool:
         """Whether something is wrong that does not pass by itself."""
         return bool(self._reasons.keys() & {Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERROR})
@@ -50,8 +55,3 @@ class RunningFlags:
     def why(self) -> str:
         """All reasons in words; empty while the store is writable."""
         return "; ".join(self._reasons.values())
-
-    @property
-    def bits(self) -> int:
-        """The reasons as RocketMQ's bits."""
-        return sum(reason.value for reason in self._reasons)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from tandemmq.store.format.unit import UNIT_SIZE, unpack_units
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.segments.mapped_file import MappedFile
 
@@ -13,7 +13,7 @@ _MOST = 8_192
 
 
 def read_bulk(
-    parts: Parts, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int, log_end: int
+    parts: StoreParts, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int, log_end: int
 ) -> tuple[int, bytes] | None:
     """Number and bytes of the records of ``queue`` from ``offset`` on, as many as the limits allow.
 
@@ -41,7 +41,7 @@ def _neighbours(units: bytes) -> int | None:
 
 
 def _read(
-    parts: Parts, queue: ConsumeQueue, offset: int, units: bytes, file: MappedFile, first: int, stop: int
+    parts: StoreParts, queue: ConsumeQueue, offset: int, units: bytes, file: MappedFile, first: int, stop: int
 ) -> tuple[int, bytes] | None:
     begin = first - file.start
     walk = parts.walkers.best.walk(

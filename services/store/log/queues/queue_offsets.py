@@ -10,7 +10,7 @@ from tandemmq.store.log.errors import QueueNotReady
 QueueKey = tuple[str, int]
 
 
-class QueueOffsets(dict[QueueKey, int]):
+class NextOffsets(dict[QueueKey, int]):
     """Map of ``(topic, queue id)`` to the offset that the queue's next message gets."""
 
     def __init__(self) -> None:

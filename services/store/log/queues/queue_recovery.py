@@ -7,7 +7,7 @@ from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import Bounds, ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.recovery.damage import DamageList
 
 # RecordFits(topic, queue id, queue offset, physical offset)
@@ -21,7 +21,7 @@ class QueueRecovery:
     ``manifest`` is None where none is current: then nothing untouched is certain.
     """
 
-    def __init__(self, queues: ConsumeQueueStore, offsets: QueueOffsets, manifest: Manifest | None) -> None:
+    def __init__(self, queues: ConsumeQueueStore, offsets: NextOffsets, manifest: Manifest | None) -> None:
         """Work on ``queues`` and ``offsets``."""
         self._queues = queues
         self._offsets = offsets
@@ -55,14 +55,16 @@ class QueueRecovery:
             self._drop_stale_units(queue)
             if bounds is not None or queue.has_missing_file:
                 queue.rebuilding = True
-        if bounds is not None and manifest is not None and (queue.max_offset < bounds[1] or manifest.rebuilding):
+        if bounds is not None and manifest is not None and (queue.rebuilding or manifest.rebuilding):
             queue.rebuilding = True
-            queue.max_offset, queue.last_end = bounds[1], 0
+            queue.max_offset = max(queue.max_offset, bounds[1])
+            queue.last_end = self._begin  # whatever its units say: the manifest knows no record behind that
 
     def _agrees(self, queue: ConsumeQueue, bounds: Bounds) -> bool:
         """Whether the queue's files are all there, up to the last unit that the manifest knows of.
 
-        That is never a blank: one stands there where a lost queue was gone on with, and not restored yet.
+        That is never a blank: one stands there where a lost queue was gone on with, and not restored yet. Nor does it
+        name what lies behind the records that the manifest knows: such a unit is damaged.
         """
         first, end = bounds
         if first == end and not queue.files:
@@ -72,7 +74,13 @@ class QueueRecovery:
         if end <= queue.first_offset_on_disk:
             return end == 0 or end == queue.first_offset_on_disk
         unit = queue.unit(end - 1)
-        return unit is not None and unit.size > 0 and not is_blank(unit) and unit.physical_offset < self._begin
+        return (
+            unit is not None
+            and unit.size > 0
+            and not is_blank(unit)
+            and unit.physical_offset >= 0
+            and unit.end <= self._begin
+        )
 
     def _drop_stale_units(self, queue: ConsumeQueue) -> None:
         """Step back over units that RocketMQ left behind when it cut the log: they point at other records (trap T1)."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tandemmq.store.format.offset_ranges import OffsetRanges
 from tandemmq.store.log.edges.threads import in_thread
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.queues.queue_stretch import Neighbours, QueueStretch
@@ -44,7 +44,7 @@ class _Doubt:
 class QueueRepairs:
     """The repairs of one store's life."""
 
-    def __init__(self, parts: Parts, dispatched: Callable[[], int]) -> None:
+    def __init__(self, parts: StoreParts, dispatched: Callable[[], int]) -> None:
         """``dispatched``: log offset up to which queues are complete."""
         self._parts = parts
         self._dispatched = dispatched

@@ -12,7 +12,7 @@ from tandemmq.store.format.record_encoder import MIN_RECORD_SIZE
 from tandemmq.store.format.record_identity import behind_topic
 from tandemmq.store.format.unit import UNIT_SIZE, Unit, unpack_units
 from tandemmq.store.format.walker import UnitRun
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.recovery.damage import DamageList
 
@@ -85,7 +85,7 @@ def restore_units(queue: ConsumeQueue, offset: int, units: bytes) -> int:
 class Neighbours:
     """Looks in a queue for the nearest units whose records are theirs."""
 
-    def __init__(self, parts: Parts, queue: ConsumeQueue, offset: int, log_end: int) -> None:
+    def __init__(self, parts: StoreParts, queue: ConsumeQueue, offset: int, log_end: int) -> None:
         """Look around unit ``offset``; records lie below ``log_end``."""
         self._parts = parts
         self._queue = queue
@@ -133,7 +133,7 @@ class Neighbours:
 
 
 def own_record_end(
-    parts: Parts, queue: ConsumeQueue, topic: bytes, number: int, unit: Unit, log_end: int
+    parts: StoreParts, queue: ConsumeQueue, topic: bytes, number: int, unit: Unit, log_end: int
 ) -> int:  # fmt: skip
     """Log offset behind the record that a unit points at; -1 if that is not the record of this queue and number."""
     offset, size, _ = unit

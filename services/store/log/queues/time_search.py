@@ -1,12 +1,12 @@
 """Finding a queue offset by time (RocketMQ: ``ConsumeQueue.getOffsetInQueueByTime``)."""
 
 from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_stretch import own_record_end
 
 
-def offset_by_time(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, log_end: int) -> int:
+def offset_by_time(parts: StoreParts, queue: ConsumeQueue, timestamp_ms: int, log_end: int) -> int:
     """Give the offset of the first message stored at or after ``timestamp_ms``, by binary search over store times.
 
     Units without a record of their own below ``log_end`` take the time of the next one that has one.
@@ -27,7 +27,7 @@ def offset_by_time(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, log_end
     return low
 
 
-def _time_at(parts: Parts, queue: ConsumeQueue, topic: bytes, offset: int, log_end: int) -> int | None:
+def _time_at(parts: StoreParts, queue: ConsumeQueue, topic: bytes, offset: int, log_end: int) -> int | None:
     unit = queue.unit(offset)
     if unit is None or own_record_end(parts, queue, topic, offset, unit, log_end) < 0:
         return None

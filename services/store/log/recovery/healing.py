@@ -30,7 +30,7 @@ from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import RepairRefused, StoreClosed, disk_error
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.recovery.rebuild import Rebuild
@@ -58,7 +58,7 @@ class Healing:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         flags: RunningFlags,
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,

@@ -16,7 +16,7 @@ from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.index.index import Index
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.queues.queue_stretch import restore_units
@@ -42,7 +42,7 @@ class Rebuild:
     From there on dispatch keeps things right.
     """
 
-    def __init__(self, parts: Parts, begin_of_tail: int) -> None:
+    def __init__(self, parts: StoreParts, begin_of_tail: int) -> None:
         """Prepare; nothing is read yet."""
         self._parts = parts
         self._tail = begin_of_tail
@@ -206,7 +206,7 @@ def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
         )
 
 
-async def rebuild_index(parts: Parts) -> None:
+async def rebuild_index(parts: StoreParts) -> None:
     """Write a complete index beside the present one and put it in its place; queries go on meanwhile."""
     current = parts.index
     if current is None:

@@ -18,7 +18,7 @@ from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import is_zero
 from tandemmq.store.log.errors import FlushFailed, UnusableDirectory
 from tandemmq.store.log.index.index_recovery import recover_index
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import Bounds
 from tandemmq.store.log.queues.queue_offsets import QueueKey
@@ -40,7 +40,9 @@ _SAMPLE, _SAMPLE_EVERY = 4_096, 1 << 20
 class Recovery:
     """One run of recovery over the parts of a store that is not serving yet."""
 
-    def __init__(self, parts: Parts, given: Mapping[QueueKey, Bounds], *, clean_exit: bool, doubt: str = "") -> None:
+    def __init__(
+        self, parts: StoreParts, given: Mapping[QueueKey, Bounds], *, clean_exit: bool, doubt: str = ""
+    ) -> None:
         """Prepare; `run` does it. ``doubt``: what is not certain of the log's end; it is noted.
 
         ``given``: what a manifest knows of the queues, whether it is current or not: numbers never go back below that.
@@ -65,6 +67,7 @@ class Recovery:
         total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
         queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
         parts.queues.open = lambda queue: self._open(queue, queues)
+        parts.queues.unusable = self._set_aside
         queues.prepare(begin, self._record_fits)
         for queue in parts.queues if back else ():
             queue.min_offset = queue.first_offset_on_disk  # what was not readable may be again
@@ -109,11 +112,7 @@ class Recovery:
         try:
             queue.load()
         except UnusableDirectory as error:
-            kept = parts.queues.set_aside(queue)
-            problem = FileProblem(QUEUES, f"{error.message} The queue is kept as {kept}, and made anew from the log")
-            parts.problems.append(problem)
-            if self._over:
-                self._tell_problem(problem)
+            self._set_aside(queue, error)
         queues.find_end(queue)
         if not self._over:
             return
@@ -121,8 +120,19 @@ class Recovery:
         queue.clear_beyond_end()
         queue.correct_min_offset(self._log_min())
         if queue.rebuilding:
-            log.warning("Consume queue %d of topic %s lacks files; it is being rebuilt", queue.queue_id, queue.topic)
+            log.warning(
+                "Consume queue %d of topic %s lacks files, or its last unit is wrong; it is being rebuilt",
+                queue.queue_id, queue.topic,
+            )  # fmt: skip
             parts.queues.lost()
+
+    def _set_aside(self, queue: ConsumeQueue, error: UnusableDirectory) -> None:
+        """Keep the files of a queue that cannot be used where they are in nobody's way. Raises OSError."""
+        kept = self._parts.queues.set_aside(queue)
+        problem = FileProblem(QUEUES, f"{error.message} The queue is kept as {kept}, and made anew from the log")
+        self._parts.problems.append(problem)
+        if self._over:
+            self._tell_problem(problem)
 
     def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:
         """Say that queues number messages behind the end of the log: they were there once."""

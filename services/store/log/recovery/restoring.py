@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.log.marks.checkpointer import Checkpointer
-from tandemmq.store.log.parts import Parts, RecoveryReport
+from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.recovery.rebuild import Rebuild, rebuild_index
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class Restoring:
     """The rebuilds of one store's life."""
 
     def __init__(
-        self, parts: Parts, recovery: RecoveryReport, checkpointer: Checkpointer, dispatched: Callable[[], int]
+        self, parts: StoreParts, recovery: RecoveryReport, checkpointer: Checkpointer, dispatched: Callable[[], int]
     ) -> None:
         """Prepare; `start` begins where something is missing.
 
@@ -134,10 +134,13 @@ class Restoring:
             try:
                 # First of all: a crash may leave the end of a queue restored and its middle not.
                 await self._checkpointer.rewrite(lambda manifest: replace(manifest, rebuilding=True))
-                await Rebuild(self._parts, self._tail).repair_queues()
+                rebuild = Rebuild(self._parts, self._tail)
+                await rebuild.repair_queues()
             except BaseException:
                 self._queues_lack = True
                 raise
+            if self._recovery.manifest_current and rebuild.units_restored:  # else units may be missing: it crashed
+                self._parts.observer.found("unit", rebuild.units_restored)
         if not self._recovery.index_complete:
             await rebuild_index(self._parts)
             self._recovery.index_complete = True

@@ -16,7 +16,7 @@ from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.index.index_comparison import EntryComparison, IndexMismatch, compare_chains
 from tandemmq.store.log.index.index_repairs import IndexRepairs
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.queues.queue_stretch import own_record_end
@@ -42,7 +42,7 @@ class Scrub:
     """The passes of one store's life."""
 
     def __init__(
-        self, parts: Parts, restoring: Restoring, index_repairs: IndexRepairs, dispatched: Callable[[], int]
+        self, parts: StoreParts, restoring: Restoring, index_repairs: IndexRepairs, dispatched: Callable[[], int]
     ) -> None:
         """``dispatched``: log offset up to which queues and index are complete, but for what is being restored."""
         self._restoring = restoring

@@ -11,7 +11,7 @@ import logging
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, WrongRole, disk_error
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.replica.mastership import Mastership, Role
 from tandemmq.store.log.replica.replica_check import ReplicaCheck
 from tandemmq.store.log.replica.replica_group import GroupFile, ReplicaGroup
@@ -28,7 +28,7 @@ class Replica:
     """The slave's side of a store: it follows, and it is promoted."""
 
     def __init__(
-        self, parts: Parts, commit_log: CommitLog, flush: GroupCommit, dispatcher: Dispatcher, flags: RunningFlags
+        self, parts: StoreParts, commit_log: CommitLog, flush: GroupCommit, dispatcher: Dispatcher, flags: RunningFlags
     ) -> None:
         """Refuse or take messages according to the role that the directory has."""
         self._parts = parts

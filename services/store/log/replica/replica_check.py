@@ -13,9 +13,10 @@ from typing import NamedTuple
 from isal.isal_zlib import crc32
 
 from tandemmq.store.format.arrival import Arrived, check_arrived
-from tandemmq.store.format.walker import Stop
+from tandemmq.store.format.record import meant_crc_property
+from tandemmq.store.format.walker import CrcProperty, Stop
 from tandemmq.store.log.errors import CorruptReplica
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.segments.commit_log import ENCODER_HEAD_ROOM
 from tandemmq.store.log.segments.mapped_file import MappedFile
@@ -27,7 +28,7 @@ _HEAD = 36
 """Bytes of a record that show what is wrong with it where its length cannot be believed: up to PHYSICALOFFSET."""
 
 
-class Refused(NamedTuple):
+class RefusedBytes(NamedTuple):
     """Bytes of the master's log that were refused, and how often the very same came in a row."""
 
     offset: int
@@ -46,15 +47,17 @@ class Refused(NamedTuple):
 class ReplicaCheck:
     """Checks what has arrived behind the end of the log."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         """Nothing was refused yet."""
         config = parts.config
         self._parts = parts
         self._largest = max(_LONGEST_RECORD, config.max_message_size + ENCODER_HEAD_ROOM)
-        self._crc_property = config.enabled_append_prop_crc or config.force_verify_prop_crc
+        self._wants_crc = config.enabled_append_prop_crc or config.force_verify_prop_crc
+        self._master_omits_crc = False
+        """The master was proven to have a record without the whole-record checksum, and none with it came since."""
         self._searched = 0
         """Position up to which a file was searched for the end of what is proven in part."""
-        self.refused: Refused | None = None
+        self.refused: RefusedBytes | None = None
         """What was refused last; None when the log has got behind it."""
         self.proven: tuple[int, int, int] | None = None
         """Offset, size and CRC-32 of bytes that are the master's own, right or not."""
@@ -84,6 +87,20 @@ class ReplicaCheck:
             begin = following
 
     def _check(self, file: MappedFile, begin: int, end: int) -> Arrived:
+        """Every record must have the whole-record checksum where ours have it, or its end may be another's.
+
+        A master that writes none, or did not yet, is refused once and proven to have it so; its next ones pass.
+        """
+        if not self._wants_crc:
+            return self._arrived(file, begin, end, CrcProperty.IGNORED)
+        found = self._arrived(file, begin, end, CrcProperty.REQUIRED)
+        if found.stop is Stop.BAD_CRC and self._master_omits_crc:
+            return self._arrived(file, found.whole, end, CrcProperty.FITS_IF_THERE)
+        if found.whole > begin:
+            self._master_omits_crc = False
+        return found
+
+    def _arrived(self, file: MappedFile, begin: int, end: int, crc_property: CrcProperty) -> Arrived:
         return check_arrived(
             self._parts.walkers.best,
             file.map,
@@ -92,7 +109,7 @@ class ReplicaCheck:
             base=file.start,
             file_size=file.size,
             largest=self._largest,
-            crc_property=self._crc_property,
+            crc_property=crc_property,
         )
 
     def _next_valid(self, file: MappedFile, bad: int, end: int) -> int:
@@ -104,7 +121,7 @@ class ReplicaCheck:
     def _is_sound(self, file: MappedFile, found: Arrived) -> bool:
         """Whether what failed is a record that readers take: it lacks only what is asked of it here beyond that."""
         stop = self._size_end(file, found)
-        if found.stop is not Stop.BAD_CRC or not self._crc_property:
+        if found.stop is not Stop.BAD_CRC or not self._wants_crc:
             return False
         return self._parts.walkers.best.verify(file.map, found.whole, stop, file.start)[0] == stop
 
@@ -125,6 +142,9 @@ class ReplicaCheck:
             if following >= 0 and self._bytes(file, at, stop) == proven:
                 if not sound:
                     self._note(file, at, stop, found.problem)
+                elif not found.filler:
+                    with memoryview(file.map) as view, view[at:stop] as record:
+                        self._master_omits_crc = not meant_crc_property(record)
                 self.refused = None
                 self.begin()
                 return True
@@ -136,7 +156,7 @@ class ReplicaCheck:
         refused = self._bytes(file, at, following)
         known = self.refused
         times = known.times + 1 if known is not None and known.which == refused else 1
-        self.refused = Refused(*refused, found.problem, times)
+        self.refused = RefusedBytes(*refused, found.problem, times)
         raise CorruptReplica(
             f"Bytes that came from the master are no record at log offset {refused[0]:,}: {found.problem}"
             + (f" (the same bytes {times} times)." if times > 1 else "."),

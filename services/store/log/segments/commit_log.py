@@ -16,7 +16,7 @@ from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, enco
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.errors import RecordTooLarge
-from tandemmq.store.log.queues.queue_offsets import QueueKey, QueueOffsets
+from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.replica.replica_mark import ReplicaMark
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
@@ -27,6 +27,9 @@ _HEAD = 8  # TOTALSIZE and MAGICCODE, written last
 _SMALL = 512
 """Replica bytes up to this size are copied into the mapping; a system call costs more."""
 _ZEROS = 1 << 20
+_RESERVE, _RESERVE_PART = 64 << 20, 16
+"""Bytes at the end of the newest file that only reserved appends may take while there is no next file. Of files below
+1 GiB it is a part."""
 _UNNUMBERED = (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK)
 
 
@@ -75,7 +78,7 @@ class CommitLog:
     """Appends records to the newest file and reads them back by physical offset."""
 
     def __init__(
-        self, config: StoreConfig, files: MappedFileQueue, offsets: QueueOffsets, clock: Clock, writer: BatchWriter
+        self, config: StoreConfig, files: MappedFileQueue, offsets: NextOffsets, clock: Clock, writer: BatchWriter
     ) -> None:
         """Stand at the end of nothing; recovery calls `resume_at` before the first append."""
         self.files = files
@@ -89,6 +92,8 @@ class CommitLog:
         self._prefault = config.prefault_bytes
         self._file: MappedFile | None = None
         self._at = 0
+        self._reserve = min(_RESERVE, self._file_size // _RESERVE_PART)
+        self._open_end = 0  # position in the newest file up to which all may append
         self._unchecked = 0  # bytes of a master's log behind the append position
         self._warm_until = 0
         self._warm_from = 0  # append position at which the next stretch is made resident
@@ -119,19 +124,22 @@ class CommitLog:
         if self._file is None:
             self._file = self.files.roll(end - end % self._file_size)
         self._at = end - self._file.start
+        self._open_end = self._file.size - self._reserve
         self._warm_until = self._at
         self._warm()
         self.files.make_ahead(self._prefault)
 
     # -- append -----------------------------------------------------------------------------------------------------
 
-    def append(self, message: Message) -> Appended:
+    def append(self, message: Message, *, reserved: bool = False) -> Appended:
         """Append one message and give it the next offset of its queue.
+
+        `reserved`: into the reserve too, which is at the end of the newest file while there is no room for a next one.
 
         Raises:
             RecordTooLarge: it could never fit; nothing was written.
             DiskFull: the next file cannot be made; nothing was written.
-            QueueNotReady: see `QueueOffsets`.
+            QueueNotReady: see `NextOffsets`.
         """
         numbered = message.sys_flag & sysflag.TRANSACTION_MASK not in _UNNUMBERED
         key = (message.topic, message.queue_id)
@@ -142,13 +150,13 @@ class CommitLog:
         timestamp = now if now > self.last_store_timestamp else self.last_store_timestamp  # never back (trap T21)
         file, at = self._file, self._at
         if file is None:
-            file, at = self._room_for(0)
+            file, at = self._room_for(0, reserved=reserved)
         data = encode_record(message, queue_offset, file.start + at, timestamp, self.append_crc)
         size = len(data)
-        if size + BLANK_SIZE > file.size - at:
+        if size + BLANK_SIZE > (file.size if reserved else self._open_end) - at:
             if size > self._largest:
                 raise self._too_large("A record", size)
-            file, at = self._room_for(size)
+            file, at = self._room_for(size, reserved=reserved)
             data = encode_record(message, queue_offset, file.start + at, timestamp, self.append_crc)
         elif size > self._largest:
             raise self._too_large("A record", size)
@@ -177,12 +185,12 @@ class CommitLog:
         timestamp = self._timestamp()
         records, numbers, following = self._encode_all(messages, file.start + at, timestamp)
         total = sum(map(len, records))
-        if total + BLANK_SIZE > file.size - at:
+        if total + BLANK_SIZE > self._open_end - at:
             if total + BLANK_SIZE > self._file_size:
                 placed = [self.append(message) for message in messages]
                 return [appended._replace(end_offset=self.max_offset) for appended in placed]
             file, at = self._room_for(total)
-            records, numbers, following = self._encode_all(messages, file.start, timestamp)
+            records, numbers, following = self._encode_all(messages, file.start + at, timestamp)
         end = file.start + at + total
         appended = []
         mapping, start = file.map, file.start
@@ -358,13 +366,16 @@ class CommitLog:
 
     # -- files ------------------------------------------------------------------------------------------------------
 
-    def _room_for(self, size: int) -> tuple[MappedFile, int]:
+    def _room_for(self, size: int, *, reserved: bool = False) -> tuple[MappedFile, int]:
         """The file and position for ``size`` more bytes and the blank that must still fit behind them.
 
-        Rolls if need be.
+        Rolls if need be. Raises DiskFull.
         """
         file, at = self._file, self._at
         if file is not None and size + BLANK_SIZE <= file.size - at:
+            if not reserved and size + BLANK_SIZE > self._open_end - at:
+                self.files.ensure_ahead()
+                self._open_end = file.size
             return file, at
         fresh = self._next_file()  # first of all, since a full disk must leave the log as it was
         if file is not None and file.size - at >= BLANK_SIZE:
@@ -375,6 +386,7 @@ class CommitLog:
         """Go on in the file behind the newest one. Raises DiskFull."""
         fresh = self.files.roll(0 if self._file is None else self._file.end)
         self._file, self._at = fresh, 0
+        self._open_end = fresh.size - self._reserve
         self._warm_until = min(self._prefault, fresh.size)
         self._warm_from = 0
         self.files.make_ahead(self._prefault if prefault is None else prefault)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from isal.isal_zlib import crc32
 
 from tandemmq.store.format.walker import WalkRow
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange, KnownDamage, NoDamage
 from tandemmq.store.log.segments.scan import LogScan, Step
 
@@ -28,7 +28,7 @@ class Examined:
 
 
 def examine(
-    parts: Parts, begin: int, end: int, *, limit: int = 0, seek: bool = False, fresh: bool = False, most: int = 0
+    parts: StoreParts, begin: int, end: int, *, limit: int = 0, seek: bool = False, fresh: bool = False, most: int = 0
 ) -> Examined:
     """Walk ``[begin, end)``; ``begin`` is where a record begins, or with ``seek`` anywhere.
 
@@ -52,7 +52,7 @@ def examine(
     return found
 
 
-def _take(parts: Parts, step: Step, found: Examined, most: int) -> None:
+def _take(parts: StoreParts, step: Step, found: Examined, most: int) -> None:
     """Add what a step has met."""
     walk, file = step.walk, step.file
     if walk is not None and file is not None:
@@ -71,12 +71,12 @@ def _take(parts: Parts, step: Step, found: Examined, most: int) -> None:
         found.damage = parts.damage.covering(at) or expired
 
 
-def within_record(parts: Parts, offset: int) -> bool:
+def within_record(parts: StoreParts, offset: int) -> bool:
     """Whether a record holds ``offset`` and begins before it; walks its file from the beginning."""
     return _record_at(parts, offset)[1]
 
 
-def _record_at(parts: Parts, offset: int) -> tuple[int, bool]:
+def _record_at(parts: StoreParts, offset: int) -> tuple[int, bool]:
     """Where the record begins that holds ``offset``, or a bad place that does; and whether a record begins before."""
     file = parts.files.find(offset)
     if file is None:
@@ -95,7 +95,7 @@ def _record_at(parts: Parts, offset: int) -> tuple[int, bool]:
     return position, False
 
 
-def _scan(parts: Parts, amount: int, damage: KnownDamage, *, check_crc: bool, rows: int = _ROWS) -> LogScan:
+def _scan(parts: StoreParts, amount: int, damage: KnownDamage, *, check_crc: bool, rows: int = _ROWS) -> LogScan:
     return LogScan(
         parts.files,
         parts.walkers.for_bytes(amount),
@@ -107,6 +107,6 @@ def _scan(parts: Parts, amount: int, damage: KnownDamage, *, check_crc: bool, ro
     )
 
 
-def _checksum(parts: Parts, row: WalkRow) -> int:
+def _checksum(parts: StoreParts, row: WalkRow) -> int:
     file = parts.files.find(row.position)
     return 0 if file is None else crc32(file.map[row.position - file.start : row.position - file.start + row.size])

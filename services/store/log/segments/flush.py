@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.edges.offset_waiters import OffsetWaiters, Told, settling
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.segments.commit_log import CommitLog
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class GroupCommit:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         commit_log: CommitLog,
         on_flushed: Callable[[], None],
         on_failed: Callable[[OSError], None],
@@ -49,7 +49,6 @@ class GroupCommit:
         self._running = False
         self._timer: asyncio.Task[None] | None = None
         self.flushed_offset = flushed_offset
-        self.flushed_timestamp = commit_log.last_store_timestamp
         self.failed: OSError | None = None
 
     def begin_at(self, offset: int) -> None:
@@ -110,7 +109,6 @@ class GroupCommit:
     def _sync_group(self) -> None:
         """Hand to the thread what there is to sync. Raises whatever comes."""
         begin, end = self.flushed_offset, self._log.max_offset
-        timestamp = self._log.last_store_timestamp
         files = [file for file in self._log.files if file.end > begin and file.start < end]
         self._log.files.put_back_deleted(files)
         begun = self._timers.time()
@@ -120,9 +118,9 @@ class GroupCommit:
                 file.sync()
 
         done = asyncio.get_running_loop().run_in_executor(self._thread, sync)
-        done.add_done_callback(lambda result: self._end_group(result, end, timestamp, self._timers.time() - begun))
+        done.add_done_callback(lambda result: self._end_group(result, end, self._timers.time() - begun))
 
-    def _end_group(self, result: "asyncio.Future[None]", end: int, timestamp: int, seconds: float) -> None:
+    def _end_group(self, result: "asyncio.Future[None]", end: int, seconds: float) -> None:
         self._running = False
         # A sync that was cancelled has not said that the disk has it.
         error = OSError("the sync was cancelled") if result.cancelled() else result.exception()
@@ -130,14 +128,14 @@ class GroupCommit:
             self._fail(error)
             return
         try:
-            self._complete(end, timestamp, seconds)
+            self._complete(end, seconds)
         except Exception as unforeseen:  # noqa: BLE001 - as above
             self._fail(unforeseen)
 
-    def _complete(self, end: int, timestamp: int, seconds: float) -> None:
+    def _complete(self, end: int, seconds: float) -> None:
         """A group is on disk: tell whoever waits for it."""
         self._observer.flushed(seconds, end - self.flushed_offset)
-        self.flushed_offset, self.flushed_timestamp = end, timestamp
+        self.flushed_offset = end
         # Visible before acknowledged: who is told of the flush may pull at once.
         self._on_flushed()
         self._waiters.reached(end)

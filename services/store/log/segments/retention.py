@@ -17,7 +17,7 @@ from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.scan import LogScan
 
@@ -29,7 +29,7 @@ _FIRST_PASS_SECONDS = 60.0
 class Retention:
     """Removes expired files and watches the room on disk."""
 
-    def __init__(self, parts: Parts, flags: RunningFlags, checkpointer: Checkpointer) -> None:
+    def __init__(self, parts: StoreParts, flags: RunningFlags, checkpointer: Checkpointer) -> None:
         """Prepare; `start` begins the passes."""
         self._parts = parts
         self._flags = flags

@@ -4,7 +4,7 @@ import logging
 
 from tandemmq.store.format.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
-from tandemmq.store.log.parts import Parts
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.segments.mapped_file import MappedFile, file_name
 from tandemmq.store.log.segments.scan import nonzero_stretches
@@ -15,7 +15,7 @@ _PREFIX = 8
 """Size and magic number of a record."""
 
 
-def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
+def cut_tail(parts: StoreParts, end: int, damage: list[DamagedRange]) -> int:
     """Cut the log at ``end``: copy what is behind it to ``broken/``, zero it, remove later files. Gives the bytes cut.
 
     Bytes that are not zeroed would be taken for messages again as soon as new records happen to end where old ones
@@ -32,7 +32,7 @@ def cut_tail(parts: Parts, end: int, damage: list[DamagedRange]) -> int:
     return cut
 
 
-def _put_aside(parts: Parts, file: MappedFile) -> int:
+def _put_aside(parts: StoreParts, file: MappedFile) -> int:
     """Remove a file behind the end of the log; one that is not all zeros goes to ``broken/``."""
     size = sum(stop - begin for begin, stop in nonzero_stretches(file, 0))
     if size:
@@ -45,7 +45,7 @@ def _put_aside(parts: Parts, file: MappedFile) -> int:
     return size
 
 
-def _zero_behind(parts: Parts, file: MappedFile, at: int, damage: list[DamagedRange]) -> int:
+def _zero_behind(parts: StoreParts, file: MappedFile, at: int, damage: list[DamagedRange]) -> int:
     stretches = list(nonzero_stretches(file, at))
     if not stretches:
         return 0
@@ -68,7 +68,7 @@ def _is_half(content: bytes) -> bool:
     return len(content) < _PREFIX or (magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK) and len(content) < size)
 
 
-def _keep(disk: Disk, parts: Parts, offset: int, content: bytes) -> str:
+def _keep(disk: Disk, parts: StoreParts, offset: int, content: bytes) -> str:
     make_dirs(disk, parts.config.broken_dir)
     path = parts.config.broken_dir / f"{file_name(offset)}.broken"
     number = 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.admin.console.sessions import LIFE, MOST, Sessions
+from tandemmq.admin.console.sessions import LIFE, MOST, ConsoleSessions
 from tandemmq.common.access.errors import Unauthenticated
 from tandemmq.common.access.principal import Principal
 
@@ -26,11 +26,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def sessions(clock: Clock) -> Sessions:
-    return Sessions(IDLE, lambda principal: principal, clock)
+def sessions(clock: Clock) -> ConsoleSessions:
+    return ConsoleSessions(IDLE, lambda principal: principal, clock)
 
 
-def test_an_idle_session_ends_although_its_pages_refresh(sessions: Sessions, clock: Clock) -> None:
+def test_an_idle_session_ends_although_its_pages_refresh(sessions: ConsoleSessions, clock: Clock) -> None:
     name = sessions.open(ALICE)
     clock.now += IDLE - 1
     assert sessions.find(name, used=True).principal is ALICE
@@ -42,7 +42,7 @@ def test_an_idle_session_ends_although_its_pages_refresh(sessions: Sessions, clo
     assert len(sessions) == 0
 
 
-def test_a_busy_session_ends_too(sessions: Sessions, clock: Clock) -> None:
+def test_a_busy_session_ends_too(sessions: ConsoleSessions, clock: Clock) -> None:
     name = sessions.open(ALICE)
     for _ in range(2 * LIFE - 1):
         clock.now += IDLE / 2
@@ -52,7 +52,7 @@ def test_a_busy_session_ends_too(sessions: Sessions, clock: Clock) -> None:
         sessions.find(name, used=True)
 
 
-def test_the_table_is_bounded_and_the_longest_silent_goes(sessions: Sessions) -> None:
+def test_the_table_is_bounded_and_the_longest_silent_goes(sessions: ConsoleSessions) -> None:
     first, second = sessions.open(ALICE), sessions.open(ALICE)
     sessions.find(first, used=True)
     for _ in range(MOST - 1):
@@ -63,7 +63,7 @@ def test_the_table_is_bounded_and_the_longest_silent_goes(sessions: Sessions) ->
         sessions.find(second, used=True)
 
 
-def test_ended_sessions_make_room_first(sessions: Sessions, clock: Clock) -> None:
+def test_ended_sessions_make_room_first(sessions: ConsoleSessions, clock: Clock) -> None:
     for _ in range(MOST):
         sessions.open(ALICE)
     clock.now += IDLE
@@ -71,7 +71,7 @@ def test_ended_sessions_make_room_first(sessions: Sessions, clock: Clock) -> Non
     assert len(sessions) == 1
 
 
-def test_a_session_that_was_ended_is_no_more(sessions: Sessions) -> None:
+def test_a_session_that_was_ended_is_no_more(sessions: ConsoleSessions) -> None:
     session = sessions.find(sessions.open(ALICE), used=True)
     sessions.end(session)
     with pytest.raises(Unauthenticated):
@@ -82,7 +82,7 @@ def test_who_is_no_user_any_more_has_no_session(clock: Clock) -> None:
     def gone(principal: Principal) -> Principal:
         raise Unauthenticated(f"user {principal.name} was removed")
 
-    sessions = Sessions(IDLE, gone, clock)
+    sessions = ConsoleSessions(IDLE, gone, clock)
     name = sessions.open(ALICE)
     with pytest.raises(Unauthenticated, match="was removed"):
         sessions.find(name, used=True)
@@ -90,7 +90,7 @@ def test_who_is_no_user_any_more_has_no_session(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "\udcff", "a" * 10_000])
-def test_names_that_are_none(sessions: Sessions, name: str) -> None:
+def test_names_that_are_none(sessions: ConsoleSessions, name: str) -> None:
     sessions.open(ALICE)
     with pytest.raises(Unauthenticated):
         sessions.find(name, used=True)

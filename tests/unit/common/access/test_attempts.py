@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.common.access.attempts import OF_ALL, PER_ADDRESS, PER_USER_AND_ADDRESS, Attempts, address_of
+from tandemmq.common.access.attempts import OF_ALL, PER_ADDRESS, PER_USER_AND_ADDRESS, AttemptBudgets, address_of
 
 
-def failures(attempts: Attempts, user: str, address: str, now: float) -> int:
+def failures(attempts: AttemptBudgets, user: str, address: str, now: float) -> int:
     """Guesses until one is not let through."""
     count = 0
     while not attempts.take(user, address, now):
@@ -15,7 +15,7 @@ def failures(attempts: Attempts, user: str, address: str, now: float) -> int:
 
 
 def test_a_user_at_an_address_has_few_guesses_and_gets_them_back_with_time() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     assert failures(attempts, "alice", "1.2.3.4", 0.0) == PER_USER_AND_ADDRESS.burst
     assert attempts.take("alice", "1.2.3.4", 0.0) == 1 / PER_USER_AND_ADDRESS.per_second
     assert attempts.take("alice", "1.2.3.4", 9.0) > 0
@@ -24,23 +24,23 @@ def test_a_user_at_an_address_has_few_guesses_and_gets_them_back_with_time() -> 
 
 
 def test_elsewhere_the_same_user_still_gets_in() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     failures(attempts, "alice", "1.2.3.4", 0.0)
     assert attempts.take("alice", "5.6.7.8", 0.0) == 0
 
 
 def test_an_address_that_tries_many_names_is_held_up() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     assert sum(not attempts.take(f"user{n}", "1.2.3.4", 0.0) for n in range(1000)) == PER_ADDRESS.burst
 
 
 def test_many_addresses_together_are_held_up() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     assert sum(not attempts.take("alice", f"10.0.{n // 250}.{n % 250}", 0.0) for n in range(1000)) == OF_ALL.burst
 
 
 def test_who_is_right_uses_nothing_up() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     for _ in range(1000):
         assert attempts.take("alice", "1.2.3.4", 0.0) == 0
         attempts.succeeded("alice", "1.2.3.4", 0.0)
@@ -48,7 +48,7 @@ def test_who_is_right_uses_nothing_up() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.floats(0, 5)), max_size=400))
 def test_in_any_time_no_more_than_the_budget_of_all_is_let_through(tries: list[tuple[int, int, float]]) -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     now, let_through = 0.0, 0
     for user, address, pause in tries:
         now += pause
@@ -57,7 +57,7 @@ def test_in_any_time_no_more_than_the_budget_of_all_is_let_through(tries: list[t
 
 
 def test_what_is_kept_is_bounded() -> None:
-    attempts = Attempts()
+    attempts = AttemptBudgets()
     for n in range(11_000):
         attempts.take(f"u{n}", f"a{n}", n * 1.0)
     assert len(attempts._left) <= 10_000

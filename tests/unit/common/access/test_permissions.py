@@ -10,7 +10,7 @@ from tandemmq.common.access.errors import PermissionDenied
 from tandemmq.common.access.needs import ABILITIES, ALL, SOME, Action, Need, group, publish, subscribe
 from tandemmq.common.access.patterns import Patterns, is_pattern
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.access.roles import BUILT_IN, Role
+from tandemmq.common.access.roles import BUILT_IN, AccessRole
 
 NAMES = st.text("ab-%|_", max_size=8)
 GLOBS = st.text("ab-%|_*?", min_size=1, max_size=8)
@@ -40,7 +40,7 @@ def test_what_is_no_pattern(text: str) -> None:
     assert not is_pattern(text)
 
 
-def user(*roles: Role) -> Principal:
+def user(*roles: AccessRole) -> Principal:
     return Principal("alice", roles, None, None)
 
 
@@ -54,7 +54,7 @@ def user(*roles: Role) -> Principal:
 def test_a_permission_lets_do_that_and_nothing_else(
     publish_to: list[str], read: list[str], groups: list[str], allow: frozenset[Action], name: str
 ) -> None:
-    alice = user(Role("r", tuple(publish_to), tuple(read), tuple(groups), allow))
+    alice = user(AccessRole("r", tuple(publish_to), tuple(read), tuple(groups), allow))
     for _ in range(2):  # the second time from memory
         assert alice.may(publish(name)) == Patterns(publish_to).fit(name)
         assert alice.may(subscribe(name)) == Patterns(read).fit(name)
@@ -68,7 +68,7 @@ def test_a_permission_lets_do_that_and_nothing_else(
 
 @given(st.lists(st.tuples(GLOBS, GLOBS), min_size=1, max_size=3), NAMES)
 def test_roles_add_up(pairs: list[tuple[str, str]], name: str) -> None:
-    roles = [Role(f"r{at}", (one,), (other,)) for at, (one, other) in enumerate(pairs)]
+    roles = [AccessRole(f"r{at}", (one,), (other,)) for at, (one, other) in enumerate(pairs)]
     assert user(*roles).may(publish(name)) == any(user(role).may(publish(name)) for role in roles)
     assert user(*roles).may(subscribe(name)) == any(user(role).may(subscribe(name)) for role in roles)
 
@@ -80,7 +80,7 @@ def test_who_has_no_role_may_do_nothing() -> None:
 
 
 def test_the_topics_of_a_group_go_with_the_group() -> None:
-    alice = user(Role("r", groups=("orders-*",)))
+    alice = user(AccessRole("r", groups=("orders-*",)))
     for topic in ("%RETRY%orders-app", "%DLQ%orders-app"):
         assert alice.may(publish(topic))
         assert alice.may(subscribe(topic))
@@ -97,11 +97,11 @@ def test_an_ability_instead() -> None:
 
 
 def test_a_topic_that_is_called_like_a_word_of_ours_is_a_topic() -> None:
-    some_topic = user(Role("r", publish=("x",)))
+    some_topic = user(AccessRole("r", publish=("x",)))
     assert some_topic.may(Need(Action.PUBLISH, SOME))
     assert not some_topic.may(publish(str(SOME)))
     assert not some_topic.may(publish("some"))
-    assert not user(Role("r", publish=("x*",))).may(publish(ALL))
+    assert not user(AccessRole("r", publish=("x*",))).may(publish(ALL))
 
 
 def test_the_built_in_roles() -> None:
@@ -133,7 +133,7 @@ def test_the_built_in_roles() -> None:
     ],
 )  # fmt: skip
 def test_a_refusal_names_user_action_and_resource_and_what_to_do(need: Need, words: str) -> None:
-    alice = user(Role("orders", publish=("orders",)))
+    alice = user(AccessRole("orders", publish=("orders",)))
     with pytest.raises(PermissionDenied) as refused:
         alice.demand([need], "/tandemmq.metadata.v1.Metadata/PutTopics")
     assert words in refused.value.explain()
@@ -141,6 +141,6 @@ def test_a_refusal_names_user_action_and_resource_and_what_to_do(need: Need, wor
 
 
 def test_decisions_are_remembered_within_bounds() -> None:
-    alice = user(Role("r", publish=("*",)))
+    alice = user(AccessRole("r", publish=("*",)))
     alice.demand(publish(f"t{n}") for n in range(25_000))
     assert alice.may(publish("t1"))

@@ -1,0 +1,43 @@
+"""Bodies as fastjson writes them: no blanks, keys of maps that are numbers or objects without quotes.
+
+``{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"maxOffset":3}}}``: RocketMQ's tools read such a map in no
+other form. `common/java_json.py` reads numbers as keys.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class QueueKey(NamedTuple):
+    """A queue as a key of a map (RocketMQ: ``MessageQueue``)."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def to_json(self) -> dict[str, object]:
+        """Its fields, by RocketMQ's names."""
+        return {"brokerName": self.broker_name, "queueId": self.queue_id, "topic": self.topic}
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def dumps(value: Mapping[Any, Any]) -> bytes:
+    """The body. Keys are texts, integers or QueueKeys; half a surrogate pair becomes a question mark."""
+    return _written(value).encode("utf-8", "replace")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_key(key)}:{_written(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return _encode(value)
+
+
+def _key(key: object) -> str:
+    if isinstance(key, QueueKey):
+        return _encode(key.to_json())
+    return _encode(key) if isinstance(key, str) else str(int(key))  # type: ignore[call-overload]

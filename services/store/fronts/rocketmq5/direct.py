@@ -1,0 +1,78 @@
+"""The broker in the front's own process, as the front asks it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.recalls import recall_handle
+from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.delivery.transactions.handle import TransactionHandle
+from tandemmq.store.fronts.rocketmq5.port import BrokerTopic, Stored
+
+
+class DirectPort:
+    """A `BrokerPort` without anything between. Nothing suspends where there is nothing to wait for."""
+
+    def __init__(
+        self,
+        name: str,
+        broker: Broker,
+        delivery: DeliveryPort,
+        sessions: Sessions,
+        groups: Callable[[str], GroupConfig | None],
+    ) -> None:
+        """`name`: the broker's; `groups` knows those that there are."""
+        self.delivery = delivery
+        self.sessions = sessions
+        self.group = groups
+        self._name = name
+        self._broker = broker
+
+    async def topic(self, name: str) -> Sequence[BrokerTopic]:
+        """See `BrokerPort`."""
+        found = self._broker.topics.get(name)
+        return () if found is None else (BrokerTopic(self._name, found),)
+
+    async def create_topic(self, config: TopicConfig) -> None:
+        """See `BrokerPort`."""
+        await self._broker.sender.create({config.name: config})
+
+    async def find_group(self, name: str) -> GroupConfig | None:
+        """See `BrokerPort`."""
+        return self.group(name)
+
+    async def send(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
+        """See `BrokerPort`."""
+        if len(messages) > 1:
+            return await self._submitted(messages)
+        try:
+            return [stored(await self._broker.send(messages[0]))]
+        except TandemError as error:
+            return [error]
+
+    async def _submitted(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
+        outcomes: dict[int, Stored | TandemError] = {}
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def told(number: int, outcome: Receipt | TandemError) -> None:
+            outcomes[number] = outcome if isinstance(outcome, TandemError) else stored(outcome)
+            if len(outcomes) == len(messages) and not done.done():
+                done.set_result(None)
+
+        self._broker.submit(messages, told)
+        await done
+        return [outcomes[number] for number in range(len(messages))]
+
+
+def stored(receipt: Receipt) -> Stored:
+    """What a producer is told of a receipt."""
+    ready, place, status = receipt
+    key = ready.unique_key
+    transaction = str(TransactionHandle(key, place.queue_offset, place.physical_offset)) if ready.transaction else key
+    return Stored(key, transaction, place.queue_offset, recall_handle(ready), status)

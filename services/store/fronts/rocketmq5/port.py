@@ -1,0 +1,66 @@
+"""What this front asks of the brokers behind it: one in the same process, or several behind a gateway."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.sessions import Sessions
+
+
+class BrokerTopic(NamedTuple):
+    """A topic as one broker has it."""
+
+    broker: str
+    config: TopicConfig
+
+
+class Stored(NamedTuple):
+    """What a producer is told of a message that was stored."""
+
+    message_id: str
+    transaction_id: str
+    """What ends its transaction; of other messages the message id."""
+    offset: int
+    """In its queue."""
+    recall_handle: str
+    """Empty where it cannot be recalled."""
+    status: PutStatus
+
+
+class BrokerPort(Protocol):
+    """One broker or several, as one."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """The clients of this front."""
+        ...
+
+    @property
+    def delivery(self) -> DeliveryPort:
+        """What gives out messages. `Wish.broker` and handles say which broker is meant."""
+        ...
+
+    async def topic(self, name: str) -> Sequence[BrokerTopic]:
+        """A topic, at each broker that has it; nothing where there is none. Raises what keeps all from answering."""
+        ...
+
+    async def create_topic(self, config: TopicConfig) -> None:
+        """Make a topic where it is missing; durable when this returns. Raises TableNotSaved."""
+        ...
+
+    async def find_group(self, name: str) -> GroupConfig | None:
+        """A consumer group, or None if there is none."""
+        ...
+
+    def group(self, name: str) -> GroupConfig | None:
+        """A consumer group as it was when it was last found."""
+        ...
+
+    async def send(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
+        """Store messages of one topic, each for itself; in their order."""
+        ...

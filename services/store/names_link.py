@@ -1,0 +1,146 @@
+"""NamesLink: keeps this broker registered at name servers, RocketMQ's or ours, each on its own.
+
+It registers when it begins, after each change of topics or role, and every `registerNameServerPeriod`, over one kept
+connection: a name server forgets a broker whose connection closes. When the store stops it unregisters.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.common.net.remoting.client import RemotingClient
+from tandemmq.common.wire.remoting.codes import RequestCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
+from tandemmq.store.registered import RegisteredTopics
+
+log = get_log(__name__)
+
+_RETRY_FIRST, _RETRY_MOST = 0.5, 10.0
+"""Seconds after a registration that failed; twice as long each time."""
+_GATHERED_SECONDS = 0.02
+"""Changes within so long are registered together."""
+_GOODBYE_SECONDS = 2.0
+
+
+class NamesLink:
+    """All name servers."""
+
+    def __init__(self, addresses: Sequence[str], registered: RegisteredTopics, period: float, timeout: float) -> None:
+        """`addresses`: `host:port` of each. `period`, and `timeout` of an answer, in seconds."""
+        self._servers = [_NameServer(address, registered, period, timeout) for address in addresses]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Register from now on, inside the running event loop."""
+        self._tasks = [asyncio.create_task(server.run(), name=f"names {server.address}") for server in self._servers]
+
+    def changed(self) -> None:
+        """Topics or the role have changed."""
+        for server in self._servers:
+            server.wake.set()
+
+    async def settled(self, seconds: float) -> None:
+        """Until each name server that can be reached has what there is now, but no longer than so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(server.settled() for server in self._servers))
+
+    async def stop(self) -> None:
+        """Unregister everywhere."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await asyncio.gather(*(server.leave() for server in self._servers))
+
+
+class _NameServer:
+    """One of them."""
+
+    def __init__(self, address: str, registered: RegisteredTopics, period: float, timeout: float) -> None:
+        self.address = address
+        self.wake = asyncio.Event()
+        self._registered = registered
+        self._period = period
+        self._timeout = timeout
+        self._client = RemotingClient(address)
+        self._known: BrokerIdentity | None = None
+        """As which we are registered."""
+        self._told = -1
+        """The change that was registered last."""
+        self._progress = asyncio.Event()
+        self._reachable = True
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = _RETRY_FIRST
+        while True:
+            self.wake.clear()
+            try:
+                await self._register()
+            except TandemError as error:
+                self._failed(error)
+                await self._wait(pause)
+                pause = min(2 * pause, _RETRY_MOST)
+                continue
+            pause = _RETRY_FIRST
+            if not self._reachable:
+                log.info("registered at a name server again", names=self.address)
+            self._reachable = True
+            self._turn()
+            await self._wait(self._period)
+            await asyncio.sleep(_GATHERED_SECONDS)
+
+    async def _register(self) -> None:
+        """Say what there is. Raises PeerGone, PeerSilent, Refused."""
+        change, who = self._registered.change, self._registered.identity()
+        if self._known is not None and self._known != who:
+            await self._ask(Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields()))
+            self._known = None
+        if who is not None:
+            await self._ask(self._registered.registration(who).to_command())
+            if self._known is None:
+                log.info("registered at a name server", names=self.address, broker=who.name, id=who.broker_id)
+            self._known = who
+        self._told = change
+
+    async def _ask(self, command: Command) -> None:
+        answer = await self._client.ask(command, self._timeout)
+        if answer.code:
+            raise Refused(f"it answers {answer.code}: {answer.remark}")
+
+    def _failed(self, error: TandemError) -> None:
+        if self._reachable:
+            log.warning("cannot register at a name server", names=self.address, reason=error.message)
+        self._reachable = False
+        self._turn()
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.wake.wait(), seconds)
+
+    def _turn(self) -> None:
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+
+    async def settled(self) -> None:
+        """Until it has what there is now, or cannot be reached."""
+        while self._told != self._registered.change and self._reachable:
+            await self._progress.wait()
+
+    async def leave(self) -> None:
+        """Unregister, if we are registered and it answers."""
+        if self._known is not None and self._client.connected:
+            with suppress(TandemError):
+                goodbye = Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields())
+                await self._client.ask(goodbye, min(self._timeout, _GOODBYE_SECONDS))
+        await self._client.close()
+
+
+class Refused(TandemError):
+    """A name server does not take the registration."""
+
+    kind = Kind.NOT_POSSIBLE

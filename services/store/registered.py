@@ -1,0 +1,88 @@
+"""Registered: what this broker says of itself to name servers, and when that has become something else.
+
+Beside the topics of the table it registers those that clients look for before anybody has sent to them: TBW102, by
+which producers of new topics find brokers that create them, the topic to which answers to requests are sent, and
+those of RocketMQ's tools. Each is created by the first send.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, DataVersion, RegisteredTopic, Registration
+from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.log.replica.mastership import Mastership
+
+AUTO_CREATED = "TBW102"
+"""Whoever has this topic creates others (RocketMQ: ``AUTO_CREATE_TOPIC_KEY_TOPIC``)."""
+
+_READ_WRITE, _INHERITED = 6, 7
+_OWN = "TANDEM_"
+"""Topics of this broker's own, which clients have nothing to do with."""
+
+
+class RegisteredTopics:
+    """What is registered, made anew when topics or the role have changed."""
+
+    def __init__(
+        self,
+        who: Callable[[int], BrokerIdentity],
+        ha_address: str,
+        topics: TopicTable,
+        mastership: Mastership,
+        slave_id: int,
+        created: tuple[int, bool],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`who`: this broker under an id; `slave_id`: the id while it is a slave.
+
+        `created`: queues of topics that are created by sending, and whether they are.
+        """
+        self._who = who
+        self._ha_address = ha_address
+        self._topics = topics
+        self._mastership = mastership
+        self._slave_id = max(slave_id, 1)
+        self._created = created
+        self._now_ms = now_ms
+        self._counter = 0
+        self._changed_ms = now_ms()
+        topics.changed.listen(self._count)
+        mastership.changed.listen(self._count)
+
+    def _count(self) -> None:
+        """No version stands for two tables: the counter begins with this process, the time is another each time."""
+        self._counter += 1
+        self._changed_ms = max(self._now_ms(), self._changed_ms)
+
+    @property
+    def change(self) -> int:
+        """A number that is another after every change."""
+        return self._counter
+
+    def identity(self) -> BrokerIdentity | None:
+        """Who this broker is: id 0 as master; None while it is a master that a newer one has taken the place of."""
+        role = self._mastership
+        if role.is_slave:
+            return self._who(self._slave_id)
+        return None if role.fenced_by > role.epoch else self._who(0)
+
+    def registration(self, who: BrokerIdentity) -> Registration:
+        """What there is now."""
+        version = DataVersion(self._mastership.epoch, self._counter, self._changed_ms)
+        topics = {topic.name: topic for topic in self._all()}
+        return Registration(who, self._ha_address, version, topics)
+
+    def _all(self) -> Iterator[RegisteredTopic]:
+        """Those of the table come last: they win."""
+        queues, are_created = self._created
+        who = self._who(0)
+        yield RegisteredTopic(f"{who.cluster}_REPLY_TOPIC", 1, 1, _READ_WRITE)
+        if are_created:
+            yield RegisteredTopic(AUTO_CREATED, queues, queues, _INHERITED)
+            yield RegisteredTopic(who.cluster, queues, queues, _INHERITED)
+            yield RegisteredTopic(who.name, 1, 1, _INHERITED)
+            yield RegisteredTopic("RMQ_SYS_TRACE_TOPIC", 1, 1, _READ_WRITE)
+        yield from (_registered(topic) for topic in self._topics.all() if not topic.name.startswith(_OWN))
+
+
+def _registered(topic: TopicConfig) -> RegisteredTopic:
+    return RegisteredTopic(topic.name, topic.read_queues, topic.write_queues, topic.perm)

@@ -1,0 +1,149 @@
+"""A store is registered at name servers: from its start to its end, with every topic, under the id of its role."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tandemmq.common.net.remoting.handlers import Handlers
+from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.server import RemotingServer
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
+from tandemmq.naming.asked import Asked, NamingRules, code_of
+from tandemmq.naming.kv import KvStore
+from tandemmq.naming.routes import RouteTable
+from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.names_link import NamesLink
+from tandemmq.store.registered import RegisteredTopics
+from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
+from tests.names_process import NamesProcess
+
+PATIENCE = 30.0
+
+
+@contextmanager
+def store_under(directory: Path, *names: NamesProcess) -> Iterator[StoreProcess]:
+    """A store that registers there."""
+    own = {"remoting_mode": "on", "listen_port": free_port(), "broker_name": "ours", "broker_ip1": "127.0.0.1"}
+    with StoreProcess(directory, namesrv_addr=";".join(one.address for one in names), **own) as store:
+        yield store
+
+
+def address_of(store: StoreProcess) -> str:
+    return f"127.0.0.1:{store.settings['listen_port']}"
+
+
+def test_from_its_start_to_its_end_at_several_name_servers(tmp_path: Path) -> None:
+    """One of them is away at first, and comes back later as another process that knows nothing."""
+    one, two = NamesProcess(tmp_path / "one"), NamesProcess(tmp_path / "two")
+    with one, store_under(tmp_path / "store", one, two) as store:
+        route = {"ours": {"0": address_of(store)}}
+        one.until_route("TBW102", route)
+        with store.client() as client:
+            client.send("fresh", b"1")
+        one.until_route("fresh", route)
+        with two:
+            two.until_route("fresh", route)
+            one.stop(signal.SIGKILL)
+            one.start()
+            one.until_route("fresh", route)
+            store.restart(signal.SIGKILL)
+            two.until_route("fresh", route)
+            assert store.stop() == 0
+            assert one.route("fresh") is None
+            assert two.route("fresh") is None
+
+
+def test_a_killed_store_is_gone_at_once(tmp_path: Path) -> None:
+    with NamesProcess(tmp_path / "one") as one, store_under(tmp_path / "store", one) as store:
+        one.until_route("TBW102", {"ours": {"0": address_of(store)}})
+        store.stop(signal.SIGKILL)
+        one.until_route("TBW102", None)
+
+
+class Link:
+    """A link of this process to a name server of this process."""
+
+    def __init__(self, root: Path, address: str, role: Role) -> None:
+        self.topics = LocalTopicTable(root, LocalDisk(), SystemClock())
+        self.mastership = Mastership(root, LocalDisk(), role)
+        clock = SystemClock()
+        self.registered = RegisteredTopics(
+            lambda number: BrokerIdentity("C", "b", number, "h:1"), "h:2", self.topics, self.mastership, 3, (4, True),
+            clock.now_ms,
+        )  # fmt: skip
+        self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE)
+        self.topics.changed.listen(self.link.changed)
+        self.mastership.changed.listen(self.link.changed)
+
+
+@asynccontextmanager
+async def linked(tmp_path: Path, role: Role) -> AsyncIterator[tuple[Link, RouteTable]]:
+    """A link that has registered, and the table in which."""
+    routes, values = RouteTable(), KvStore(tmp_path / "kv.json")
+    asked = Asked(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
+    server = RemotingServer(Handlers(asked.handlers(), code_of), Limits())
+    port = server.add_port("127.0.0.1:0")
+    await server.start()
+    (tmp_path / "store").mkdir()
+    found = Link(tmp_path / "store", f"127.0.0.1:{port}", role)
+    found.link.start()
+    await found.link.settled(PATIENCE)
+    try:
+        yield found, routes
+    finally:
+        await found.link.stop()
+        await server.stop()
+
+
+async def test_a_promoted_slave_becomes_broker_0_and_a_fenced_master_leaves(tmp_path: Path) -> None:
+    async with linked(tmp_path, Role.SLAVE) as (store, routes):
+        assert routes.brokers["b"].addresses == {3: "h:1"}
+        assert routes.topics == {}
+        store.mastership.promote(Role.ASYNC_MASTER, 2, 0)
+        await store.link.settled(PATIENCE)
+        assert routes.brokers["b"].addresses == {0: "h:1"}
+        assert routes.brokers["b"].members[0].version.state == store.mastership.epoch
+        assert routes.topics["TBW102"]["b"].perm == 7
+        store.mastership.fence(store.mastership.epoch + 1)
+        await store.link.settled(PATIENCE)
+        assert routes.brokers == {}
+
+
+async def test_a_new_topic_is_registered_before_anybody_is_told_of_it(tmp_path: Path) -> None:
+    """What `settled` is for: a consumer whose retry topic has no route would wait for it for half a minute."""
+    async with linked(tmp_path, Role.ASYNC_MASTER) as (store, routes):
+        await store.topics.add([TopicConfig("%RETRY%g", 1, 1), TopicConfig("TANDEM_SYS_X", 1, 1)])
+        await store.link.settled(PATIENCE)
+        assert "%RETRY%g" in routes.topics
+        assert "TANDEM_SYS_X" not in routes.topics
+        versions = routes.brokers["b"].members[0].version
+        await store.topics.add([TopicConfig("t", 3, 2, 4)])
+        await store.link.settled(PATIENCE)
+        assert (routes.topics["t"]["b"].read_queues, routes.topics["t"]["b"].perm) == (3, 4)
+        assert routes.brokers["b"].members[0].version > versions
+
+
+async def test_a_name_server_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    store = Link(tmp_path / "store", f"127.0.0.1:{free_port()}", Role.ASYNC_MASTER)
+    store.link.start()
+    waiting = asyncio.create_task(store.link.settled(PATIENCE))
+    done, _ = await asyncio.wait([waiting], timeout=PATIENCE / 2)
+    assert done, "whoever makes a topic waits for a name server that is away"
+    await store.link.stop()
+
+
+@pytest.mark.parametrize("bad", ["nowhere", "h:1,g:2", "h:70000", "h:1;;x"])
+def test_addresses_that_are_none_are_told(tmp_path: Path, bad: str) -> None:
+    store = StoreProcess(tmp_path / "store", namesrv_addr=bad)
+    with pytest.raises(AssertionError, match="namesrvAddr"):
+        store.start()
+    store.stop()

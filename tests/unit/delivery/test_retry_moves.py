@@ -1,0 +1,267 @@
+"""What a group fails on for long moves to its retry topic, and its position goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery import retry_moves
+from tandemmq.store.delivery.delays.delays import Delays
+from tandemmq.store.delivery.errors import HandleExpired
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.port import Wish
+from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.log.edges.disk import LocalDisk
+from tests.manual_timers import turns
+from tests.unit.broker.broker_kit import HOST
+from tests.unit.delivery.delivery_kit import delivering
+from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
+
+RETRY = f"%RETRY%{GROUP}"
+HOUR_MS = 3_600_000
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+def with_retry_topic(at: Scene) -> None:
+    at.kit.topics._entries[RETRY] = TopicConfig(RETRY, 1, 1)
+
+
+@asynccontextmanager
+async def timers_of(at: Scene) -> AsyncIterator[Delays]:
+    """What waits for its time is delivered, by the clock of the scene."""
+    delays = Delays(at.kit.broker, at.journal, at.clock, LocalDisk(), HOST, DelayRules())
+    delays.follower.start()
+    delays.start()
+    try:
+        yield delays
+    finally:
+        await delays.stop()
+        await delays.follower.stop()
+
+
+async def until_it_comes(at: Scene) -> list[str]:
+    """What a receive gets that waits: timers look at the clock of the scene each second."""
+    for _ in range(600):
+        messages = await at.take()
+        if messages:
+            return bodies(messages)
+        await asyncio.sleep(0.05)
+    raise AssertionError("nothing came")
+
+
+async def test_what_is_put_off_for_long_holds_the_position_up_for_ten_minutes(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at):
+        with_retry_topic(at)
+        at.send("bad", "good", KEYS="k")
+        messages = await at.take()
+        await at.acknowledge(messages[1:])
+        await at.retry_after(messages[0], HOUR_MS)
+        await at.timers.advance(590)
+        assert at.cursor() == 0
+        await at.timers.advance(120)
+        assert at.cursor() == 2
+        (waiting,) = at.records(TIMER_TOPIC)
+        given = waiting.properties
+        assert (given["REAL_TOPIC"], given["RETRY_TOPIC"], given["KEYS"]) == (RETRY, TOPIC, "k")
+        assert int(given["TIMER_DELIVER_MS"]) - at.clock.begin - 1_000_000 == HOUR_MS
+        assert waiting.reconsume_times == 1
+        assert at.receiving.moved() == {(GROUP, TOPIC): 1}
+        await at.timers.advance(2_800)
+        assert await at.take() == [], "not before its time"
+        await at.timers.advance(100)
+        assert await until_it_comes(at) == ["bad"]
+
+
+async def test_a_kill_in_between_neither_loses_nor_repeats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry_moves, "LONGEST_HOLD_MS", -1)
+    monkeypatch.setattr(retry_moves, "_LOOK_SECONDS", 0.02)
+    place = Place(GROUP, TOPIC, 0)
+    async with delivering(tmp_path / "store") as at:
+        await at.send(TOPIC, 3)
+        wish = Wish(GROUP, TOPIC, most=1, invisible_ms=INVISIBLE_MS)
+        (message,) = (await at.delivery.receive(wish)).messages
+        await at.delivery.change_invisible(GROUP, TOPIC, message.handle, HOUR_MS)
+        while (progress := at.delivery.ledger.progress(place)) is None or progress.cursor == 0:
+            await asyncio.sleep(0.01)
+        at.delivery.journal.write()
+        copy = at.killed(tmp_path / "copy")
+    for root in (copy, copy):
+        async with delivering(root) as again:
+            progress = again.delivery.ledger.progress(place)
+            assert progress is not None
+            assert (progress.cursor, progress.entries) == (1, {})
+            queue = again.store.queue(TIMER_TOPIC, 0)
+            assert queue is not None
+            assert queue.max_offset == 1
+            assert again.delivery.ledger.timers is None, "it still waits"
+
+
+async def test_what_fails_again_and_again_comes_from_the_retry_topic_with_its_number(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.groups.put(retry_max_times=25)
+        with_retry_topic(at)
+        at.send("bad")
+        for number in range(1, 25):
+            messages = await at.take()
+            assert (bodies(messages), numbers(messages)) == (["bad"], [number])
+            await at.timers.advance(INVISIBLE_MS / 1000)
+        assert at.cursor() == 1
+        assert at.cursor(topic=RETRY) == 0
+        (copy,) = at.records(RETRY)
+        assert copy.reconsume_times in (21, 22)
+
+
+async def test_the_topic_is_made_where_there_is_none(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("bad")
+        await at.retry_after((await at.take())[0], HOUR_MS)
+        await at.timers.advance(1_000)
+        while at.kit.topics.get(RETRY) is None:
+            await asyncio.sleep(0.01)
+        await at.timers.advance(60)
+        assert at.cursor() == 1
+
+
+async def test_ordered_groups_and_those_that_ask_for_a_queue_move_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        with_retry_topic(at)
+        at.groups.put(consume_message_orderly=True)
+        at.send("a")
+        await at.retry_after((await at.take())[0], HOUR_MS)
+        await at.timers.advance(2_000)
+        assert at.cursor() == 0
+        at.groups.put(consume_message_orderly=False)
+        await at.take(queue=0)
+        await at.timers.advance(1_000)
+        assert at.cursor() == 0
+
+
+async def test_a_group_without_retry_queues_moves_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        with_retry_topic(at)
+        at.groups.put(retry_queues=0)
+        at.send("a")
+        await at.retry_after((await at.take())[0], HOUR_MS)
+        await at.timers.advance(2_000)
+        assert at.cursor() == 0
+
+
+async def test_more_than_may_be_put_off_move_at_once_the_oldest_first(tmp_path: Path) -> None:
+    async with scene(tmp_path, ReceiveRules(most_in_flight=3)) as at:
+        with_retry_topic(at)
+        for number in range(8):
+            at.send(str(number))
+            for message in await at.take():
+                await at.retry_after(message, HOUR_MS)
+        await at.timers.advance(31)
+        assert [record.body for record in at.records(TIMER_TOPIC)] == [b"0", b"1", b"2", b"3", b"4"]
+        assert at.cursor() == 5
+
+
+async def test_a_million_behind_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry_moves, "MOST_BEHIND", 10)
+    async with scene(tmp_path) as at:
+        with_retry_topic(at)
+        at.send("bad")
+        await at.retry_after((await at.take())[0], HOUR_MS)
+        at.send(*map(str, range(9)))
+        await at.acknowledge(await at.take())
+        await at.timers.advance(31)
+        assert at.cursor() == 0
+        at.send("one more")
+        await at.acknowledge(await at.take())
+        await at.timers.advance(31)
+        assert at.cursor() == 11
+
+
+async def test_who_puts_it_off_in_small_steps_keeps_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        with_retry_topic(at)
+        at.send("long work")
+        (message,) = await at.take()
+        for _ in range(60):
+            await at.retry_after(message, 45_000)
+            await at.timers.advance(20)
+        assert at.cursor() == 0
+        assert [one.error for one in await at.acknowledge([message])] == [None]
+        assert at.cursor() == 1
+        assert at.receiving.moved() == {}
+
+
+async def moved(at: Scene) -> list[str]:
+    """A message that waits in its copy; gives its handle."""
+    with_retry_topic(at)
+    at.send("late")
+    (message,) = await at.take()
+    await at.retry_after(message, HOUR_MS)
+    await at.timers.advance(700)
+    assert at.cursor() == 1
+    return [message.handle]
+
+
+async def nothing_comes(at: Scene, delays: Delays) -> None:
+    await at.timers.advance(3 * 3_600)
+    while delays.counts.recalled + delays.counts.delivered == 0:
+        await asyncio.sleep(0.05)
+    await turns()
+    assert await at.take() == []
+    assert delays.counts.delivered == 0
+
+
+async def test_its_handle_still_acknowledges_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at) as delays:
+        handles = await moved(at)
+        for _ in range(2):
+            (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, handles)
+            assert outcome.error is None
+        await nothing_comes(at, delays)
+
+
+async def test_its_handle_still_forwards_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at) as delays:
+        (handle,) = await moved(at)
+        await at.receiving.forward(GROUP, TOPIC, handle)
+        assert [one.body for one in at.records(f"%DLQ%{GROUP}")] == [b"late"]
+        await nothing_comes(at, delays)
+
+
+async def test_its_time_can_still_be_changed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at) as delays:
+        (handle,) = await moved(at)
+        await at.receiving.change_invisible(GROUP, TOPIC, handle, 2 * HOUR_MS)
+        await at.timers.advance(3_600)
+        while not delays.counts.recalled:
+            await asyncio.sleep(0.05)
+        assert await at.take() == []
+        await at.timers.advance(3_700)
+        assert await until_it_comes(at) == ["late"]
+        assert delays.counts.delivered == 1
+
+
+async def test_when_it_has_come_again_its_old_handle_says_so(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at):
+        (handle,) = await moved(at)
+        await at.timers.advance(3_600)
+        (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, [handle])
+        assert isinstance(outcome.error, HandleExpired)
+        with pytest.raises(HandleExpired):
+            await at.receiving.change_invisible(GROUP, TOPIC, handle, 0)
+        assert await until_it_comes(at) == ["late"]
+
+
+async def test_without_timers_it_waits_in_a_level_that_is_no_shorter(tmp_path: Path) -> None:
+    async with scene(tmp_path, delays=DelayRules(timers=False)) as at:
+        with_retry_topic(at)
+        at.send("a", "b")
+        first, second = await at.take()
+        await at.retry_after(first, HOUR_MS)
+        await at.retry_after(second, 4 * HOUR_MS)
+        await at.timers.advance(700)
+        assert [one.body for one in at.records(SCHEDULE, 16)] == [b"a"]
+        assert at.cursor() == 1, "no level is long enough for the second"
+        (outcome,) = await at.acknowledge([first])
+        assert isinstance(outcome.error, HandleExpired)

@@ -1,0 +1,1 @@
+"""Tests of the name server without sockets."""
