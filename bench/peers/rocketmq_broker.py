@@ -20,12 +20,14 @@ _NEIGHBOURHOOD = 4
 _given: list[int] = []
 """Ports that brokers of this process were given."""
 
+_BROKER = "rocketmq-broker"
+
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tandemmq.bench</groupId><artifactId>rocketmq-peer</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
     <dependency>
-      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-broker</artifactId><version>{version}</version>
+      <groupId>org.apache.rocketmq</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
     </dependency>
   </dependencies>
 </project>
@@ -46,16 +48,16 @@ _OPENED = [
 ]
 
 
-def class_path(version: str, seconds: float = _RESOLVE_SECONDS) -> str:
-    """The broker's jars, resolved by Maven within `seconds` if need be. Raises Unavailable."""
-    cache = _CACHE / f"rocketmq-{version}"
+def class_path(version: str, seconds: float = _RESOLVE_SECONDS, artifact: str = _BROKER) -> str:
+    """The broker's jars, or another part's, resolved by Maven within `seconds` if need be. Raises Unavailable."""
+    cache = _CACHE / (f"rocketmq-{version}" if artifact == _BROKER else f"{artifact}-{version}")
     listing = cache / "classpath.txt"
     if listing.exists() and all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep)):
         return listing.read_text()
     if shutil.which("mvn") is None:
         raise Unavailable("RocketMQ's jars need Maven: apt-get install maven")
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "pom.xml").write_text(_POM.format(version=version))
+    (cache / "pom.xml").write_text(_POM.format(version=version, artifact=artifact))
     fresh = cache / f"classpath.{os.getpid()}.tmp"
     command = ["mvn", "-B", "-q", "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"]
     try:

@@ -12,6 +12,7 @@
     remoting_settings.py   ... of the front of classic clients
     classic_clients.py     the ports of that front
     registered.py          what name servers are told of this broker
+    table_edits.py         topics and groups as an operator's tool changes them
     names_link.py          keeps it registered at them
     metrics.py    what Prometheus is told
     __main__.py   the start-up: `python -m tandemmq.store`

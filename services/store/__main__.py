@@ -91,7 +91,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
-        topics, groups, metasync = open_tables(settings)
+        topics, groups, metasync, edits = open_tables(settings)
         broker = make_broker(settings, store, topics, metrics)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
@@ -114,7 +114,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
-    await classic.serve(settings, broker, delivery)
+    await classic.serve(settings, broker, delivery, edits)
     if classic.port:
         names = names_link(settings, broker)
         names.start()

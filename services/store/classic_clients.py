@@ -1,8 +1,10 @@
 """ClassicClients: the ports of the remoting front and what is behind them, as one part of the store's life."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tandemmq.common.addresses import host_port
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
@@ -11,11 +13,14 @@ from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.remoting.administration.parts import administration
+from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.dispatch import CallTimes, Dispatch
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import Identity
 from tandemmq.store.remoting_settings import RemotingMode
 from tandemmq.store.settings import StoreSettings, TlsMode
+from tandemmq.store.table_edits import TableEdits
 
 log = get_log(__name__)
 
@@ -73,10 +78,19 @@ class ClassicClients:
         """The settings with the port that was taken: message ids lead there."""
         return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
 
-    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery) -> None:
+    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery, edits: TableEdits) -> None:
         """Answer from an open store from now on."""
         if self._server is not None:
             self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch)
+            rules = AdministrationRules(
+                cluster=settings.broker_cluster_name,
+                broker_name=settings.broker_name,
+                address=host_port(settings.own_ip(), settings.listen_port),
+                edits=edits,
+                properties=lambda: "".join(f"{one.name}={one.value}\n" for one in settings.describe()),
+                started_ms=int(time.time() * 1000),
+            )
+            self._dispatch.add(administration(broker, delivery, self._front.clients, rules))
             await self._server.start()
 
     async def stop(self) -> None:

@@ -58,7 +58,7 @@ def topics_of(table: WatchedTopicTable) -> FollowedTable[TopicConfig]:
     """The table of topics, to be followed."""
 
     def put(stub: Any, topics: list[TopicConfig]) -> Any:
-        request = pb.PutTopicsRequest(topics=map(_topic_message, topics), create_only=True)
+        request = pb.PutTopicsRequest(topics=map(topic_message, topics), create_only=True)
         return stub.PutTopics(request, timeout=TELL_SECONDS)
 
     return FollowedTable(pb.TOPICS, table, lambda page: page.topics, _topic, put)
@@ -68,7 +68,7 @@ def groups_of(table: WatchedGroupTable) -> FollowedTable[GroupConfig]:
     """The table of groups, to be followed."""
 
     def put(stub: Any, groups: list[GroupConfig]) -> Any:
-        request = pb.PutGroupsRequest(groups=map(_group_message, groups), create_only=True)
+        request = pb.PutGroupsRequest(groups=map(group_message, groups), create_only=True)
         return stub.PutGroups(request, timeout=TELL_SECONDS)
 
     return FollowedTable(pb.SUBSCRIPTION_GROUPS, table, lambda page: page.groups, _group, put)
@@ -252,7 +252,7 @@ def _topic(topic: pb.TopicConfig) -> TopicConfig:
     return TopicConfig.from_json(topic.name, {**entry, **_other(topic.name, topic.other_json)})
 
 
-def _topic_message(topic: TopicConfig) -> pb.TopicConfig:
+def topic_message(topic: TopicConfig) -> pb.TopicConfig:
     """A topic that the store has created."""
     return pb.TopicConfig(
         name=topic.name,
@@ -291,7 +291,7 @@ def _group(group: pb.SubscriptionGroupConfig) -> GroupConfig:
     return GroupConfig.from_json(group.name, {**entry, **_other(group.name, group.other_json)})
 
 
-def _group_message(group: GroupConfig) -> pb.SubscriptionGroupConfig:
+def group_message(group: GroupConfig) -> pb.SubscriptionGroupConfig:
     """A group that the store has created."""
     entry = group.to_json()
     fields = {name: entry[key] for name, key in _GROUP_FIELDS.items() if key in entry}
