@@ -16,7 +16,7 @@ from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.assembly import make_broker, make_delivery, names_link, open_tables
+from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.classic_clients import ClassicClients
@@ -115,10 +115,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
     await classic.serve(settings, broker, delivery, edits)
-    if classic.port:
-        names = names_link(settings, broker)
-        names.start()
-        host.on_drain(names.stop)
+    host.on_drain(classic.leave)
     inner.attach(broker)
     host.on_drain(servicer.drain)
     host.on_drain(consuming.drain)

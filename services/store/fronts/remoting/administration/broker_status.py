@@ -1,5 +1,6 @@
 """The broker itself: its numbers and settings, and what tools have it do that the store does by itself."""
 
+import shutil
 import time
 
 from tandemmq.common.access.needs import Action, Need
@@ -8,6 +9,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.common.wire.remoting.versions import OUR_VERSION
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.call import Call, Handler
 from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
@@ -42,6 +44,8 @@ class BrokerStatus:
         call.demand(_VIEW)
         store = self._broker.store
         begin, end = store.commit_log.min_offset, store.commit_log.max_offset
+        disk = shutil.disk_usage(store.config.store_path_root_dir)
+        ratio = f"{disk.used / (disk.used + disk.free):.4f}"
         seconds = max(int(time.time() * 1000) - self._rules.started_ms, 0) // 1000
         days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
         told: dict[str, object] = {
@@ -54,7 +58,9 @@ class BrokerStatus:
             "commitLogMaxOffset": end,
             "dispatchBehindBytes": max(end - store.dispatched_offset, 0),
             "remainHowManyDataToFlush": f"{max(end - store.flushed_offset, 0)} B",
-            "earliestMessageTimeStamp": -1,
+            "earliestMessageTimeStamp": self._oldest_ms(),
+            "commitLogDiskRatio": ratio,
+            "consumeQueueDiskRatio": ratio,
             "pageCacheLockTimeMills": 0,
             "startAcceptSendRequestTimeStamp": 0,
         }
@@ -66,6 +72,14 @@ class BrokerStatus:
             told |= {f"{pool}ThreadPoolQueueSize": 0, f"{pool}ThreadPoolQueueHeadWaitTimeMills": 0}
             told[f"{pool}ThreadPoolQueueCapacity"] = 10_000
         return call.ok(body=dumps({"table": {name: str(value) for name, value in told.items()}}))
+
+    def _oldest_ms(self) -> int:
+        """When the oldest message was stored; -1 where there is none."""
+        record = self._broker.store.read_record(self._broker.store.commit_log.min_offset)
+        try:
+            return -1 if record is None else decode_record(record, verify=False).store_timestamp
+        except CorruptRecord:
+            return -1
 
     def settings(self, call: Call) -> Command:
         """GET_BROKER_CONFIG: the store's settings; secrets are in files of their own."""

@@ -4,6 +4,8 @@ from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting import json_bodies
@@ -17,7 +19,8 @@ _VIEW, _MANAGE = Need(Action.VIEW), Need(Action.MANAGE)
 class GroupAdmin:
     """Answers about groups."""
 
-    def __init__(self, delivery: Delivery, rules: AdministrationRules) -> None:
+    def __init__(self, broker: Broker, delivery: Delivery, rules: AdministrationRules) -> None:
+        self._broker = broker
         self._delivery = delivery
         self._rules = rules
 
@@ -40,7 +43,15 @@ class GroupAdmin:
         except ValueError as error:
             raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
         await self._rules.edits.put_group(group)
+        await self._make_retry_topic(group)
         return call.ok()
+
+    async def _make_retry_topic(self, group: GroupConfig) -> None:
+        """Tools look for a group at the brokers of its retry topic."""
+        topic, topics = f"%RETRY%{group.name}", self._broker.topics
+        if group.retry_queues > 0 and topics.get(topic) is None and self._broker.store.writable:
+            await topics.add([TopicConfig(topic, group.retry_queues, group.retry_queues)])
+            await self._rules.announced()
 
     async def delete(self, call: Call) -> Command:
         """DELETE_SUBSCRIPTIONGROUP; cleanOffset (5.x) or removeOffset (4.9): its positions go with it."""

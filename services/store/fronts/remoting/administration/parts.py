@@ -20,7 +20,7 @@ def administration(
     topics = TopicAdmin(broker, delivery, rules)
     return {
         **topics.handlers(),
-        **GroupAdmin(delivery, rules).handlers(),
+        **GroupAdmin(broker, delivery, rules).handlers(),
         **Consumption(broker, delivery, topics, rules).handlers(),
         **Connections(delivery.sessions, clients).handlers(),
         **BrokerStatus(broker, rules).handlers(),

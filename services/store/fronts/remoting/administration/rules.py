@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tandemmq.store.fronts.remoting.rules import Announced
 from tandemmq.store.table_edits import TableEdits
 
 SYSTEM_TOPICS = frozenset(
@@ -26,6 +27,7 @@ class AdministrationRules:
     properties: Callable[[], str]
     """The store's settings, as the text of a properties file."""
     started_ms: int
+    announced: Announced
 
     @property
     def system_topics(self) -> list[str]:

@@ -17,6 +17,7 @@ from tandemmq.store.fronts.remoting.call import Call, Handler
 from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
 
 _MOST_QUEUES = 1_024
+_MOST_UNITS = 1_024
 _VIEW, _MANAGE = Need(Action.VIEW), Need(Action.MANAGE)
 
 
@@ -37,6 +38,7 @@ class TopicAdmin:
             RequestCode.GET_TOPIC_STATS_INFO: self.queues,
             RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups,
+            RequestCode.QUERY_CONSUME_QUEUE: self.units,
         }
 
     async def put(self, call: Call) -> Command:
@@ -58,6 +60,7 @@ class TopicAdmin:
         entry |= {"readQueueNums": read, "writeQueueNums": write, "perm": perm}
         entry["order"] = bool(fields.flag_or("order", False))
         await self._rules.edits.put_topic(TopicConfig.from_json(name, entry))
+        await self._rules.announced()
         return call.ok()
 
     async def delete(self, call: Call) -> Command:
@@ -100,6 +103,29 @@ class TopicAdmin:
         topic, ledger = call.fields.text("topic"), self._delivery.ledger
         found = [group for group in ledger.groups() if ledger.places(group, topic)]
         return call.ok(body=dumps({"groupList": sorted(found)}))
+
+    def units(self, call: Call) -> Command:
+        """QUERY_CONSUME_QUEUE: some entries of a queue."""
+        call.demand(_VIEW)
+        fields = call.fields
+        queue = self._broker.store.queue(fields.text("topic"), fields.int32("queueId"))
+        if queue is None:
+            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"{fields.text('topic')} has no such queue with messages")
+        begin = max(fields.int64_or("index", queue.min_offset), queue.min_offset)
+        count = min(max(fields.int32_or("count", 32), 0), _MOST_UNITS)
+        found = [queue.unit(at) for at in range(begin, min(begin + count, queue.max_offset))]
+        data = [
+            {
+                "eval": False,
+                "physicOffset": unit.physical_offset,
+                "physicSize": unit.size,
+                "tagsCode": unit.tags_code,
+            }
+            for unit in found
+            if unit is not None
+        ]
+        told = {"maxQueueIndex": queue.max_offset, "minQueueIndex": queue.min_offset, "queueData": data}
+        return call.ok(body=dumps(told))
 
     def store_time(self, topic: str, number: int, offset: int) -> int:
         """When the message at an offset was stored, ms; 0 where it cannot be read."""
