@@ -74,7 +74,7 @@ class Mqadmin:
         assert process.stdout is not None
         process.stdin.write("\t".join(words) + "\n")
         process.stdin.flush()
-        said = []
+        said: list[str] = []
         timer = threading.Timer(PATIENCE, process.kill)
         timer.start()
         try:
