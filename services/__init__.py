@@ -11,6 +11,7 @@ One distribution, four gRPC services, one command. Where to find what::
     tandemmq.delivery       generated from protos/tandemmq/delivery/v1: consuming as a group, served by the store
     tandemmq.rocketmq5      generated from protos/tandemmq/rocketmq5/v2: what official RocketMQ 5 clients speak
     tandemmq.client         what users import: send, pull, query, decode raw records
+    tandemmq.testing        a broker for the tests of applications, and fixtures for pytest
     tandemmq.cli            the `tandem` command
     tandemmq.common         what every service needs: settings, server bootstrap, errors, log output
     tandemmq.replicator     copies the log between brokers, in RocketMQ's HA protocol

@@ -24,7 +24,11 @@ from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.store.delivery.delays.counts import DelayCounts
+from tandemmq.store.delivery.delays.levels import LevelState
 from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 
@@ -144,7 +148,10 @@ def _of_the_store() -> list[Metric]:
     counts = {("group", "topic"): 1}
     metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts)
     metrics.transaction_ended("topic", "commit", 0.0)
-    metrics.watch_halves(lambda: {"topic": 1})
+    members = [Member("consumer", "group"), Member("producer", "topic", producer=True)]
+    metrics.watch_members(lambda: members)
+    waiting = WaitingFigures(levels=(LevelState(1, 1, 0),), halves=(("topic", 1, 0),))
+    metrics.watch_waiting(lambda: waiting, DelayCounts())
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields)._replace(audit=None))
     return list(metrics.collect())
 

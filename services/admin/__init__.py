@@ -11,6 +11,8 @@
     configuration.py   their settings
     topics.py          topics with the ends of their queues; listing.py: names in pages, topic_kinds.py: what they say
     groups.py          subscription groups; progress.py: how far they are, and how far behind
+    views.py           what the masters' stores see: groups at work, what waits
+    usable.py          what was just made is known to its store
     merging.py         changes of a part of a topic or group
     resets.py          moving a group's offsets
     books.py           what lists are made of: tables.py, kept by mirror.py as metasync has them, and queue_ends.py

@@ -23,6 +23,7 @@ from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
 from tandemmq.admin.v1.admin_pb2_grpc import add_AdminServicer_to_server
+from tandemmq.admin.views import Waiting
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES
@@ -105,6 +106,7 @@ def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: 
         cluster=cluster,
         topics=topics,
         groups=groups,
+        waiting=Waiting(books),
         resets=Resets(books),
         messages=messages,
         tails=Tails(brokers),

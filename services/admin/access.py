@@ -50,6 +50,7 @@ RULES: Rules = {
     "DeleteTopic": ability(Action.MANAGE),
     "ListGroups": ability(Action.VIEW),
     "GetGroup": Rule((Need(Action.GROUP, SOME, (Action.VIEW,)),), _group),
+    "GetWaiting": ability(Action.VIEW),
     "PutGroup": ability(Action.MANAGE),
     "DeleteGroup": ability(Action.MANAGE),
     "ResetOffsets": Rule((Need(Action.VIEW, "", (Action.MANAGE,)),), _reset),

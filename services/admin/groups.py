@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import time
+from collections.abc import Mapping
 
 from tandemmq.admin.books import Book, Books, merged_names, problems_of
 from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
@@ -13,7 +14,10 @@ from tandemmq.admin.progress import GroupPosition, position
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.tables import Tables
 from tandemmq.admin.topic_kinds import dead_letter_topic
+from tandemmq.admin.usable import usable_group
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.admin.views import group_views
+from tandemmq.delivery.v1.operations_pb2 import GroupView
 from tandemmq.metadata.v1 import metadata_pb2
 
 MOST_TIMES = 64
@@ -40,9 +44,13 @@ class Groups:
         else:
             names = merged_names(books, lambda book: book.group_names)
         page = page_of((name for name in names if wanted(name)), request.after, limit)
-        found = (group_message(book, name) for name in page.names for book in books)
+        seen = await group_views(books, page.names)
+        found = (group_message(book, name, seen.views) for name in page.names for book in books)
         return admin_pb2.ListGroupsResponse(
-            groups=filter(None, found), total=page.total, next=page.next, problems=problems_of(books)
+            groups=filter(None, found),
+            total=page.total,
+            next=page.next,
+            problems=(*problems_of(books), *seen.problems),
         )
 
     async def get(self, request: admin_pb2.GetGroupRequest) -> admin_pb2.GroupDetails:
@@ -52,13 +60,16 @@ class Groups:
         tables = [book.tables for book in books if book.tables is not None]
         topics = {topic for one in tables for topic in one.offsets.get(name, ())}
         books = await self._books.read(request.broker, topics=(*sorted(topics), dead_letter_topic(name)))
-        groups = [group for book in books if (group := group_message(book, name)) is not None]
+        seen = await group_views(books, [name], with_members=True)
+        groups = [group for book in books if (group := group_message(book, name, seen.views)) is not None]
         if not groups:
             missing = "; ".join(problems_of(books))
             raise NotFound(f"there is no group {name}", remedy=missing or None)
         progress = await asyncio.gather(*(_progress(book, name) for book in books))
         return admin_pb2.GroupDetails(
-            groups=groups, progress=(one for of_book in progress for one in of_book), problems=problems_of(books)
+            groups=groups,
+            progress=(one for of_book in progress for one in of_book),
+            problems=(*problems_of(books), *seen.problems),
         )
 
     # -- changing -----------------------------------------------------------------------------------------------------
@@ -78,6 +89,8 @@ class Groups:
             if answer.existing:
                 raise AlreadyExists(f"group {name} exists: somebody has just created it")
             await self._see(node, answer.version)
+            if before is None:
+                await usable_group(node, config)
         books = await self._books.read(request.broker, topics=(dead_letter_topic(name),))
         return admin_pb2.PutGroupResponse(groups=filter(None, (group_message(book, name) for book in books)))
 
@@ -106,8 +119,10 @@ class Groups:
         await self._books.see(node, seen)
 
 
-def group_message(book: Book, name: str) -> admin_pb2.Group | None:
-    """A broker's group; None if it has none of that name."""
+def group_message(
+    book: Book, name: str, views: Mapping[tuple[str, str], GroupView] | None = None
+) -> admin_pb2.Group | None:
+    """A broker's group; None if it has none of that name. `views`: by broker and group."""
     if book.tables is None:
         return None
     config, topics = book.tables.group(name), book.tables.offsets.get(name)
@@ -122,6 +137,9 @@ def group_message(book: Book, name: str) -> admin_pb2.Group | None:
     )
     if book.ends is not None:
         group.dead_letters = book.ends.messages(dead_letter_topic(name))
+    view = views.get((book.broker, name)) if views else None
+    if view is not None:
+        group.view.CopyFrom(view)
     return group
 
 

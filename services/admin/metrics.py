@@ -72,11 +72,6 @@ class AdminMetrics(ServiceMetrics):
 
 def _of_groups(now: Collected) -> Iterator[Metric]:
     messages = _gauge("rocketmq_consumer_lag_messages", "Messages that a group has not consumed.", _OF_GROUP)
-    ready = _gauge(
-        "rocketmq_consumer_ready_messages",
-        "The same: what a consumer has taken and not yet confirmed is known to nobody but the consumer.",
-        _OF_GROUP,
-    )
     latency = _gauge(
         "rocketmq_consumer_lag_latency_milliseconds",
         "Age of the oldest message that a group has not consumed; of those that lag most.",
@@ -85,13 +80,12 @@ def _of_groups(now: Collected) -> Iterator[Metric]:
     for lag in now.lags:
         labels = _labels(lag)
         messages.add_metric(labels, lag.messages)
-        ready.add_metric(labels, lag.messages)
         if lag in now.latencies:
             latency.add_metric(labels, now.latencies[lag])
     groups = _gauge("rocketmq_consumer_group_number", "Groups that are configured or have offsets.", _OF_BROKER)
     for broker, cluster, count in now.groups:
         groups.add_metric((cluster, "broker", broker), count)
-    yield from (messages, ready, latency, groups)
+    yield from (messages, latency, groups)
 
 
 def _labels(lag: Lag) -> tuple[str, ...]:

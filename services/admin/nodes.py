@@ -12,12 +12,14 @@ from tandemmq.admin.errors import CallRefused, NoSuchNode, NotPossible, ServiceA
 from tandemmq.admin.node_addresses import NodeAddresses
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.client_channel import Dialer
+from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.node.v1.node_pb2_grpc import NodeStub
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 if TYPE_CHECKING:
+    from tandemmq.delivery.v1.operations_pb2_grpc import OperationsAsyncStub
     from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataAsyncStub
     from tandemmq.node.v1.node_pb2_grpc import NodeAsyncStub
     from tandemmq.replication.v1.replication_pb2_grpc import ReplicationAsyncStub
@@ -40,6 +42,7 @@ class KnownNode:
         }  # fmt: skip
         self.channels = {service: dialers[service].channel(address) for service, address in self.address_of.items()}
         self.store: StoreAsyncStub = StoreStub(self.channels["store"])
+        self.operations: OperationsAsyncStub = OperationsStub(self.channels["store"])
         self.replicator: ReplicationAsyncStub = ReplicationStub(self.channels["replicator"])
         self.metasync: MetadataAsyncStub = MetadataStub(self.channels["metasync"])
         self.describe: dict[str, NodeAsyncStub] = {service: NodeStub(one) for service, one in self.channels.items()}

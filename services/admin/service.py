@@ -21,6 +21,7 @@ from tandemmq.admin.resets import Resets
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
 from tandemmq.admin.v1 import admin_pb2, admin_pb2_grpc
+from tandemmq.admin.views import Waiting
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -33,6 +34,7 @@ class AdminParts:
     cluster: ClusterView
     topics: Topics
     groups: Groups
+    waiting: Waiting
     resets: Resets
     messages: Messages
     tails: Tails
@@ -86,6 +88,10 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
     async def GetGroup(self, request: admin_pb2.GetGroupRequest, context: Context) -> admin_pb2.GroupDetails:
         """See admin.proto."""
         return await self._parts.groups.get(request)
+
+    async def GetWaiting(self, request: admin_pb2.GetWaitingRequest, context: Context) -> admin_pb2.GetWaitingResponse:
+        """See admin.proto."""
+        return await self._parts.waiting.get(request)
 
     @recorded
     async def PutGroup(self, request: admin_pb2.PutGroupRequest, context: Context) -> admin_pb2.PutGroupResponse:

@@ -10,6 +10,7 @@ from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import lag_in
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.topic_kinds import topic_kind
+from tandemmq.admin.usable import usable_topic
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 
@@ -73,6 +74,8 @@ class Topics:
             if answer.existing:
                 raise AlreadyExists(f"topic {name} exists: somebody has just created it")
             await self._see(node, answer.version)
+            if before is None:
+                await usable_topic(node, config)
         books = await self._books.read(request.broker, topics=(name,))
         return admin_pb2.PutTopicResponse(topics=filter(None, (topic_message(book, name) for book in books)))
 

@@ -8,12 +8,12 @@
     delivery/     who gets which message, when, and how often
     fronts/       the protocols: translate, call, answer
     v1/           generated from protos/tandemmq/store/v1
-    settings.py   RocketMQ's settings that this store honours, and a few of its own
-    remoting_settings.py   ... of the front of classic clients
-    classic_clients.py     the ports of that front
-    registered.py          what name servers are told of this broker
-    table_edits.py         topics and groups as an operator's tool changes them
-    names_link.py          keeps it registered at them
-    metrics.py    what Prometheus is told
+    table_messages.py   topics and groups as messages of metadata.proto
+    settings.py   RocketMQ's settings that this store honours, and a few of its own; remoting_settings.py: of the
+                  front of classic clients
+    table_edits.py      topics and groups as an operator's tool changes them
+    classic_clients.py  the ports of that front
+    registered.py       what name servers are told of this broker; names_link.py keeps it registered
+    metrics.py    what Prometheus is told; delivery_metrics.py: of delivery
     __main__.py   the start-up: `python -m tandemmq.store`
 """

@@ -15,6 +15,7 @@ from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
+from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
@@ -23,11 +24,20 @@ from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
-from tandemmq.store.fronts.access import DELIVERY_RULES, DERIVED_FILES_RULES, LOG_REPAIR_RULES, REPLICA_LOG_RULES, RULES
+from tandemmq.store.delivery.views import Views
+from tandemmq.store.fronts.access import (
+    DELIVERY_RULES,
+    DERIVED_FILES_RULES,
+    LOG_REPAIR_RULES,
+    OPERATIONS_RULES,
+    REPLICA_LOG_RULES,
+    RULES,
+)
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
+from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.fronts.rocketmq5.direct import DirectPort
@@ -72,6 +82,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     host.add(add_StoreServicer_to_server, servicer, RULES)
     consuming = DeliveryServicer(settings.service_limits(), metrics)
     host.add(add_DeliveryServicer_to_server, consuming, DELIVERY_RULES)
+    operations = OperationsServicer(metrics)
+    host.add(add_OperationsServicer_to_server, operations, OPERATIONS_RULES)
     secrets = signing_secrets(settings.access_file)
     rocketmq5 = RocketMQ5Front(settings.front_rules(), host.guard, metrics, secrets)
     for service, methods in rocketmq5.services().items():
@@ -104,12 +116,10 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     delivery.start()
     host.on_drain(delivery.drain)
     host.on_close(delivery.stop)
-    loop_lag = LoopLag(store.timers, metrics.loop_was_late)
-    loop_lag.start()
-    host.on_drain(loop_lag.stop)
-    audit = AuditFile(settings.store_path_root_dir)
-    metrics.watch(lambda: read_gauges(broker, audit))
+    watch_loop(metrics, store, host)
+    watch_store(metrics, settings, broker)
     watch_delivery(metrics, delivery)
+    operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
@@ -132,6 +142,19 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:
+    """Have the metrics show log, queues, and what the last audit found."""
+    audit = AuditFile(settings.store_path_root_dir)
+    metrics.watch(lambda: read_gauges(broker, audit))
+
+
+def watch_loop(metrics: StoreMetrics, store: MessageStore, host: ServiceHost) -> None:
+    """Have the metrics show how late the event loop is."""
+    loop_lag = LoopLag(store.timers, metrics.loop_was_late)
+    loop_lag.start()
+    host.on_drain(loop_lag.stop)
 
 
 class Internal:
@@ -158,12 +181,13 @@ class Internal:
 
 
 def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:
-    """Have the metrics show groups and half messages."""
-    receiving = delivery.receiving
+    """Have the metrics show groups, members, what waits and half messages."""
+    receiving, waiting = delivery.receiving, delivery.waiting
     if isinstance(receiving, Receiving):
         metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired)
-    if delivery.transactions is not None:
-        metrics.watch_halves(delivery.transactions.pending_by_topic)
+    if waiting is not None:
+        metrics.watch_waiting(lambda: waiting.now, waiting.delay_counts)
+    metrics.watch_members(delivery.sessions.all)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
+from tandemmq.store.delivery.deletions import Deletions
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.filters.subscriptions import parse
@@ -37,6 +38,7 @@ from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
@@ -92,6 +94,8 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     if settings.metasync_address is not None:
         dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
         life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
+    if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
+        life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(lambda: safe_base.at(store.flushed_offset))
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
@@ -103,6 +107,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         settings.transaction_rules(),
         broker.traffic,
     )
+    delivery.waiting = WaitingKeeper(delays, delivery.transactions, store.timers)
     delivery.delays = MessageRecalls(broker, SystemClock())
     receiving = Receiving(
         broker,
@@ -118,7 +123,9 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     )
     delivery.receiving = delivery.cursors = receiving
     revivals = _revivals(settings, broker, groups, journal, delays)
-    delivery.services.extend([timer_check, delays, delivery.transactions, receiving, revivals])
+    delivery.services.extend(
+        [timer_check, delays, delivery.transactions, receiving, revivals, delivery.ways, delivery.waiting]
+    )
     return delivery
 
 

@@ -7,9 +7,8 @@ of this. `FollowedTable` says how each table is followed.
 
 import asyncio
 import contextlib
-import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -25,6 +24,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_table import WatchedTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
+from tandemmq.store.table_messages import group_message, read_group, read_topic, topic_message
 
 log = get_log(__name__)
 
@@ -61,7 +61,7 @@ def topics_of(table: WatchedTopicTable) -> FollowedTable[TopicConfig]:
         request = pb.PutTopicsRequest(topics=map(topic_message, topics), create_only=True)
         return stub.PutTopics(request, timeout=TELL_SECONDS)
 
-    return FollowedTable(pb.TOPICS, table, lambda page: page.topics, _topic, put)
+    return FollowedTable(pb.TOPICS, table, lambda page: page.topics, read_topic, put)
 
 
 def groups_of(table: WatchedGroupTable) -> FollowedTable[GroupConfig]:
@@ -71,7 +71,7 @@ def groups_of(table: WatchedGroupTable) -> FollowedTable[GroupConfig]:
         request = pb.PutGroupsRequest(groups=map(group_message, groups), create_only=True)
         return stub.PutGroups(request, timeout=TELL_SECONDS)
 
-    return FollowedTable(pb.SUBSCRIPTION_GROUPS, table, lambda page: page.groups, _group, put)
+    return FollowedTable(pb.SUBSCRIPTION_GROUPS, table, lambda page: page.groups, read_group, put)
 
 
 class MetasyncLink:
@@ -235,80 +235,3 @@ class TableTransfer:
             self.followed.table.replace(self.entries, self.version)
         else:
             self.followed.table.change(self.entries, self.deleted, self.version)
-
-
-def _topic(topic: pb.TopicConfig) -> TopicConfig:
-    """Raises ValueError."""
-    entry = {
-        "topicName": topic.name,
-        "readQueueNums": topic.read_queues if topic.HasField("read_queues") else 16,
-        "writeQueueNums": topic.write_queues if topic.HasField("write_queues") else 16,
-        "perm": topic.perm if topic.HasField("perm") else 6,
-        "order": topic.order,
-        "topicFilterType": pb.TopicFilterType.Name(topic.filter_type),
-        "topicSysFlag": topic.sys_flag,
-        "attributes": dict(topic.attributes),
-    }
-    return TopicConfig.from_json(topic.name, {**entry, **_other(topic.name, topic.other_json)})
-
-
-def topic_message(topic: TopicConfig) -> pb.TopicConfig:
-    """A topic that the store has created."""
-    return pb.TopicConfig(
-        name=topic.name,
-        read_queues=topic.read_queues,
-        write_queues=topic.write_queues,
-        perm=topic.perm,
-        attributes=_texts(topic.to_json().get("attributes")),
-    )
-
-
-_GROUP_FIELDS = {
-    "consume_enable": "consumeEnable",
-    "consume_from_min_enable": "consumeFromMinEnable",
-    "consume_broadcast_enable": "consumeBroadcastEnable",
-    "consume_message_orderly": "consumeMessageOrderly",
-    "retry_queues": "retryQueueNums",
-    "retry_max_times": "retryMaxTimes",
-    "broker_id": "brokerId",
-    "which_broker_when_consume_slowly": "whichBrokerWhenConsumeSlowly",
-    "notify_consumer_ids_changed_enable": "notifyConsumerIdsChangedEnable",
-    "sys_flag": "groupSysFlag",
-    "consume_timeout_minutes": "consumeTimeoutMinute",
-}
-"""Field of the contract's SubscriptionGroupConfig -> name in the file."""
-
-
-def _group(group: pb.SubscriptionGroupConfig) -> GroupConfig:
-    """Raises ValueError."""
-    fields = group.DESCRIPTOR.fields_by_name
-    given = {
-        key: getattr(group, name)
-        for name, key in _GROUP_FIELDS.items()
-        if not fields[name].has_presence or group.HasField(name)  # type: ignore[arg-type]  # a name of the table above
-    }
-    entry = {"groupName": group.name, "attributes": dict(group.attributes), **given}
-    return GroupConfig.from_json(group.name, {**entry, **_other(group.name, group.other_json)})
-
-
-def group_message(group: GroupConfig) -> pb.SubscriptionGroupConfig:
-    """A group that the store has created."""
-    entry = group.to_json()
-    fields = {name: entry[key] for name, key in _GROUP_FIELDS.items() if key in entry}
-    known = {*_GROUP_FIELDS.values(), "groupName", "attributes"}
-    other = {key: value for key, value in entry.items() if key not in known}
-    return pb.SubscriptionGroupConfig(
-        name=group.name, attributes=group.attributes, other_json=json.dumps(other) if other else "", **fields
-    )
-
-
-def _texts(value: Any) -> Mapping[str, str]:
-    return value if isinstance(value, dict) and all(isinstance(text, str) for text in value.values()) else {}
-
-
-def _other(name: str, text: str) -> dict[str, Any]:
-    """The fields that have no place in a message. Raises ValueError."""
-    other = json.loads(text) if text else {}
-    if not isinstance(other, dict):
-        raise ValueError(f"the other fields of {name} are no object")
-    return other

@@ -6,14 +6,13 @@ own and may see a number that is one event younger than its neighbour.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.service_metrics import ServiceMetrics
-from tandemmq.store.broker.rules import GROUP_TOPICS, SYSTEM_TOPICS
-from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.broker.rules import GROUP_TOPICS
+from tandemmq.store.delivery_metrics import MOST_SERIES, OTHERS, DeliveryMetrics, is_system
 from tandemmq.store.distribution import Distribution
 from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
@@ -45,12 +44,6 @@ _DISPATCH_SECONDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2,
 
 _LAG_SECONDS = (1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 5e-1, 1.0)
 
-_ENDING_MILLISECONDS = (5_000, 60_000, 600_000, 3_600_000, 43_200_000, 86_400_000)
-_ENDINGS = ("commit", "rollback")
-
-_MOST_SERIES = 50_000
-"""Series of one metric, as RocketMQ limits them; topics and consumer groups beyond that count as one."""
-_OTHERS = "(others)"
 _NO_GROUP = "(none)"
 """Of pulls that name no group. Prometheus takes an empty label for none at all."""
 
@@ -79,16 +72,6 @@ class _Out:
 
     def __init__(self) -> None:
         self.messages = self.bytes = 0
-
-
-class _Endings:
-    """The transactions of one topic that ended."""
-
-    __slots__ = ("counts", "times")
-
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(_ENDINGS, 0)
-        self.times = Distribution(_ENDING_MILLISECONDS)
 
 
 class RecoveryProgress(NamedTuple):
@@ -125,7 +108,7 @@ class Gauges(NamedTuple):
     audit_unusable: bool
 
 
-class StoreMetrics(ServiceMetrics):
+class StoreMetrics(DeliveryMetrics):
     """All numbers of one store. Also the log layer's `Observer`."""
 
     def __init__(self, cluster: str, node: str) -> None:
@@ -145,31 +128,10 @@ class StoreMetrics(ServiceMetrics):
         self._unusable_files: set[str] = set()
         self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
-        self._endings: dict[str, _Endings] = {}
-        self._halves: Callable[[], dict[str, int]] | None = None
-        self._group_figures: Callable[[], Iterable[GroupFigures]] = tuple
-        self._dead_letters: Callable[[], Mapping[tuple[str, str], int]] = dict
-        self._expired: Callable[[], Mapping[tuple[str, str], int]] = dict
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
         """Ask `gauges` at each scrape, on the scraping thread; before that those metrics are missing."""
         self._gauges = gauges
-
-    def watch_halves(self, halves: Callable[[], dict[str, int]]) -> None:
-        """Ask at each scrape, on the scraping thread, how many half messages wait, by topic."""
-        self._halves = halves
-
-    def watch_groups(
-        self,
-        figures: Callable[[], Iterable[GroupFigures]],
-        dead_letters: Callable[[], Mapping[tuple[str, str], int]],
-        expired: Callable[[], Mapping[tuple[str, str], int]],
-    ) -> None:
-        """Ask at each scrape, on the scraping thread, how groups stand.
-
-        `dead_letters`, `expired`: messages by group and topic since the start; given up, or gone unacknowledged.
-        """
-        self._group_figures, self._dead_letters, self._expired = figures, dead_letters, expired
 
     # -- told by the service ----------------------------------------------------------------------------------------
 
@@ -177,8 +139,8 @@ class StoreMetrics(ServiceMetrics):
         """`messages` of `size` bytes together were stored."""
         counts = self._in.get(topic)
         if counts is None:
-            if len(self._in) >= _MOST_SERIES:
-                topic = _OTHERS
+            if len(self._in) >= MOST_SERIES:
+                topic = OTHERS
             counts = self._in.setdefault(topic, _In())
         counts.messages += messages
         counts.bytes += size
@@ -190,19 +152,11 @@ class StoreMetrics(ServiceMetrics):
         """`messages` of `size` bytes together were given to a consumer group."""
         counts = self._out.get((topic, group))
         if counts is None:
-            if len(self._out) >= _MOST_SERIES:
-                topic = group = _OTHERS
+            if len(self._out) >= MOST_SERIES:
+                topic = group = OTHERS
             counts = self._out.setdefault((topic, group), _Out())
         counts.messages += messages
         counts.bytes += size
-
-    def transaction_ended(self, topic: str, ending: str, milliseconds: float) -> None:
-        """A transaction of a topic was ended as `commit` or `rollback`, so long after its half message was stored."""
-        if topic not in self._endings and len(self._endings) >= _MOST_SERIES:
-            topic = _OTHERS
-        ended = self._endings.setdefault(topic, _Endings())
-        ended.counts[ending] += 1
-        ended.times.add(milliseconds)
 
     def called(
         self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
@@ -272,8 +226,7 @@ class StoreMetrics(ServiceMetrics):
     def collect(self) -> Iterator[Metric]:
         """Every metric with its present values."""
         yield from self._collect_traffic()
-        yield from self._collect_transactions()
-        yield from self._collect_groups()
+        yield from self.collect_delivery()
         yield from self._collect_calls()
         yield from self._collect_log()
         now = None if self._gauges is None else self._gauges()
@@ -290,7 +243,7 @@ class StoreMetrics(ServiceMetrics):
         for topic, counts in list(self._in.items()):
             if topic.startswith(GROUP_TOPICS):  # RocketMQ leaves retry and dead-letter topics out
                 continue
-            values = self._values(topic, "normal", _is_system(topic))
+            values = self._values(topic, "normal", is_system(topic))
             messages.add_metric(values, counts.messages)
             size.add_metric(values, counts.bytes)
             sizes.add_metric(values, counts.sizes.cumulated(), counts.sizes.sum)
@@ -299,54 +252,10 @@ class StoreMetrics(ServiceMetrics):
         messages = self._counter("rocketmq_messages_out_total", "Messages given to consumers.", *labels)
         size = self._counter("rocketmq_throughput_out_total", "Bytes of records given to consumers.", *labels)
         for (topic, group), given in list(self._out.items()):
-            values = self._values(topic, group or _NO_GROUP, _is_system(topic))
+            values = self._values(topic, group or _NO_GROUP, is_system(topic))
             messages.add_metric(values, given.messages)
             size.add_metric(values, given.bytes)
         yield from (messages, size)
-
-    def _collect_transactions(self) -> Iterator[Metric]:
-        commits = self._counter("rocketmq_commit_messages_total", "Transactions that were committed.", "topic")
-        rollbacks = self._counter("rocketmq_rollback_messages_total", "Transactions that were rolled back.", "topic")
-        times = self._histogram(
-            "rocketmq_finish_message_latency_milliseconds",
-            "Time from a half message, or the last check of it, to the end of its transaction.",
-            "topic",
-        )
-        for topic, ended in list(self._endings.items()):
-            values = self._values(topic)
-            commits.add_metric(values, ended.counts["commit"])
-            rollbacks.add_metric(values, ended.counts["rollback"])
-            times.add_metric(values, ended.times.cumulated(), ended.times.sum)
-        halves = self._gauge("rocketmq_half_messages", "Half messages whose transactions have not ended.", "topic")
-        for topic, count in ({} if self._halves is None else self._halves()).items():
-            halves.add_metric(self._values(topic), count)
-        yield from (commits, rollbacks, times, halves)
-
-    def _collect_groups(self) -> Iterator[Metric]:
-        labels = ("consumer_group", "topic", "is_retry", "is_system")
-        held = self._gauge("rocketmq_consumer_inflight_messages", "Messages that a group's consumers hold.", *labels)
-        text = "Age of the oldest message that a group was never given."
-        queued = self._gauge("rocketmq_consumer_queueing_latency_milliseconds", text, *labels)
-        text = "Of one message that a group has not dealt with: most deliveries."
-        most = self._gauge("tandem_consumer_most_deliveries", text, *labels)
-        now = time.time_ns() // 1_000_000
-        known: dict[tuple[str, str], int] = {}  # counters begin at 0, so that their first step is seen
-        for one in self._group_figures():
-            known[one.group, one.topic] = 0
-            retry = str(one.topic.startswith("%RETRY%")).lower()
-            values = self._values(one.group, one.topic, retry, _is_system(one.topic))
-            held.add_metric(values, one.in_flight)
-            queued.add_metric(values, max(now - one.oldest_waiting_ms, 0) if one.oldest_waiting_ms else 0)
-            most.add_metric(values, one.most_deliveries)
-        yield from (held, queued, most)
-        fewer = ("consumer_group", "topic", "is_system")
-        dead = self._counter("rocketmq_send_to_dlq_messages_total", "Messages that became dead letters.", *fewer)
-        text = "Messages that expired or were lost before the group had acknowledged them."
-        gone = self._counter("tandem_consumer_expired_messages_total", text, *fewer)
-        for counter, counts in ((dead, self._dead_letters()), (gone, self._expired())):
-            for (group, topic), count in (known | dict(counts)).items():
-                counter.add_metric(self._values(group, topic, _is_system(topic)), count)
-            yield counter
 
     def _collect_calls(self) -> Iterator[Metric]:
         labels = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
@@ -484,10 +393,6 @@ class StoreMetrics(ServiceMetrics):
         role = self._gauge("tandem_store_role", "1 for the role that the store has.", "role")
         role.add_metric(self._values(now.role), 1)
         yield role
-
-
-def _is_system(topic: str) -> str:
-    return str(topic in SYSTEM_TOPICS or topic.startswith(("rmq_sys_", "CID_RMQ_SYS_"))).lower()
 
 
 def _used(now: Gauges) -> float:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tests.admin_process import AdminProcess
-from tests.console.kit import DEAD_LETTERS
+from tests.console.kit import DEAD_LETTERS, keep_troubled
 from tests.console.screen import Screen, screen
 from tests.faults.pair import Pair
 from tests.faults.pair_process import until
@@ -245,7 +245,7 @@ def test_groups_are_sorted_created_changed_and_deleted(window: Screen, admin: Ad
     expect(window.row("billing")).to_be_visible()
     window.button("New group").click()
     window.dialog().get_by_label("Name", exact=True).fill("by-hand")
-    window.dialog().get_by_label("Attempts before dead letters").fill("3")
+    window.dialog().get_by_label("Retries before dead letters").fill("3")
     window.button("Create").click()
     window.heading("by-hand")
     expect(window.page.locator(".facts")).to_contain_text("3, then dead letters")
@@ -339,3 +339,42 @@ def test_a_broken_link_is_red_and_a_dead_service_is_named(window: Screen, pair: 
     finally:
         pair.heal()
     expect(window.page.locator(".picture .link.good")).to_be_visible()
+
+
+def test_a_group_in_trouble_shows_what_is_wrong(window: Screen, pair: Pair) -> None:
+    keep_troubled(pair)
+    window.open("groups")
+    row = window.row("troubled")
+    expect(row).to_contain_text("mixed")
+    expect(row).to_contain_text("subscriptions differ")
+    window.link("troubled").click()
+    window.heading("troubled")
+    facts = window.page.locator(".facts").first
+    expect(facts).to_contain_text("In flight3 messages")
+    expect(facts).to_contain_text("messages may come twice")
+    members = window.page.get_by_role("table", name="Members")
+    expect(members).to_contain_text("worker-2@10.0.0.8")
+    expect(members).to_contain_text("new || vip")
+    expect(members).to_contain_text("differs")
+
+
+def test_what_waits_is_shown(window: Screen) -> None:
+    window.open("waiting")
+    window.heading("Waiting")
+    expect(window.row("delay level 18")).to_contain_text("1")
+    half = window.row("tellers")
+    expect(half).to_contain_text("payments")
+    expect(half).to_contain_text("times")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("route", ["groups", "groups/troubled", "waiting"])
+def test_nothing_of_a_group_in_trouble_is_cut_off(
+    browser: Browser, url: str, pair: Pair, route: str, width: int
+) -> None:
+    keep_troubled(pair)
+    with screen(browser, url, width=width) as window:
+        window.open(route)
+        hidden = "[...document.querySelectorAll('.table')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        assert window.page.evaluate(hidden) == 0
+        assert window.page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0

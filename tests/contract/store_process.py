@@ -32,7 +32,6 @@ SMALL = {
     "max_message_size": 32 * 1024,
     "max_pull_bytes": 1 << 20,
     "prefault_bytes": 0,
-    "remoting_mode": "off",
 }
 
 
@@ -41,7 +40,12 @@ class StoreProcess:
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.directory = directory
-        self.settings: dict[str, object] = {**SMALL, "store_path_root_dir": directory, **settings}
+        self.settings: dict[str, object] = {
+            **SMALL,
+            "remoting_mode": "off",
+            "store_path_root_dir": directory,
+            **settings,
+        }
         self.process: subprocess.Popen[bytes] | None = None
         self.log = directory.with_name(directory.name + ".log")
         self.address = ""

@@ -198,10 +198,15 @@ def test_a_group_that_may_not_be_made(transport: str, tmp_path_factory: pytest.T
     directory = tmp_path_factory.mktemp(f"strict-{transport}") / "store"
     with StoreProcess(directory, auto_create_subscription_group=False) as store, store.delivery() as stub:
         with store.client() as client:
-            client.send("orders", b"x")
+            receipt = client.send("orders", b"x")
         found = refusal(stub.Receive, pb.ReceiveRequest(group="stranger", topic="orders"))
         assert found[:2] == ("NOT_FOUND", "CONSUMER_GROUP_NOT_FOUND")
         assert "stranger" in found[2]
+        one = pb.OffsetCommit(topic="orders", queue_id=0, offset=1)
+        commit = pb.CommitOffsetsRequest(group="stranger", commits=[one])
+        assert refusal(stub.CommitOffsets, commit)[:2] == found[:2]
+        back = pb.SendBackRequest(group="stranger", physical_offset=receipt.physical_offset)
+        assert refusal(stub.SendBack, back)[:2] == found[:2]
 
 
 def test_handles_of_others(client: StoreClient, delivery: DeliveryStub) -> None:
@@ -239,6 +244,27 @@ def test_too_many_at_once(delivery: DeliveryStub) -> None:
         assert refusal(delivery.Acknowledge, request)[:2] == ILLEGAL
     changes = [pb.InvisibleChange(handle="x")] * 1_025
     assert refusal(delivery.ChangeInvisible, pb.ChangeInvisibleRequest(changes=changes))[:2] == ILLEGAL
+    forward = pb.ForwardToDeadLettersRequest(group="g", topic="t", handles=["x"] * 1_025)
+    assert refusal(delivery.ForwardToDeadLetters, forward)[:2] == ILLEGAL
+
+
+def test_a_handle_that_has_expired(client: StoreClient, delivery: DeliveryStub) -> None:
+    client.send("expired", b"x")
+    (old,) = receive_all(delivery, "g", "expired", 1)
+    now = pb.InvisibleChange(handle=old.handle, invisible_ms=0)
+    delivery.ChangeInvisible(pb.ChangeInvisibleRequest(group="g", topic="expired", changes=[now]))
+    (new,) = receive_all(delivery, "g", "expired", 1)
+    assert told(acknowledge(delivery, "g", "expired", old.handle)[0]) == EXPIRED
+    changed = delivery.ChangeInvisible(pb.ChangeInvisibleRequest(group="g", topic="expired", changes=[now]))
+    assert told(changed.outcomes[0]) == EXPIRED
+    forward = pb.ForwardToDeadLettersRequest(group="g", topic="expired", handles=[old.handle])
+    assert told(delivery.ForwardToDeadLetters(forward).outcomes[0]) == EXPIRED
+    assert not acknowledge(delivery, "g", "expired", new.handle)[0].HasField("refusal"), "it still counts"
+
+
+def test_a_time_that_is_past_means_now(client: StoreClient, delivery: DeliveryStub) -> None:
+    client.send("past", b"x", properties={"TIMER_DELIVER_MS": "1000"})
+    assert bodies(receive_all(delivery, "g", "past", 1)) == [b"x"]
 
 
 def test_times_of_a_change(client: StoreClient, delivery: DeliveryStub) -> None:

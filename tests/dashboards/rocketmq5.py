@@ -25,29 +25,37 @@ SERVED: dict[str, tuple[str, str]] = {
     "rocketmq_finish_message_latency_milliseconds": ("store", "histogram; from the half message, or its last check"),
     "rocketmq_half_messages": ("store", ""),
     "rocketmq_consumer_inflight_messages": ("store", ""),
+    "rocketmq_consumer_ready_messages": ("store", ""),
     "rocketmq_consumer_queueing_latency_milliseconds": ("store", ""),
+    "rocketmq_consumer_connections": (
+        "store",
+        "`protocol_type` is `native`, `rocketmq5` or `remoting`; `consume_mode` is `pop`, of remoting clients `push`",
+    ),
+    "rocketmq_producer_connections": ("store", "`protocol_type` likewise"),
+    "rocketmq_timing_messages": ("store", "without `topic`: the index of timers does not know it"),
+    "rocketmq_timer_enqueue_lag": ("store", ""),
+    "rocketmq_timer_dequeue_lag": ("store", ""),
+    "rocketmq_timer_dequeue_latency_milliseconds": ("store", "delay levels too, if these are later"),
     "rocketmq_send_to_dlq_messages_total": ("store", ""),
     "rocketmq_consumer_group_number": ("admin", ""),
     "rocketmq_consumer_lag_messages": ("admin", ""),
     "rocketmq_consumer_lag_latency_milliseconds": ("admin", ""),
-    "rocketmq_consumer_ready_messages": ("admin", ""),
 }
 """Name -> which service serves it, and a remark."""
 
 _NO_POP = "there is no pop consumption as RocketMQ has it: what groups hold is in the metrics above"
-_NO_TIMER = "delays have no metrics"
-_NO_CLIENTS = "clients are known to the store by their heartbeats, and not counted"
+_NO_TIMER = "`tandem_delayed_messages_total` counts what became of delayed messages, of all topics together"
 _OF_CLIENTS = "RocketMQ's client libraries expose it, not the broker"
 
 ABSENT: dict[str, str] = {
     "rocketmq_processor_watermark": "there are no thread pools with queues: one event loop does it all",
-    "rocketmq_producer_connections": _NO_CLIENTS,
-    "rocketmq_consumer_connections": _NO_CLIENTS,
     "rocketmq_pop_*": _NO_POP,
     "rocketmq_topic_create_execution_time_milliseconds": "metasync creates topics; it counts no times",
     "rocketmq_consumer_group_create_execution_time_milliseconds": "metasync creates groups; it counts no times",
-    "rocketmq_timer_*": _NO_TIMER,
-    "rocketmq_timing_messages": _NO_TIMER,
+    "rocketmq_timer_enqueue_latency_milliseconds": "`rocketmq_timer_enqueue_lag` counts the messages instead",
+    "rocketmq_timer_enqueue_total": _NO_TIMER,
+    "rocketmq_timer_dequeue_total": _NO_TIMER,
+    "rocketmq_timer_message_snapshot": "the index of timers is not counted by time",
     "rocketmq_delay_message_latency_milliseconds": _NO_TIMER,
     "rocketmq_rocksdb_*": "queues and offsets are not kept in RocksDB",
     "rocketmq_tiered_store_*": "there is no tiered store",
@@ -74,6 +82,15 @@ LABELS: dict[str, set[str]] = {
     "rocketmq_finish_message_latency_milliseconds": {"topic"},
     "rocketmq_half_messages": {"topic"},
     "rocketmq_consumer_inflight_messages": {"consumer_group", "topic", "is_retry", "is_system"},
+    "rocketmq_consumer_connections": {
+        "consumer_group",
+        "language",
+        "version",
+        "consume_mode",
+        "protocol_type",
+        "is_system",
+    },
+    "rocketmq_producer_connections": {"language", "version", "protocol_type"},
     "rocketmq_consumer_queueing_latency_milliseconds": {"consumer_group", "topic", "is_retry", "is_system"},
     "rocketmq_send_to_dlq_messages_total": {"consumer_group", "topic", "is_system"},
     "rocketmq_consumer_lag_messages": {"consumer_group", "topic", "is_retry", "is_system"},

@@ -1,5 +1,6 @@
 """What the dashboards are looked at with: a pair of nodes and an admin under a Prometheus, with traffic and mishaps."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,15 +71,22 @@ class Scene:
     @contextmanager
     def running(self) -> Iterator["Scene"]:
         """Everything runs within this."""
+        ended = threading.Event()
+        beating = threading.Thread(target=self.beat, args=(ended,))
         with self.prometheus, self.pair:
             try:
                 self.admin.start()
+                beating.start()
                 yield self
             finally:
+                ended.set()
+                if beating.ident is not None:
+                    beating.join()
                 self.admin.kill()
 
     def live(self) -> None:
         """Traffic in health, whose alerts are remembered; then mishaps, so that no panel is empty by nature."""
+        self.delay()
         self.exchange()
         until(self._level, PATIENCE, "the slave has everything, and Prometheus has seen it")
         self.wait_scraped()
@@ -127,6 +135,22 @@ class Scene:
             for key, ending in zip(keys, (delivery_pb2.COMMIT, delivery_pb2.ROLLBACK), strict=False):
                 request = delivery_pb2.EndTransactionRequest(topic=TOPIC, handle=key, ending=ending)
                 DeliveryStub(channel).EndTransaction(request, timeout=PATIENCE)
+
+    def delay(self) -> None:
+        """Messages wait for their time."""
+        with self.pair.master.client() as client:
+            client.send(TOPIC, b"x", properties={"TIMER_DELAY_SEC": "3600"})
+            client.send(TOPIC, b"x", properties={"DELAY": "18"})
+
+    def beat(self, ended: threading.Event) -> None:
+        """A consumer and a producer live as long as everything runs; the store may be away."""
+        request = delivery_pb2.HeartbeatRequest(client_id="one", language="PYTHON", version="1")
+        request.memberships.add(group=GROUP).subscriptions[TOPIC].expression = "*"
+        request.memberships.add(group="transactions", producer=True)
+        with grpc.insecure_channel(self.pair.master.address("store")) as channel:
+            while not ended.wait(2):
+                with suppress(grpc.RpcError):
+                    DeliveryStub(channel).Heartbeat(request, timeout=PATIENCE)
 
     def fail(self) -> None:
         """Calls that are refused."""

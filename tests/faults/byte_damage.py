@@ -38,6 +38,7 @@ from tandemmq.store.broker.topics import LocalTopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
 from tests.faults.damage_scenes import FIRST_MS, CountingClock, Scene, all_scenes, kinds_of
@@ -160,6 +161,8 @@ async def _read(store: MessageStore, view: View) -> None:
 
 class EveryTopic:
     """Every topic may be read."""
+
+    changed = Event()
 
     def get(self, name: str) -> None:
         return None

@@ -285,8 +285,10 @@ class _Judge:
         for one in self.history.settlings:
             if one.how == "dead":
                 asked[one.message.group, one.message.value].append(one)
+        acknowledged = {(one.message.group, one.message.value) for one in self.history.settlings if one.how == "ack"}
         for (group, value), settlings in asked.items():
-            if any(one.told for one in settlings) and not self.copies(group, value):
+            told = any(one.told for one in settlings)  # of what somebody has acknowledged it says that it is done
+            if told and (group, value) not in acknowledged and not self.copies(group, value):
                 yield Problem(8, f"{value} was forwarded, and is no dead letter of {group}")
         numbers: dict[tuple[str, str], int] = Counter()
         for receipt in self.history.receipts:

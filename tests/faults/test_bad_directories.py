@@ -16,7 +16,14 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tandemmq.common.errors import Kind
-from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, StoreError, StoreLocked, UnusableDirectory
+from tandemmq.store.log.errors import (
+    FileSizeMismatch,
+    ForeignFile,
+    MisplacedDirectory,
+    StoreError,
+    StoreLocked,
+    UnusableDirectory,
+)
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Checker
 from tests.faults.harness import QUEUES, SEED, audit, message, read_queue, settle, small_config, value_parts
@@ -122,6 +129,17 @@ def test_a_foreign_file_is_refused(root: Path, place: str) -> None:
     (root / place / "notes.txt").write_text("not mine")
     before = fingerprint(root)
     with pytest.raises(ForeignFile, match=r"notes\.txt"):
+        MessageStore.open(small_config(root))
+    assert fingerprint(root) == before
+
+
+def test_a_directory_in_place_of_a_log_file_is_refused(root: Path) -> None:
+    """It is no file that is missing: none could be made there."""
+    path = max((root / "commitlog").iterdir())
+    path.rename(root / "kept")
+    path.mkdir()
+    before = fingerprint(root)
+    with pytest.raises(MisplacedDirectory, match=path.name):
         MessageStore.open(small_config(root))
     assert fingerprint(root) == before
 

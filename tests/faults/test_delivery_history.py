@@ -72,7 +72,7 @@ FORGED: list[tuple[int, Callable[[History], object]]] = [
     (6, lambda history: history.receipts.__setitem__(3, receipt(1, 1_850, 2))),
     (7, lambda history: history.receipts.__setitem__(0, receipt(0, 1_120))),
     (7, lambda history: history.settlings.__setitem__(0, settling(0, "ack", 2_000))),
-    (8, lambda history: history.settlings.append(settling(2, "dead", 1_950))),
+    (8, lambda history: history.settlings.__setitem__(2, settling(2, "dead", 1_950))),
     (8, lambda history: history.letters["g"].append("v1")),
     (8, lambda history: history.letters["g"].append("v2")),
     (8, lambda history: history.letters["g"].append("nobody's")),

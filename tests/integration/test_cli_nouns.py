@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import grpc
 import pytest
 from typer.testing import CliRunner
 
 from tandemmq.cli.main import app
 from tandemmq.cli.messaging import bench
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tests.admin_process import AdminProcess, lone_node, running
 from tests.faults.pair import Node
 from tests.metasync_process import wait_until
@@ -139,6 +142,53 @@ def test_topics_are_listed_by_kind(tandem: Tandem) -> None:
     assert "orders" not in tandem("topic", "list", "--kind", "system").out
     assert "orders" in tandem("topic", "list", "--kind", "normal").out
     assert tandem("topic", "list", "--kind", "odd").code == 2
+
+
+def test_a_group_at_work_is_shown(tandem: Tandem, cluster: Beside) -> None:
+    with grpc.insecure_channel(cluster.node.address("store")) as channel:
+        delivery = DeliveryStub(channel)
+        request = delivery_pb2.ReceiveRequest(group="workers", topic="orders", max_messages=3, wait_ms=20_000)
+        assert len(delivery.Receive(request, timeout=60).messages) == 3
+        for client, tags in (("w1", "even"), ("w2", "*")):
+            beat = delivery_pb2.HeartbeatRequest(client_id=client, language="GO", version="5.1")
+            beat.memberships.add(group="workers").subscriptions["orders"].expression = tags
+            delivery.Heartbeat(beat, timeout=60)
+        commit = delivery_pb2.OffsetCommit(topic="orders", queue_id=0, offset=0)
+        delivery.CommitOffsets(delivery_pb2.CommitOffsetsRequest(group="workers", commits=[commit]), timeout=60)
+    wait_until(lambda: tandem("group", "list", "workers", "--json").document["total"] == 1, "metasync knows it")
+    (group,) = tandem("group", "list", "workers", "--json").document["groups"]
+    assert (group["view"]["consumers"], group["view"]["differing_topics"]) == (2, ["orders"])
+    assert group["view"]["topics"][0]["in_flight"] == 3
+    words = tandem("group", "list", "workers").out
+    assert "in flight" in words
+    assert "mixed, subscriptions differ" in words
+    wait_until(lambda: "orders" in tandem("group", "show", "workers").out, "metasync knows its offsets")
+    shown = tandem("group", "show", "workers").out
+    assert "mixed, messages may come twice" in shown
+    assert "orders (even)" in shown
+    found = tandem("group", "members", "workers", "--json").document
+    assert [(one["client_id"], one["language"], one["broker"]) for one in found["members"]] == [
+        ("w1", "GO", "alpha"),
+        ("w2", "GO", "alpha"),
+    ]
+    assert found["differing_topics"] == ["orders"]
+    assert "do not subscribe alike to orders" in tandem("group", "members", "workers").out
+
+
+def test_what_waits_is_shown(tandem: Tandem, cluster: Beside) -> None:
+    with cluster.node.client() as client:
+        client.send("later", b"x", properties={"TIMER_DELAY_SEC": "3600"})
+        client.send("later", b"x", properties={"DELAY": "18"})
+        client.send("halves", b"x", properties={"TRAN_MSG": "true", "PGROUP": "senders"})
+
+    def waiting() -> Any:
+        return tandem("cluster", "waiting", "--json").document["brokers"][0]["waiting"]
+
+    wait_until(lambda: bool(waiting()["timers"] and waiting()["half_messages"] and waiting()["levels"]), "all wait")
+    assert (waiting()["timers"], waiting()["halves"][0]["group"]) == (1, "senders")
+    words = tandem("cluster", "waiting").out
+    assert "in delay level 18" in words
+    assert "half message of" in words
 
 
 def test_a_group_moves(tandem: Tandem) -> None:

@@ -17,6 +17,31 @@ CLIENT_ALERTS = (
         "The oldest message that it has not consumed is {{ $value | humanize }} ms old.",
     ),
     Alert(
+        "clients", "TandemGroupStuck", "warning",
+        "max by (cluster, consumer_group) (tandem_consumer_oldest_message_seconds) > 900\n"
+        "and sum by (cluster, consumer_group) (rocketmq_consumer_connections) > 0", "5m",
+        "Group {{ $labels.consumer_group }} has members, and a message that is not dealt with",
+        "Its oldest message that is not dealt with is {{ $value | humanizeDuration }} old, while consumers are there.",
+    ),
+    Alert(
+        "clients", "TandemDeadLettersGrowing", "warning",
+        "sum by (cluster, consumer_group) (increase(rocketmq_send_to_dlq_messages_total[15m])) > 0", "5m",
+        "Group {{ $labels.consumer_group }} gives messages up",
+        "About {{ $value | humanize }} messages became dead letters in a quarter of an hour.",
+    ),
+    Alert(
+        "clients", "TandemTimersLate", "warning",
+        "max by (cluster, node) (rocketmq_timer_dequeue_latency_milliseconds) > 10000", "2m",
+        "Delayed messages of node {{ $labels.node }} are late",
+        "The next of them has been due for {{ $value | humanize }} ms, and is not delivered.",
+    ),
+    Alert(
+        "clients", "TandemHalfMessagesOld", "warning",
+        "max by (cluster, topic) (tandem_half_message_age_seconds) > 600", "5m",
+        "Transactions on {{ $labels.topic }} do not end",
+        "The oldest half message has waited {{ $value | humanizeDuration }} for its commit or rollback.",
+    ),
+    Alert(
         "clients", "TandemLagUnknown", "warning",
         "time() - tandem_admin_collect_timestamp_seconds > 120", "1m",
         "Admin has collected no lag for {{ $value | humanizeDuration }}",

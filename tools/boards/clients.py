@@ -1,5 +1,6 @@
 """Clients: what producers and consumers do, by topic and by group. Lag comes from the admin service."""
 
+from boards.delays import DELAYS
 from boards.model import CLUSTER, NODE, Choice, Dashboard, Row, lines, stat
 from boards.transactions import TRANSACTIONS
 
@@ -108,6 +109,32 @@ _DELIVERY = Row(
              "{{consumer_group}}"),
         ),
         lines(
+            "Ready to be received", "short",
+            "Messages that each group can get now: new ones, and those that are due again.",
+            ('topk(20, sum by (consumer_group) (rocketmq_consumer_ready_messages{@,consumer_group=~"$group"}))',
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Oldest message", "s",
+            "Age of the oldest message that each group has not dealt with. Rising while members are there: the group "
+            "is stuck on it.",
+            ('max by (consumer_group) (tandem_consumer_oldest_message_seconds{@,consumer_group=~"$group"})',
+             "{{consumer_group}}"),
+        ),
+        lines(
+            "Members", "short",
+            "Clients that consume, by group, protocol and version of the client. 0: nobody consumes.",
+            ('sum by (consumer_group, protocol_type, language, version) '
+             '(rocketmq_consumer_connections{@,consumer_group=~"$group"})',
+             "{{consumer_group}} {{protocol_type}} {{language}} {{version}}"),
+        ),
+        lines(
+            "Clients that send", "short",
+            "Producers that are known, by protocol and version of the client.",
+            ("sum by (protocol_type, language, version) (rocketmq_producer_connections{@})",
+             "{{protocol_type}} {{language}} {{version}}"),
+        ),
+        lines(
             "Wait for the first delivery", "ms",
             "Age of the oldest message that a group was never given.",
             ('max by (consumer_group) (rocketmq_consumer_queueing_latency_milliseconds{@,consumer_group=~"$group"})',
@@ -146,13 +173,6 @@ _LAG = Row(
             "Age of the oldest message that each group has not consumed. This is what users of the messages feel.",
             ('topk(20, max by (consumer_group, topic) (rocketmq_consumer_lag_latency_milliseconds{%,'
              'consumer_group=~"$group"}))', "{{consumer_group}} {{topic}}"),
-        ),
-        lines(
-            "Ready to be consumed", "short",
-            "Messages that each group could get now, under RocketMQ's name for it. The same as those not consumed: "
-            "what a consumer has taken and not confirmed, nobody but the consumer knows.",
-            ('topk(20, sum by (consumer_group, topic) (rocketmq_consumer_ready_messages{%,consumer_group=~"$group"}))',
-             "{{consumer_group}} {{topic}}"),
         ),
     ),
 )  # fmt: skip
@@ -202,6 +222,6 @@ CLIENTS = Dashboard(
     "clients",
     "Clients",
     "What producers and consumers do, by topic and by group, and how far consumers are behind.",
-    (_NOW, _PRODUCERS, TRANSACTIONS, _CONSUMERS, _DELIVERY, _LAG, _ADMIN),
+    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _ADMIN),
     (CLUSTER, NODE, _TOPIC, _GROUP),
 )

@@ -12,6 +12,11 @@ TRANSACTIONS = Row(
             ('sum by (topic) (rocketmq_half_messages{@,topic=~"$topic"})', "{{topic}}"),
         ),
         lines(
+            "Oldest half message", "s",
+            "Age of the oldest half message of each topic, since its producer made it.",
+            ('max by (topic) (tandem_half_message_age_seconds{@,topic=~"$topic"})', "{{topic}}"),
+        ),
+        lines(
             "Ends of transactions", "ops",
             "Transactions that were committed and rolled back, a second.",
             ("sum (rate(rocketmq_commit_messages_total{@}[$__rate_interval]))", "committed"),

@@ -27,6 +27,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from tandemmq.delivery.v1 import operations_pb2 as _operations_pb2
 from tandemmq.metadata.v1 import metadata_pb2 as _metadata_pb2
 from tandemmq.node.v1 import node_pb2 as _node_pb2
 from tandemmq.replication.v1 import replication_pb2 as _replication_pb2
@@ -760,6 +761,7 @@ class Group(_message.Message):
     TOPICS_FIELD_NUMBER: _builtins.int
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     ORPHANED_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     lag: _builtins.int
     """Messages that are not consumed yet, in all queues that it has offsets in, but for those that are being rebuilt. Not set while no store
@@ -775,6 +777,12 @@ class Group(_message.Message):
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """That it has offsets in."""
 
+    @_builtins.property
+    def view(self) -> _operations_pb2.GroupView:
+        """What the master's store sees of it: what its members hold, how old the oldest message is. With members in GetGroup only. Not set while
+        that store does not answer, or sees nothing of it.
+        """
+
     def __init__(
         self,
         *,
@@ -784,10 +792,11 @@ class Group(_message.Message):
         topics: _abc.Iterable[_builtins.str] | None = ...,
         dead_letters: _builtins.int | None = ...,
         orphaned: _builtins.bool = ...,
+        view: _operations_pb2.GroupView | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dead_letters", b"_dead_letters", "_lag", b"_lag", "config", b"config", "dead_letters", b"dead_letters", "lag", b"lag"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dead_letters", b"_dead_letters", "_lag", b"_lag", "config", b"config", "dead_letters", b"dead_letters", "lag", b"lag", "view", b"view"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dead_letters", b"_dead_letters", "_lag", b"_lag", "broker", b"broker", "config", b"config", "dead_letters", b"dead_letters", "lag", b"lag", "orphaned", b"orphaned", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dead_letters", b"_dead_letters", "_lag", b"_lag", "broker", b"broker", "config", b"config", "dead_letters", b"dead_letters", "lag", b"lag", "orphaned", b"orphaned", "topics", b"topics", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dead_letters: _TypeAlias = _typing.Literal["dead_letters"]  # noqa: Y015
     _WhichOneofArgType__dead_letters: _TypeAlias = _typing.Literal["_dead_letters", b"_dead_letters"]  # noqa: Y015
@@ -907,6 +916,76 @@ class QueueProgress(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lag_ms) -> _WhichOneofReturnType__lag_ms | None: ...
 
 Global___QueueProgress: _TypeAlias = QueueProgress  # noqa: Y015
+
+@_typing.final
+class GetWaitingRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BROKER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    broker: _builtins.str
+    limit: _builtins.int
+    """Half messages of each broker; 0: 100. At most 1000."""
+    def __init__(
+        self,
+        *,
+        broker: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWaitingRequest: _TypeAlias = GetWaitingRequest  # noqa: Y015
+
+@_typing.final
+class GetWaitingResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BROKERS_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def brokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___BrokerWaiting]: ...
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        brokers: _abc.Iterable[Global___BrokerWaiting] | None = ...,
+        problems: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brokers", b"brokers", "problems", b"problems"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWaitingResponse: _TypeAlias = GetWaitingResponse  # noqa: Y015
+
+@_typing.final
+class BrokerWaiting(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BROKER_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    broker: _builtins.str
+    @_builtins.property
+    def waiting(self) -> _operations_pb2.ViewWaitingResponse: ...
+    def __init__(
+        self,
+        *,
+        broker: _builtins.str = ...,
+        waiting: _operations_pb2.ViewWaitingResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["waiting", b"waiting"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BrokerWaiting: _TypeAlias = BrokerWaiting  # noqa: Y015
 
 @_typing.final
 class PutGroupRequest(_message.Message):

@@ -84,6 +84,11 @@ class AdminStub:
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
                 _registered_method=True)
+        self.GetWaiting = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/GetWaiting',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingResponse.FromString,
+                _registered_method=True)
         self.ResetOffsets = channel.unary_unary(
                 '/tandemmq.admin.v1.Admin/ResetOffsets',
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ResetOffsetsRequest.SerializeToString,
@@ -183,7 +188,8 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PutTopic(self, request, context):
-        """Creates a topic, or changes of it what is set in the request.
+        """Creates a topic, or changes of it what is set in the request. A new one can be used at the masters when this is answered, a change is
+        followed within a moment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,21 +202,21 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListGroups(self, request, context):
-        """Groups by name or pattern, in pages, with what they have not consumed yet.
+        """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetGroup(self, request, context):
-        """One group: configuration, and its progress in every queue that it has an offset in.
+        """One group: configuration, members, and its progress in every queue that it has an offset in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutGroup(self, request, context):
-        """Creates a group, or changes of it what is set in the request.
+        """Creates a group, or changes of it what is set in the request; likewise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -222,8 +228,16 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWaiting(self, request, context):
+        """What is delivered later, and transactions that have not ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ResetOffsets(self, request, context):
-        """Moves a group's offsets in a topic; with `dry_run` only says what it would do.
+        """Moves a group's offsets in a topic, also while its consumers run: what they hold is called back, and comes again. With `dry_run`
+        only says what it would do.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -362,6 +376,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.DeleteGroup,
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupRequest.FromString,
                     response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupResponse.SerializeToString,
+            ),
+            'GetWaiting': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWaiting,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingRequest.FromString,
+                    response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingResponse.SerializeToString,
             ),
             'ResetOffsets': grpc.unary_unary_rpc_method_handler(
                     servicer.ResetOffsets,
@@ -699,6 +718,33 @@ class Admin:
             '/tandemmq.admin.v1.Admin/DeleteGroup',
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWaiting(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/GetWaiting',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingRequest.SerializeToString,
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetWaitingResponse.FromString,
             options,
             channel_credentials,
             insecure,

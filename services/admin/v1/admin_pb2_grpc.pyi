@@ -59,17 +59,23 @@ class AdminStub:
     GetTopic: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetTopicRequest, _admin_pb2.TopicDetails]
     """One topic: configuration, queues, and the groups that have offsets in it."""
     PutTopic: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PutTopicRequest, _admin_pb2.PutTopicResponse]
-    """Creates a topic, or changes of it what is set in the request."""
+    """Creates a topic, or changes of it what is set in the request. A new one can be used at the masters when this is answered, a change is
+    followed within a moment.
+    """
     DeleteTopic: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteTopicRequest, _admin_pb2.DeleteTopicResponse]
     ListGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]
-    """Groups by name or pattern, in pages, with what they have not consumed yet."""
+    """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold."""
     GetGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetGroupRequest, _admin_pb2.GroupDetails]
-    """One group: configuration, and its progress in every queue that it has an offset in."""
+    """One group: configuration, members, and its progress in every queue that it has an offset in."""
     PutGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PutGroupRequest, _admin_pb2.PutGroupResponse]
-    """Creates a group, or changes of it what is set in the request."""
+    """Creates a group, or changes of it what is set in the request; likewise."""
     DeleteGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupRequest, _admin_pb2.DeleteGroupResponse]
+    GetWaiting: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetWaitingRequest, _admin_pb2.GetWaitingResponse]
+    """What is delivered later, and transactions that have not ended."""
     ResetOffsets: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetOffsetsRequest, _admin_pb2.ResetOffsetsResponse]
-    """Moves a group's offsets in a topic; with `dry_run` only says what it would do."""
+    """Moves a group's offsets in a topic, also while its consumers run: what they hold is called back, and comes again. With `dry_run`
+    only says what it would do.
+    """
     FindMessages: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FindMessagesRequest, _admin_pb2.FindMessagesResponse]
     """Messages by id, key, unique key, place in a queue, or time."""
     Tail: _grpc.UnaryStreamMultiCallable[_admin_pb2.TailRequest, _admin_pb2.FoundMessage]
@@ -104,17 +110,23 @@ class AdminAsyncStub(AdminStub):
     GetTopic: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetTopicRequest, _admin_pb2.TopicDetails]  # type: ignore[assignment]
     """One topic: configuration, queues, and the groups that have offsets in it."""
     PutTopic: _aio.UnaryUnaryMultiCallable[_admin_pb2.PutTopicRequest, _admin_pb2.PutTopicResponse]  # type: ignore[assignment]
-    """Creates a topic, or changes of it what is set in the request."""
+    """Creates a topic, or changes of it what is set in the request. A new one can be used at the masters when this is answered, a change is
+    followed within a moment.
+    """
     DeleteTopic: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteTopicRequest, _admin_pb2.DeleteTopicResponse]  # type: ignore[assignment]
     ListGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]  # type: ignore[assignment]
-    """Groups by name or pattern, in pages, with what they have not consumed yet."""
+    """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold."""
     GetGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetGroupRequest, _admin_pb2.GroupDetails]  # type: ignore[assignment]
-    """One group: configuration, and its progress in every queue that it has an offset in."""
+    """One group: configuration, members, and its progress in every queue that it has an offset in."""
     PutGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.PutGroupRequest, _admin_pb2.PutGroupResponse]  # type: ignore[assignment]
-    """Creates a group, or changes of it what is set in the request."""
+    """Creates a group, or changes of it what is set in the request; likewise."""
     DeleteGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupRequest, _admin_pb2.DeleteGroupResponse]  # type: ignore[assignment]
+    GetWaiting: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetWaitingRequest, _admin_pb2.GetWaitingResponse]  # type: ignore[assignment]
+    """What is delivered later, and transactions that have not ended."""
     ResetOffsets: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetOffsetsRequest, _admin_pb2.ResetOffsetsResponse]  # type: ignore[assignment]
-    """Moves a group's offsets in a topic; with `dry_run` only says what it would do."""
+    """Moves a group's offsets in a topic, also while its consumers run: what they hold is called back, and comes again. With `dry_run`
+    only says what it would do.
+    """
     FindMessages: _aio.UnaryUnaryMultiCallable[_admin_pb2.FindMessagesRequest, _admin_pb2.FindMessagesResponse]  # type: ignore[assignment]
     """Messages by id, key, unique key, place in a queue, or time."""
     Tail: _aio.UnaryStreamMultiCallable[_admin_pb2.TailRequest, _admin_pb2.FoundMessage]  # type: ignore[assignment]
@@ -176,7 +188,9 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.PutTopicRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.PutTopicResponse, _abc.Awaitable[_admin_pb2.PutTopicResponse]]:
-        """Creates a topic, or changes of it what is set in the request."""
+        """Creates a topic, or changes of it what is set in the request. A new one can be used at the masters when this is answered, a change is
+        followed within a moment.
+        """
 
     @_abc_1.abstractmethod
     def DeleteTopic(
@@ -191,7 +205,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListGroupsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListGroupsResponse, _abc.Awaitable[_admin_pb2.ListGroupsResponse]]:
-        """Groups by name or pattern, in pages, with what they have not consumed yet."""
+        """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold."""
 
     @_abc_1.abstractmethod
     def GetGroup(
@@ -199,7 +213,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetGroupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GroupDetails, _abc.Awaitable[_admin_pb2.GroupDetails]]:
-        """One group: configuration, and its progress in every queue that it has an offset in."""
+        """One group: configuration, members, and its progress in every queue that it has an offset in."""
 
     @_abc_1.abstractmethod
     def PutGroup(
@@ -207,7 +221,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.PutGroupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.PutGroupResponse, _abc.Awaitable[_admin_pb2.PutGroupResponse]]:
-        """Creates a group, or changes of it what is set in the request."""
+        """Creates a group, or changes of it what is set in the request; likewise."""
 
     @_abc_1.abstractmethod
     def DeleteGroup(
@@ -217,12 +231,22 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_pb2.DeleteGroupResponse, _abc.Awaitable[_admin_pb2.DeleteGroupResponse]]: ...
 
     @_abc_1.abstractmethod
+    def GetWaiting(
+        self,
+        request: _admin_pb2.GetWaitingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetWaitingResponse, _abc.Awaitable[_admin_pb2.GetWaitingResponse]]:
+        """What is delivered later, and transactions that have not ended."""
+
+    @_abc_1.abstractmethod
     def ResetOffsets(
         self,
         request: _admin_pb2.ResetOffsetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ResetOffsetsResponse, _abc.Awaitable[_admin_pb2.ResetOffsetsResponse]]:
-        """Moves a group's offsets in a topic; with `dry_run` only says what it would do."""
+        """Moves a group's offsets in a topic, also while its consumers run: what they hold is called back, and comes again. With `dry_run`
+        only says what it would do.
+        """
 
     @_abc_1.abstractmethod
     def FindMessages(

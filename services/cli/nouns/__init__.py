@@ -5,10 +5,12 @@
     calls.py       the connection to it, options, answers as JSON
     names.py       names for a shell that completes
     figures.py     numbers of a node that several commands show
-    cluster.py     tandem cluster show|actions|bundle
+    group_view.py  what stores see of groups, in words
+    lone_store.py  topics and groups made by a store that runs alone
+    cluster.py     tandem cluster show|waiting|actions|bundle
     node.py        tandem node list|config
     topic.py       tandem topic list|show|create|update|delete
-    group.py       tandem group list|show|progress|reset|create|update|delete
+    group.py       tandem group list|show|members|progress|reset|create|update|delete
     message.py     tandem message find|tail|send|resend
     job.py         tandem job start|list|show|watch|cancel
 

@@ -2,19 +2,21 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name, noun
+from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, Broker, admin_at, document, enum_name, noun
 from tandemmq.cli.nouns.figures import disk_used, is_following, slave_lag
-from tandemmq.cli.talk.moments import show_bytes, show_moment
+from tandemmq.cli.talk.moments import show_bytes, show_moment, show_seconds
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Cluster, Node
+    from tandemmq.delivery.v1.operations_pb2 import ViewWaitingResponse
 
 app = noun("cluster", "All nodes: how they are, what people did.")
 
@@ -82,6 +84,53 @@ def _services(node: "Node") -> str:
     bad = [f"{one.service} {'not serving' if one.answers else 'away'}" for one in node.services if not one.serving]
     versions = sorted({one.description.version for one in node.services if one.answers})
     return ", ".join(bad) if bad else f"all well, {' and '.join(versions)}"
+
+
+@app.command()
+def waiting(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="Half messages.")] = 100,
+    broker: Broker = "",
+    address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
+    as_json: Json = False,
+) -> None:
+    """Show what waits: messages that are delivered later, and transactions that have not ended, the oldest first.
+
+    With --json: one document, {"brokers": [{"broker", "waiting": {"timers", "timers_due", "timers_late_ms", "levels":
+    [{"level", "messages", "late_ms"}], "half_messages", "halves": [{"transaction_id", "group", "topic", "age_ms",
+    "checks", "handle"}]}}], "problems": [...]}.
+    """
+    from tandemmq.admin.v1 import admin_pb2
+
+    output = Output(as_json=as_json)
+    with admin_at(address) as admin:
+        found = admin.GetWaiting(admin_pb2.GetWaitingRequest(broker=broker, limit=limit))
+    if as_json:
+        output.document(document(found))
+        return
+    rows = [(one.broker, what, messages, late) for one in found.brokers for what, messages, late in _waits(one.waiting)]
+    output.table(("broker", "what waits", "messages", "late by"), rows)
+    halves = [
+        (one.broker, half.topic, half.group or "-", show_seconds(half.age_ms / 1000), half.checks, half.transaction_id)
+        for one in found.brokers for half in one.waiting.halves
+    ]  # fmt: skip
+    if halves:
+        output.say()
+        output.table(("broker", "half message of", "group", "age", "asked", "transaction"), halves)
+    left = sum(one.waiting.half_messages for one in found.brokers) - len(halves)
+    if left > 0:
+        output.remark(f"{left:,} more half messages; see --limit")
+    for problem in found.problems:
+        output.remark(problem)
+
+
+def _waits(waiting: "ViewWaitingResponse") -> "Iterator[tuple[str, int, str]]":
+    def late(milliseconds: int) -> str:
+        return show_seconds(milliseconds / 1000) if milliseconds else "-"
+
+    yield "for a time of their own", waiting.timers, late(waiting.timers_late_ms)
+    for one in waiting.levels:
+        yield f"in delay level {one.level}", one.messages, late(one.late_ms)
+    yield "for the end of a transaction", waiting.half_messages, "-"
 
 
 @app.command()

@@ -20,6 +20,8 @@ from tandemmq.cli.nouns.calls import (
     noun,
     read_pages,
 )
+from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, in_words, remarks, say_members
+from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
@@ -57,9 +59,14 @@ def list_groups(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """List groups, what they consume, and how many messages they are behind.
+    """List groups: how far they are behind, what their members hold, what they consume.
 
-    With --json: one document, {"groups": [{"broker", "config": {...}, "lag", "topics", "dead_letters"}], "total"}.
+    `in flight`: messages that members hold. `ready`: that they can get now. `attempts`: most deliveries of one message
+    that is not dealt with. `oldest`: the oldest of these. A group that is `mixed` acknowledges and commits offsets.
+
+    With --json: one document, {"groups": [{"broker", "config": {...}, "lag", "topics", "dead_letters", "view":
+    {"topics": [{"topic", "in_flight", "ready", "most_deliveries", "oldest_ms", ...}], "consumers", "acknowledges",
+    "commits", "differing_topics", ...}}], "total"}.
     """
     from tandemmq.admin.v1 import admin_pb2
 
@@ -76,11 +83,10 @@ def list_groups(
         output.document({"groups": [document(one) for one in found], "total": total})
         return
     rows = [
-        (one.config.name, one.broker, one.lag, one.dead_letters, comma(one.topics),
-         "no configuration" if one.orphaned else "" if one.config.consume_enable else "may not consume")
+        (one.config.name, one.broker, one.lag, *cells(one), one.dead_letters, comma(one.topics), remarks(one))
         for one in found
     ]  # fmt: skip
-    output.table(("group", "broker", "behind", "dead letters", "topics", ""), rows)
+    output.table(("group", "broker", "behind", *COLUMNS, "dead letters", "topics", ""), rows)
     if not found:
         output.say("There is no such group." if match or min_lag else "There are no groups yet.")
     elif total > len(found):
@@ -98,9 +104,10 @@ def _details(group: str, broker: str, address: str) -> "GroupDetails":
 def show(
     group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
 ) -> None:
-    """Show one group: configuration, and progress by topic.
+    """Show one group: configuration, progress by topic, and members.
 
-    With --json: one document, {"groups": [...], "progress": [...]}, the latter as `tandem group progress`.
+    With --json: one document, {"groups": [...], "progress": [...]}, the latter as `tandem group progress`; in "view"
+    of a group "members" stand beside what `tandem group list` has.
     """
     output = Output(as_json=as_json)
     found = _details(group, broker, address)
@@ -109,16 +116,49 @@ def show(
         return
     for one in found.groups:
         output.pairs(_in_words(one), title=f"{one.config.name} on {one.broker}")
+    _say_topics(output, found)
+    if any(one.view.members for one in found.groups):
+        output.say()
+        say_members(output, found)
+
+
+def _say_topics(output: Output, found: "GroupDetails") -> None:
     topics: dict[tuple[str, str], tuple[int, int]] = {}
     for queue in found.progress:
         lag, queues = topics.get((queue.topic, queue.broker), (0, 0))
         topics[queue.topic, queue.broker] = (lag + queue.lag, queues + 1)
-    output.table(
-        ("topic", "broker", "queues", "behind"),
-        [(topic, at, queues, lag) for (topic, at), (lag, queues) in sorted(topics.items())],
-    )
+    seen = by_topic(list(found.groups))
+    rows = []
+    for key, (lag, queues) in sorted(topics.items()):
+        one = seen.get(key)
+        held = ("-",) * 4 if one is None else (one.in_flight, one.ready, one.most_deliveries, age(one.oldest_ms))
+        rows.append((*key, queues, lag, *held))
+    output.table(("topic", "broker", "queues", "behind", "in flight", "ready", "attempts", "oldest"), rows)
     if not topics:
         output.say("It has consumed nothing yet.")
+
+
+@app.command()
+def members(
+    group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
+) -> None:
+    """Show the clients that are in a group: protocol, language, version, what they subscribe to.
+
+    A client is in it until it leaves, or nothing was heard of it for two minutes.
+
+    With --json: one document, {"members": [{"broker", "client_id", "producer", "protocol", "language", "version",
+    "address", "subscriptions": {...}, "silent_ms"}], "differing_topics": [...]}: to these they do not subscribe alike.
+    """
+    output = Output(as_json=as_json)
+    found = _details(group, broker, address)
+    differing = sorted({topic for one in found.groups for topic in one.view.differing_topics})
+    if as_json:
+        rows = [{"broker": one.broker, **document(member)} for one in found.groups for member in one.view.members]
+        output.document({"members": rows, "differing_topics": differing})
+        return
+    say_members(output, found)
+    if differing:
+        output.say(f"They do not subscribe alike to {comma(differing, 20)}: each should want the same messages.")
 
 
 def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
@@ -131,6 +171,7 @@ def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
         ("orderly", "yes" if config.consume_message_orderly else "no"),
         ("retries", f"{config.retry_max_times} times over {config.retry_queues} queues"),
         ("timeout", f"{config.consume_timeout_minutes} minutes"),
+        *(in_words(group.view) if group.HasField("view") else ()),
     ]
 
 
@@ -188,7 +229,8 @@ def reset(
 ) -> None:
     """Move a group's offsets in a topic. What is skipped is not consumed, what is moved back is consumed again.
 
-    Stop the group's consumers first: one that runs commits its own offset again.
+    Consumers that acknowledge may run meanwhile: what they hold is called back. Those that commit offsets should be
+    stopped first: one that runs may commit its own offset again.
 
     With --json: one document, {"moves": [{"broker", "queue_id", "before", "after", "min_offset", "max_offset"}]}.
     """
@@ -250,12 +292,17 @@ def create(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Create a group; on every broker, unless one is named. Stores follow within a moment.
+    """Create a group; on every broker, unless one is named. It can be used at once.
+
+    Where no admin service runs, and none is named, the store at TANDEM_ADDRESS (127.0.0.1:8081) makes it.
 
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
     config = _config(group, fifo, consume, retry_times, retry_queues)
-    _put(config, fifo, broker, address, as_json, create=True)
+    with or_store(address, broker) as store:
+        _put(config, fifo, broker, address, as_json, create=True)
+    if store.address:
+        _create_at(store.address, config, as_json)
 
 
 @app.command()
@@ -292,6 +339,29 @@ def _config(
         retry_max_times=retry_times,
         retry_queues=retry_queues,
     )
+
+
+def _create_at(store: str, config: "SubscriptionGroupConfig", as_json: bool) -> None:
+    from tandemmq.admin.v1.admin_pb2 import Group as Made
+    from tandemmq.admin.v1.admin_pb2 import PutGroupResponse
+    from tandemmq.delivery.v1.operations_pb2 import CreateGroupRequest
+    from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
+
+    whole = SubscriptionGroupConfig(
+        consume_enable=True,
+        consume_broadcast_enable=True,
+        retry_queues=1,
+        retry_max_times=16,
+        consume_timeout_minutes=15,
+    )
+    whole.MergeFrom(config)
+    with operations_at(store) as operations:
+        operations.CreateGroup(CreateGroupRequest(config=whole))
+    output, made = Output(as_json=as_json), Made(config=whole)
+    if as_json:
+        output.document(document(PutGroupResponse(groups=[made])))
+    else:
+        output.pairs(_in_words(made), title=f"{config.name} in the store at {store}")
 
 
 def _put(

@@ -19,11 +19,13 @@ from tandemmq.cli.nouns.calls import (
     noun,
     read_pages,
 )
+from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.talk.moments import show_moment
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
+    from tandemmq.admin.v1.admin_pb2 import PutTopicResponse
     from tandemmq.admin.v1.admin_pb2 import Topic as AdminTopic
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
     from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
@@ -162,13 +164,18 @@ def create(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Create a topic; on every broker, unless one is named. Stores follow within a moment.
+    """Create a topic; on every broker, unless one is named. It can be used at once.
+
+    Where no admin service runs, and none is named, the store at TANDEM_ADDRESS (127.0.0.1:8081) makes it.
 
     With --json: one document, {"topics": [...]}, as `tandem topic list`.
     """
     config = _config(topic, read_queues or queues, write_queues or queues, perm, message_type)
-    with admin_at(address) as admin:
-        _put(admin, config, broker, Output(as_json=as_json), create=True)
+    output = Output(as_json=as_json)
+    with or_store(address, broker) as store, admin_at(address) as admin:
+        _put(admin, config, broker, output, create=True)
+    if store.address:
+        _create_at(store.address, config, output)
 
 
 @app.command()
@@ -218,19 +225,37 @@ def _permission(text: str) -> int:
     return sum(_PERMISSIONS[letter] for letter in letters)
 
 
+def _create_at(store: str, config: "TopicConfig", output: Output) -> None:
+    from tandemmq.admin.v1.admin_pb2 import PutTopicResponse
+    from tandemmq.admin.v1.admin_pb2 import Topic as Made
+    from tandemmq.delivery.v1.operations_pb2 import CreateTopicRequest
+    from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
+
+    whole = TopicConfig(read_queues=16, write_queues=16, perm=sum(_PERMISSIONS.values()))
+    whole.MergeFrom(config)
+    with operations_at(store) as operations:
+        operations.CreateTopic(CreateTopicRequest(config=whole))
+    _say_put(PutTopicResponse(topics=[Made(config=whole)]), output, store)
+
+
 def _put(admin: "AdminStub", config: "TopicConfig", broker: str, output: Output, *, create: bool) -> None:
     from tandemmq.admin.v1 import admin_pb2
 
     answer = admin.PutTopic(
         admin_pb2.PutTopicRequest(config=config, create_only=create, update_only=not create, broker=broker)
     )
+    _say_put(answer, output)
+
+
+def _say_put(answer: "PutTopicResponse", output: Output, store: str = "") -> None:
+    """`store`: who made it, where no broker is named."""
     if output.as_json:
         output.document(document(answer))
         return
     for one in answer.topics:
         output.say(
-            f"{one.config.name} on {one.broker}: {show_permission(one.config.perm)}, {one.config.read_queues} queues "
-            f"read, {one.config.write_queues} written"
+            f"{one.config.name} on {one.broker or store}: {show_permission(one.config.perm)}, "
+            f"{one.config.read_queues} queues read, {one.config.write_queues} written"
         )
 
 

@@ -5,11 +5,24 @@ RocketMQ: ``handleDiskFlush`` and ``handleHA``. What replicas say wins over what
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum
 
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
 from tandemmq.store.log.edges.offset_waiters import settling
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
+
+
+class Durability(Enum):
+    """What an acknowledgement of a consumer waits for; the values are those of a group's attribute `ackDurability`."""
+
+    AS_SENDS = ""
+    """What a send waits for, as the store is set up."""
+    PAGE_CACHE = "PAGE_CACHE"
+    """Nothing: it survives a kill of the store, and no power cut."""
+    DISK = "DISK"
+    REPLICAS = "REPLICAS"
+    """Enough replicas have it, and the disk where sends wait for that."""
 
 
 class Acknowledgement:
@@ -55,6 +68,23 @@ class Acknowledgement:
             both = _DiskAndReplicas(told)
             self._store.when_flushed(end_offset, both.on_disk)
             self.transfer.when_replicated(end_offset, both.on_replicas)
+
+    async def status_by(self, end_offset: int, durability: Durability) -> PutStatus:
+        """As `status`, for who wants more, or less, than a send waits for."""
+        future: asyncio.Future[PutStatus] = asyncio.get_running_loop().create_future()
+        told = settling(future)
+        if durability is Durability.DISK:
+            self._store.when_flushed(end_offset, lambda flushed: told(_of_disk(flushed)))
+        elif durability is Durability.REPLICAS:
+            both = _DiskAndReplicas(told)
+            if self._flushes:
+                self._store.when_flushed(end_offset, both.on_disk)
+            else:
+                both.on_disk(True)
+            self.transfer.when_replicated(end_offset, both.on_replicas)
+        else:
+            self.when_safe(end_offset, told, wait=durability is Durability.AS_SENDS)
+        return await future
 
     async def status(self, end_offset: int, wait: bool) -> PutStatus:
         """As `when_safe`; it suspends only where there is something to wait for."""

@@ -5,9 +5,11 @@ it, whole tables and changes alike, each at once. What the store creates itself 
 waits here until the metadata service has taken it. So the store runs on without metadata service, and a restart without
 it shows all that there was. JSON::
 
-    {"format": 2, "topicConfigTable": {"TopicTest": {…}}, "version": "…", "waiting": ["TopicTest"], "crc32": 42}
+    {"format": 2, "topicConfigTable": {"TopicTest": {…}}, "version": "…", "waiting": ["TopicTest"], "gone": ["Old"],
+     "crc32": 42}
 
-``version``: the metadata service's. Before format 2 there was no checksum; such a file is taken if it has exactly the
+``version``: the metadata service's. ``gone``: what it has deleted, until all that follows from that is done.
+Before format 2 there was no checksum; such a file is taken if it has exactly the
 three entries that it had then.
 """
 
@@ -28,7 +30,7 @@ from tandemmq.store.log.event import Event
 
 log = get_log(__name__)
 
-_WAITING, _VERSION, _FORMAT = "waiting", "version", "format"
+_WAITING, _VERSION, _FORMAT, _GONE = "waiting", "version", "format", "gone"
 _SEALED = 2
 
 
@@ -58,8 +60,10 @@ class WatchedTable(Generic[One]):
         """There are other entries than before."""
         self.added = Event()
         """There are entries that the metadata service does not have yet."""
-        self.removed: Callable[[frozenset[str]], None] = lambda names: None
-        """Hears which entries the metadata service has deleted; set it once. It must not raise."""
+        self.gone: frozenset[str] = frozenset()
+        """Entries that the metadata service has deleted, until `settled`; while the store was away too."""
+        self.removed = Event()
+        """There are more of these."""
         self._load(root / "config")
 
     # -- what the broker asks ---------------------------------------------------------------------------------------
@@ -120,12 +124,18 @@ class WatchedTable(Generic[One]):
         self._become({**table, **fresh}, self._waiting - fresh.keys())
 
     def _become(self, table: dict[str, One], waiting: frozenset[str]) -> None:
-        gone = frozenset(self._entries.keys() - table.keys())
+        gone = self._entries.keys() - table.keys()
         self._entries, self._waiting = table, waiting
+        self.gone = (self.gone | gone) - table.keys()
         self._changes += 1
         self.changed()
         if gone:
-            self.removed(gone)
+            self.removed()
+
+    def settled(self, names: Iterable[str]) -> None:
+        """All that follows from the deletion of these entries is done."""
+        self.gone -= frozenset(names)
+        self._changes += 1
 
     @property
     def unsaved(self) -> bool:
@@ -152,6 +162,7 @@ class WatchedTable(Generic[One]):
             self._form.key: {name: one.to_json() for name, one in table.items()},
             _VERSION: version,
             _WAITING: sorted(waiting),
+            _GONE: sorted(self.gone),
         }
         try:
             write_atomically(self._disk, self._path, seal(document))
@@ -170,6 +181,7 @@ class WatchedTable(Generic[One]):
             raise self._unreadable(f"{self._path}: {error}") from error
         waiting = document.get(_WAITING, [])
         self._waiting = frozenset(name for name in waiting if name in self._entries)
+        self.gone = frozenset(document.get(_GONE, [])) - self._entries.keys()
         self.version = str(document.get(_VERSION, ""))
 
     def _seed(self, config: Path) -> None:

@@ -40,9 +40,13 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `place_reader`: reads the messages of a place
 * `side_state`: what receiving keeps in mind beside the ledger
 * `figures`: what operators see of groups
+* `ways`: in which ways groups consume, and resets from outside
+* `views`: what operators see of one moment: groups with their members, what waits
+* `waiting_figures`: what operators see of what waits for its time
 * `starts`: where a group begins in a topic
 * `acknowledging`: what consumers say of messages that they hold
 * `cursors`: commits and resets
+* `deletions`: groups and topics that were deleted
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
 * `retry_moves`: messages that a group fails on for long

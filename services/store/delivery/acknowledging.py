@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from tandemmq.common.errors import TandemError
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
 from tandemmq.store.delivery.errors import HandleExpired
@@ -43,7 +44,9 @@ class Acknowledger:
         self._moves = moves
         self._dealt = dealt
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], durability: Durability
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
@@ -62,7 +65,7 @@ class Acknowledger:
             self._journal.note(*facts)
             self._dealt(facts)
         if any(one.error is None for one in outcomes):
-            await self._journal.safe()
+            await self._journal.safe(durability)
         return outcomes
 
     def change(self, group: str, topic: str, text: str, invisible_ms: int) -> str:
@@ -78,7 +81,7 @@ class Acknowledger:
             self._moves.wait_again(handle, invisible_ms)
         return text
 
-    async def forward(self, group: str, topic: str, text: str) -> None:
+    async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
         handle = decode_handle(text, group, topic)
         await self._graveyard.open(group)
@@ -87,7 +90,7 @@ class Acknowledger:
         elif self._moves.waits_elsewhere(handle):
             self._forward(handle, topic)
             self._moves.take_back(handle)
-        await self._journal.safe()
+        await self._journal.safe(durability)
 
     def _forward(self, handle: ReceiptHandle, topic: str) -> None:
         place, offset = handle.place, handle.offset

@@ -47,7 +47,7 @@ class Cursors:
         if progress is None or offset > progress.cursor:
             self._journal.note(Moved(place, offset, resets))
             self._moved([place])
-        await self._journal.safe()
+        await self._journal.safe(group.ack_durability)
 
     async def reset(self, group: GroupConfig, topic: str, offsets: dict[int, int]) -> None:
         """Set cursors, backwards too: handles that were given before count no more. Done when that is safe."""

@@ -15,6 +15,8 @@ from tandemmq.store.delivery.port import Batch, Ending, Outcome, Room, Wish
 from tandemmq.store.delivery.queue_locks import QueueLocks
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.waiting_figures import WaitingKeeper
+from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.message_store import MessageStore
 
@@ -98,12 +100,16 @@ class Delivery:
         """What runs on masters and slaves, from `start` to `stop`."""
         self.sessions = Sessions(broker.store.timers)
         """The clients that are there; fronts register them."""
+        self.ways = Ways(broker.store.timers, journal, self.sessions)
+        """In which ways groups consume."""
         self.locks = QueueLocks(broker.store.timers.time)
         """Queues that ordered classic consumers have locked."""
         self.receiving: Receives | None = None
         self.cursors: MovesCursors | None = None
         self.delays: Recalls | None = None
         self.transactions: Transactions | None = None
+        self.waiting: WaitingKeeper | None = None
+        """What operators see of what waits for its time."""
 
     @property
     def store(self) -> MessageStore:
@@ -150,7 +156,10 @@ class Delivery:
 
     async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
         """See `port.DeliveryPort`."""
-        return await (await self._there(self.receiving)).receive(wish, room)
+        receives = await self._there(self.receiving)
+        batch = await receives.receive(wish, room)
+        self.ways.seen(wish.group, Way.ACKNOWLEDGES)
+        return batch
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
         """See `port.DeliveryPort`."""
@@ -171,10 +180,12 @@ class Delivery:
     async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`."""
         await (await self._there(self.cursors)).commit(group, topic, queue, offset, alone=alone)
+        self.ways.seen(group, Way.COMMITS)
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """See `port.DeliveryPort`."""
         await (await self._there(self.cursors)).reset(group, topic, offsets)
+        self.ways.reset_here(group, topic)
 
     async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
         """See `port.DeliveryPort`."""

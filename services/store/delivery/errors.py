@@ -7,6 +7,7 @@
         ├── BadDelivery             a number or text of the request makes no sense, or is beyond a limit
         │   ├── BadFilter           the filter expression cannot be understood; says where
         │   └── BadInvisibleTime    the invisible time is outside its bounds
+        ├── AlreadyThere            a topic or group that was to be made exists
         ├── UnknownGroup            the group does not exist and may not be created
         ├── ForbiddenGroup          the group may not consume
         ├── BadHandle               the receipt handle is none of this store, group or topic
@@ -43,6 +44,12 @@ class BadInvisibleTime(BadDelivery):
     """The invisible time is outside its bounds."""
 
     kind = Kind.BAD_INVISIBLE_TIME
+
+
+class AlreadyThere(DeliveryError):
+    """A topic or group that was to be made exists; it was not changed."""
+
+    kind = Kind.CONFLICT
 
 
 class UnknownGroup(DeliveryError):

@@ -67,6 +67,14 @@ class Figures:
             found[key] = one if key not in found else _together(found[key], one)
         self.now = [found[key] for key in sorted(found)]
 
+    def of(self, group: str) -> list[GroupFigures]:
+        """One group as it is at this moment, by topic."""
+        found: dict[str, GroupFigures] = {}
+        for progress in self._ledger.places(group):
+            one = self._read(progress)
+            found[one.topic] = one if one.topic not in found else _together(found[one.topic], one)
+        return [found[topic] for topic in sorted(found)]
+
     def _read(self, progress: QueueProgress) -> GroupFigures:
         place = progress.place
         queue = self._store.queue(place.topic, place.queue)

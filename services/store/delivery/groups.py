@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.broker.watched_table import WatchedTable
 from tandemmq.store.delivery.retry_policy import policy_of
@@ -31,6 +32,14 @@ class GroupConfig:
     attributes: Mapping[str, str] = field(default_factory=dict, compare=False)
     other: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """The fields of the file that have no meaning here."""
+
+    @property
+    def ack_durability(self) -> Durability:
+        """What an acknowledgement waits for: the attribute `ackDurability`. One that makes no sense counts as none."""
+        try:
+            return Durability(self.attributes.get("ackDurability", ""))
+        except ValueError:
+            return Durability.AS_SENDS
 
     def back_off_ms(self, number: int) -> int:
         """Milliseconds until the delivery after the `number`-th, by the group's policy."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
@@ -176,8 +176,8 @@ class Journal:
             else:
                 waiter.set_exception(error)
 
-    async def safe(self) -> None:
-        """Wait until all that is noted so far is as durable as a send is.
+    async def safe(self, durability: Durability = Durability.AS_SENDS) -> None:
+        """Wait until all that is noted so far is as durable as a send is, or as is asked for.
 
         Raises:
             StoreError: the log does not take it now. NotSafe: disk or replicas did not answer in time, or cannot. In
@@ -186,7 +186,7 @@ class Journal:
         end = self.write()
         if not end:
             return
-        status = await self._acknowledgement.status(end, True)
+        status = await self._acknowledgement.status_by(end, durability)
         if status is not PutStatus.PUT_OK:
             raise NotSafe(f"What was done is noted, but it is not known to be safe: {status.name}.")
 

@@ -71,6 +71,8 @@ class Ledger:
         """By delay level: the queue offset below which all is delivered."""
         self.timers: TimersDone | None = None
         """How far the timers' topic is delivered; None: nothing is known."""
+        self.forgotten: set[Place] = set()
+        """Places that were, and are none any more, as far as the facts since the last `clear` say."""
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -255,6 +257,7 @@ class Ledger:
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
         self.timers = None
+        self.forgotten.clear()
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
@@ -371,6 +374,7 @@ class Ledger:
         account = self._accounts[number] = _Account(QueueProgress(place, cursor, resets), number)
         self._groups.setdefault(place.group, {}).setdefault(place.topic, {})[place.queue] = account
         self._fresh[place] = self._moved[place] = None
+        self.forgotten.discard(place)
         return account
 
     def _empty(self, account: _Account) -> None:
@@ -382,6 +386,7 @@ class Ledger:
         account.aside.clear()
 
     def _forget(self, place: Place) -> None:
+        self.forgotten.add(place)
         account = self._account(place)
         if account is None:
             return

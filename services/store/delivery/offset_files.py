@@ -64,7 +64,10 @@ class OffsetFiles:
             if self._offsets:
                 cursors = read_offsets(self._offsets)
                 if _reflects_less(self._offsets, records):
-                    cursors = tuple(one for one in cursors if ledger.progress(one.place) is None)
+                    known = ledger.forgotten
+                    cursors = tuple(
+                        one for one in cursors if ledger.progress(one.place) is None and one.place not in known
+                    )
                 facts += cursors_of_image(cursors, ledger, self._end, backwards=self._is_javas(self._offsets))
         except ValueError as error:
             log.error("consumer offsets are passed over", path=str(self._offsets_path), reason=str(error))

@@ -11,6 +11,7 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.postponing import DelayRules
@@ -102,7 +103,7 @@ class Receiving:
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
         self._moves_into = MovesInto(broker.topics, store_host, delays or DelayRules(), wall or SystemClock())
         self.figures: Figures | None = None
-        """What operators see of groups; None before this store has delivered."""
+        """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -130,7 +131,7 @@ class Receiving:
         )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
-        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.held)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
@@ -139,6 +140,7 @@ class Receiving:
     async def stop(self) -> None:
         """End, and hold nothing of the ledger any more."""
         parts, self._parts = self._parts, None
+        self.figures = None
         if parts is not None:
             parts.alarm.end()
             parts.renewals.end()
@@ -152,6 +154,10 @@ class Receiving:
     def figures_now(self) -> list[GroupFigures]:
         """What operators see of groups, as it was some seconds ago."""
         return [] if self.figures is None else self.figures.now
+
+    def figures_of(self, group: str) -> list[GroupFigures]:
+        """The same of one group, as it is at this moment."""
+        return [] if self._parts is None or self.figures is None else self.figures.of(group)
 
     def dead_letters(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that became dead letters since the start."""
@@ -292,7 +298,7 @@ class Receiving:
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        return await self._there.acknowledger.acknowledge(group, topic, handles)
+        return await self._there.acknowledger.acknowledge(group, topic, handles, self._durability(group))
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
@@ -306,7 +312,11 @@ class Receiving:
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
-        await self._there.acknowledger.forward(group, topic, handle)
+        await self._there.acknowledger.forward(group, topic, handle, self._durability(group))
+
+    def _durability(self, group: str) -> Durability:
+        config = self._groups.get(group)
+        return Durability.AS_SENDS if config is None else config.ack_durability
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """See `port.DeliveryPort`.

@@ -163,6 +163,10 @@ class Sessions:
         """Names of all groups that have members, in no particular order."""
         return list(self._groups)
 
+    def all(self) -> list[Member]:
+        """All members of all groups. May be called on any thread."""
+        return list(self._members.values())
+
     def members(self, group: str) -> list[Member]:
         """All members of a group, producers too, in the order in which they first came."""
         return list(self._groups.get(group, {}).values())

@@ -63,8 +63,13 @@ class SideState:
             if not waiting:
                 del self._waiting[place]
 
+    def held(self, place: Place) -> int:
+        """Messages that somebody holds, counted one by one: for people."""
+        waiting = self._waiting.get(place, ())
+        return self._ledger.in_flight(place) - sum(not self._ledger.is_ready(place, offset) for offset in waiting)
+
     def in_flight(self, place: Place) -> int:
-        """Messages that somebody holds."""
+        """Messages that somebody holds, or fewer: those that wait for a retry which is due count twice."""
         return max(self._ledger.in_flight(place) - len(self._waiting.get(place, ())), 0)
 
     def waiting(self, place: Place) -> int:

@@ -117,6 +117,14 @@ DELIVERY_RULES: Rules = {
 }
 """`tandemmq.delivery.v1.Delivery`."""
 
+OPERATIONS_RULES: Rules = {
+    "ViewGroups": ability(Action.VIEW),
+    "ViewWaiting": ability(Action.VIEW),
+    "CreateTopic": ability(Action.MANAGE),
+    "CreateGroup": ability(Action.MANAGE),
+}
+"""`tandemmq.delivery.v1.Operations`."""
+
 REPLICA_LOG_RULES: Rules = {
     name: ability(Action.INTERNAL) for name in ("Link", "Receive", "GetRole", "Promote", "Fence", "Demote", "Remember")
 }

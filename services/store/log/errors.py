@@ -185,3 +185,7 @@ class FileSizeMismatch(UnusableDirectory):
 
 class ForeignFile(UnusableDirectory):
     """A file lies in the directory that no store puts there."""
+
+
+class MisplacedDirectory(ForeignFile):
+    """A directory has the name of a file of the store, which can be neither read nor made."""

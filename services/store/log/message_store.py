@@ -17,6 +17,7 @@ from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.edges.offset_waiters import Told, settling
+from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.edges.timers import LoopTimers, Timers
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
@@ -52,6 +53,7 @@ from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, Comm
 from tandemmq.store.log.segments.flush import GroupCommit
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.segments.retention import Retention
+from tandemmq.store.log.segments.touching import touch_records
 from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)
@@ -409,6 +411,10 @@ class MessageStore:
         if position != physical_offset or (size is not None and actual != size) or actual < 91:
             return None
         return self.commit_log.read(physical_offset, actual)
+
+    async def touch(self, offsets: Sequence[int]) -> None:
+        """Have records that are to be read soon in memory by then; a thread waits for the disk. Best effort."""
+        await in_thread(touch_records, self._parts.files, offsets)
 
     def read_bulk(
         self, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int

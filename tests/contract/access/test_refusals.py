@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from tandemmq.admin.v1 import admin_pb2 as admin
 from tandemmq.delivery.v1 import delivery_pb2 as delivery
+from tandemmq.delivery.v1 import operations_pb2 as operations
 from tandemmq.metadata.v1 import metadata_pb2 as metadata
 from tandemmq.node.v1 import node_pb2 as node
 from tandemmq.replication.v1 import healing_pb2
@@ -25,7 +26,7 @@ from tests.unit.common.access.test_rules import SERVICES
 pytestmark = pytest.mark.xdist_group("access")
 
 REFUSALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
-DELIVERY = "tandemmq.delivery.v1.Delivery"
+DELIVERY, OPERATIONS = "tandemmq.delivery.v1.Delivery", "tandemmq.delivery.v1.Operations"
 STORE, LOG, FILES = "tandemmq.store.v1.Store", "tandemmq.store.v1.ReplicaLog", "tandemmq.store.v1.DerivedFiles"
 HEALING, REPAIR = "tandemmq.replication.v1.Healing", "tandemmq.store.v1.LogRepair"
 METADATA, REPLICATION = "tandemmq.metadata.v1.Metadata", "tandemmq.replication.v1.Replication"
@@ -98,6 +99,10 @@ CASES = [
     Case("store", DELIVERY, "Heartbeat", delivery.HeartbeatRequest(memberships=[MEMBER]), "consumer"),
     Case("store", DELIVERY, "Leave", delivery.LeaveRequest(groups=["mine-g"]), "consumer"),
     Case("store", DELIVERY, "Attend", delivery.HeartbeatRequest(client_id="one", memberships=[MEMBER]), "consumer"),
+    Case("store", OPERATIONS, "ViewGroups", operations.ViewGroupsRequest(), "viewer"),
+    Case("store", OPERATIONS, "ViewWaiting", operations.ViewWaitingRequest(), "viewer"),
+    Case("store", OPERATIONS, "CreateTopic", operations.CreateTopicRequest(), "manager"),
+    Case("store", OPERATIONS, "CreateGroup", operations.CreateGroupRequest(), "manager"),
     *map(described, ("store", "metasync", "replicator", "admin")),
     Case("metasync", METADATA, "ListTopics", metadata.ListTopicsRequest(), "viewer peer"),
     Case("metasync", METADATA, "PutTopics", metadata.PutTopicsRequest(), "manager peer"),
@@ -148,6 +153,7 @@ CASES = [
     Case("admin", ADMIN, "PutTopic", admin.PutTopicRequest(), "manager"),
     Case("admin", ADMIN, "DeleteTopic", admin.DeleteTopicRequest(), "manager"),
     Case("admin", ADMIN, "ListGroups", admin.ListGroupsRequest(), "viewer"),
+    Case("admin", ADMIN, "GetWaiting", admin.GetWaitingRequest(), "viewer"),
     Case("admin", ADMIN, "GetGroup", admin.GetGroupRequest(group="mine-g"), "consumer viewer"),
     Case("admin", ADMIN, "PutGroup", admin.PutGroupRequest(), "manager"),
     Case("admin", ADMIN, "DeleteGroup", admin.DeleteGroupRequest(), "manager"),

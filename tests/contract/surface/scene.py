@@ -23,7 +23,14 @@ REFLECTION = "grpc.reflection.v1alpha.ServerReflection"
 NODE = "tandemmq.node.v1.Node"
 
 PORTS: dict[str, list[str]] = {
-    "store": [HEALTH, REFLECTION, "tandemmq.delivery.v1.Delivery", NODE, "tandemmq.store.v1.Store"],
+    "store": [
+        HEALTH,
+        REFLECTION,
+        "tandemmq.delivery.v1.Delivery",
+        "tandemmq.delivery.v1.Operations",
+        NODE,
+        "tandemmq.store.v1.Store",
+    ],
     "internal": [
         HEALTH,
         REFLECTION,

@@ -167,7 +167,7 @@ async def test_the_store_s_groups_follow_too(master: MetasyncProcess, tmp_path: 
         stub.PutGroups(pb.PutGroupsRequest(groups=[theirs]))
     topics, groups = opened(tmp_path), WatchedGroupTable(tmp_path / "store", LocalDisk())
     deleted: list[frozenset[str]] = []
-    groups.removed = deleted.append
+    groups.removed.listen(lambda: deleted.append(groups.gone))
     mine = GroupConfig("mine", retry_max_times=2, consume_message_orderly=True, attributes={"a": "b"})
     await groups.add([mine])
     link = MetasyncLink(master.address, topics, PLAIN, groups)
@@ -184,3 +184,7 @@ async def test_the_store_s_groups_follow_too(master: MetasyncProcess, tmp_path: 
     again = WatchedGroupTable(tmp_path / "store", LocalDisk())
     assert {one.name for one in again.all()} == {one.name for one in groups.all()}
     assert again.get("mine") == mine
+    assert again.gone == {"theirs"}, "until somebody has seen to it"
+    again.settled({"theirs"})
+    await again.save()
+    assert WatchedGroupTable(tmp_path / "store", LocalDisk()).gone == frozenset()

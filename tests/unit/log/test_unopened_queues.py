@@ -240,3 +240,30 @@ async def test_a_disk_that_refuses_is_asked_again(tmp_path: Path) -> None:
     disk.refuses = False
     await check(store)
     await store.close()
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_directory_in_place_of_a_queue_s_file_is_set_aside(tmp_path: Path, known: bool) -> None:
+    """No rebuild could put a file there. It is so whether a manifest knows the queue, or all are looked at."""
+    root = await filled(tmp_path / "a", killed=False)
+    wanted = derived(root)
+    last = max((root / LAST).iterdir())
+    last.unlink()
+    last.mkdir()
+    (last / "somebody's").write_text("data")
+    if not known:
+        (root / "tandem.manifest").unlink()
+    told = Told()
+    store = MessageStore.open(config(root), observer=told)
+    store.start()
+    await store.rebuilt()
+    assert told.files == ["consumequeue/"]
+    assert (root / "broken" / LAST / last.name / "somebody's").read_text() == "data"
+    assert {name: data for name, data in derived(root).items() if name in wanted} == wanted
+    await check(store)
+    await store.close()
+    again = opened(root)
+    await again.rebuilt()
+    assert again.recovery.notes == []
+    assert [one.rebuilding for one in again.queues()] == [False] * QUEUES
+    await again.close()

@@ -24,6 +24,7 @@ const NAV = [
   ["messages", "Messages", "FindMessages"],
   ["tail", "Live", "Tail"],
   ["groups", "Groups", "ListGroups"],
+  ["waiting", "Waiting", "GetWaiting"],
   ["dead-letters", "Dead letters", "ListTopics"],
   ["jobs", "Jobs", "ListJobs"],
   ["actions", "Actions", "ListActions"],

@@ -18,7 +18,7 @@ export function editGroup(config, broker = "") {
       checkbox("consumeBroadcastEnable", known.consumeBroadcastEnable ?? true, "Broadcasting is allowed: every consumer gets every message"),
       checkbox("consumeMessageOrderly", known.consumeMessageOrderly, "Queues are consumed in order"),
       h("div", { class: "pair" },
-        field("Attempts before dead letters", integer("retryMaxTimes", known.retryMaxTimes ?? 16, { min: "-1", required: true }), "-1: for ever"),
+        field("Retries before dead letters", integer("retryMaxTimes", known.retryMaxTimes ?? 16, { min: "-1", required: true }), "-1: for ever"),
         field("Queues for retries", integer("retryQueues", known.retryQueues ?? 1, { min: "0", max: "1024", required: true }))),
       field("Minutes for one message", integer("consumeTimeoutMinutes", known.consumeTimeoutMinutes ?? 15, { min: "1", required: true })),
     ],

@@ -1,8 +1,8 @@
 /** Keys for those who do not like the mouse: / searches, g and a letter goes to a page. */
 
 const PAGES = {
-  c: "cluster", t: "topics", m: "messages", l: "tail", g: "groups", d: "dead-letters", j: "jobs", a: "actions",
-  s: "configuration",
+  c: "cluster", t: "topics", m: "messages", l: "tail", g: "groups", w: "waiting", d: "dead-letters",
+  j: "jobs", a: "actions", s: "configuration",
 };
 
 /** Listens on the whole document. Keys that are typed into a field, or with a modifier, are not ours. */

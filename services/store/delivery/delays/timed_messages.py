@@ -4,6 +4,7 @@ What is due is copied to its real topic in the order of (time, queue offset). Th
 says: all that is indexed below Q, up to (time, offset), is done.
 """
 
+import asyncio
 import time
 
 from tandemmq.common.log_output import get_log
@@ -45,6 +46,8 @@ _PREPARE_SECONDS = 0.02
 """Between two pieces of a slot that is split ahead of time."""
 _LEAST_BACK_OFF, _MOST_BACK_OFF = 0.1, 10.0
 _MOST_ASIDE = 1_000
+_RECENT_BYTES = 64 << 20
+"""What lies so near to the end of the log is in memory anyway."""
 _KEPT = (
     properties.REAL_TOPIC, properties.REAL_QID, properties.TIMER_DELIVER_MS, properties.TIMER_OUT_MS, DELETE_KEY,
 )  # fmt: skip
@@ -88,6 +91,7 @@ class TimedMessages:
         self._wake_at = float("inf")
         self._prepare_at = 0.0
         self._running = False
+        self._touching: asyncio.Task[None] | None = None
         follower.on_entries = self._added
         follower.on_cleared = self._begin
 
@@ -109,6 +113,9 @@ class TimedMessages:
         self._running = False
         self._wake_at = float("inf")
         self._window.close()
+        if self._touching is not None:
+            await asyncio.gather(self._touching, return_exceptions=True)
+            self._touching = None
 
     def _begin(self) -> None:
         """The index is another one, or this store delivers from now on."""
@@ -181,6 +188,7 @@ class TimedMessages:
         more = True
         while more and time.perf_counter() < until:
             more = self._window.load(self._wall.now_ms())
+        self._touch_ahead()
         more = self._deliver(until) or more
         if now >= self._prepare_at:
             preparing = self._window.prepare(self._wall.now_ms())
@@ -188,6 +196,15 @@ class TimedMessages:
             if preparing:
                 self._plan(_PREPARE_SECONDS)
         return more
+
+    def _touch_ahead(self) -> None:
+        """Have the records of what is due soon in memory by then; one thread at a time."""
+        if self._touching is not None and not self._touching.done():
+            return
+        recent = self._store.commit_log.max_offset - _RECENT_BYTES
+        old = [offset for offset in self._window.take_fresh() if offset < recent]
+        if old:
+            self._touching = asyncio.create_task(self._store.touch(old), name="touching timed messages")
 
     def _deliver(self, until: float) -> bool:
         """Deliver what is due; whether more is."""
@@ -235,7 +252,7 @@ class TimedMessages:
 
         Raises BadEntries, StoreError, OSError, NotDelivering.
         """
-        record = self._record(entry.offset)
+        record = self._waiting.record_at(entry.offset, entry.physical) or self._record(entry.offset)
         if record is None:
             self._counts.unreadable += 1
             log.error("a timed message cannot be read any more", offset=entry.offset)
@@ -292,6 +309,21 @@ class TimedMessages:
         return place.physical_offset
 
     # -- questions --------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Timers that are not delivered yet; one that was recalled counts until its time."""
+        return self._window.waiting() + len(self._aside)
+
+    @property
+    def due(self) -> int:
+        """Those of them whose time has come."""
+        return self._window.due(self._wall.now_ms()) + len(self._aside)
+
+    @property
+    def not_indexed(self) -> int:
+        """Records of the queue that the index does not have yet."""
+        return max(self._follower.end - self._index.indexed, 0)
 
     @property
     def late_ms(self) -> int:

@@ -37,6 +37,7 @@ class TimerWindow:
         self._splits: dict[Slot, Generator[list[TimerEntry], None, None]] = {}
         self._about: dict[tuple[int, int], set[TimerEntry]] = {}
         self._forgotten = 0
+        self._fresh: list[int] = []
 
     def __len__(self) -> int:
         """Timers in memory."""
@@ -46,6 +47,15 @@ class TimerWindow:
     def loaded_to(self) -> int:
         """All timers before this time, in ms, are in memory, or were."""
         return self._loaded
+
+    def waiting(self) -> int:
+        """Timers that are not taken yet, in memory and in the index."""
+        later = (size for slot, size in self._index.slots() if slot.start >= self._loaded and slot != self._loading)
+        return len(self._heap) + sum(later)
+
+    def due(self, now_ms: int) -> int:
+        """Those in memory whose time has come."""
+        return sum(1 for entry in self._heap if entry.when <= now_ms)
 
     # -- taking what is due -----------------------------------------------------------------------------------------
 
@@ -147,20 +157,26 @@ class TimerWindow:
         for entry in self._reading.piece():
             if not self._scanned:
                 self._note(entry)
-            elif entry.when >= self._loaded:
-                self._take(entry)
+            elif entry.when >= self._loaded and self._take(entry):
+                self._fresh.append(entry.physical)
         if self._reading.at_end:  # in the same turn: what comes from now on is added by `add`
             if not self._scanned:
                 self._scanned, self._reading = True, SlotReading(self._index, slot)
                 return
             self._loading, self._loaded = None, max(self._loaded, slot.end)
 
-    def _take(self, entry: TimerEntry) -> None:
+    def _take(self, entry: TimerEntry) -> bool:
         done = self._done
         if entry.offset < done.indexed and (entry.when, entry.offset) <= (done.due, done.offset):
-            return
+            return False
         heapq.heappush(self._heap, entry)
         self._note(entry)
+        return True
+
+    def take_fresh(self) -> list[int]:
+        """Log offsets of timers that were read from the disk since the last call, and are due soon."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
 
     def _note(self, entry: TimerEntry) -> None:
         if entry.recall or entry.rolled:

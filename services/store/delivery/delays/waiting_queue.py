@@ -80,6 +80,14 @@ class WaitingQueue:
             unit = self.queue.unit(offset) or unit
         raise QueueInDoubt(f"Queue {self.queue_id} of topic {self.topic} does not fit the log at offset {offset}.")
 
+    def record_at(self, offset: int, physical_offset: int) -> Record | None:
+        """The record of an offset where it is known to lie there, intact; None where it does not: ask its unit then."""
+        data = self._store.read_record(physical_offset)
+        record = None if data is None else named_record(data, self.topic, self.queue_id, offset)
+        if record is None or (record.body and crc31(record.body) != record.body_crc):
+            return None
+        return record
+
     def _fitting(self, offset: int, unit: Unit) -> Record | None:
         if unit.size < MIN_RECORD_SIZE or unit.physical_offset < 0:
             return None

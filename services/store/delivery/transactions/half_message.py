@@ -48,6 +48,8 @@ class HalfMessage(NamedTuple):
     """How often producers were asked."""
     moved_from: int
     """Queue offset of the first record of it, where a Java broker has appended it again; else -1."""
+    begun_ms: int = 0
+    """When its producer made it, by the producer's clock, but not after it was stored."""
 
 
 def read_half(record: Record) -> HalfMessage:
@@ -66,6 +68,7 @@ def read_half(record: Record) -> HalfMessage:
         immunity * 1000 if immunity >= 0 else -1,
         max(_number(given.get(names.TRANSACTION_CHECK_TIMES)), 0),
         _number(given.get(names.TRAN_PREPARED_QUEUE_OFFSET)),
+        min(record.born_timestamp, record.store_timestamp) if record.born_timestamp > 0 else record.store_timestamp,
     )
 
 

@@ -33,7 +33,7 @@ class HalfView(NamedTuple):
     group: str
     topic: str
     age_ms: int
-    """Since its newest record was stored."""
+    """Since its producer made it."""
     checks: int
     handle: str
 
@@ -191,7 +191,7 @@ class Transactions:
                 break
             half = pending.half
             handle = TransactionHandle(half.transaction_id, half.queue_offset, half.physical_offset)
-            age = max(now - half.stored_ms, 0)
+            age = max(now - half.begun_ms, 0)
             views.append(HalfView(half.transaction_id, half.group, half.topic, age, pending.checks, str(handle)))
         return views
 

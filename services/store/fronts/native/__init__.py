@@ -21,5 +21,10 @@ and of consuming as a group::
     receive_stream.py     ReceiveStream: gives out while there is credit
     attendance.py         heartbeats, and the streams on which clients are asked
 
+and for people::
+
+    operations_servicer.py how groups stand, what waits; topics and groups made by one call
+    operations_answers.py  what is seen, as protobuf
+
 Handlers raise `TandemError`s; the guard of `tandemmq.common` makes statuses of them, with the table of `statuses.py`.
 """

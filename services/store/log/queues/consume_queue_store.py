@@ -6,6 +6,7 @@ when it is first asked for: it is *unopened* until then.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
-from tandemmq.store.log.errors import ForeignFile
+from tandemmq.store.log.errors import ForeignFile, MisplacedDirectory, UnusableDirectory
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
@@ -53,6 +54,8 @@ class ConsumeQueueStore:
         self._strange: set[QueueKey] = set()
         self.open: Callable[[ConsumeQueue], None] = ConsumeQueue.load
         """Makes a queue that is asked for the first time ready for use."""
+        self.unusable: Callable[[ConsumeQueue, UnusableDirectory], None] = _refuse
+        """What becomes of a queue whose files cannot be used, nor be made anew where they are."""
         self.lost = Event()
         """A queue was opened, and some of its files are gone."""
 
@@ -83,21 +86,29 @@ class ConsumeQueueStore:
     def load(self, known: Mapping[QueueKey, Bounds] | None = None, *, read_only: bool = False) -> None:
         """Find the queues on disk. Those whose bounds are ``known`` stay unopened, but the settings are tried on one.
 
-        ``read_only`` leaves even the leftovers of a crash where they are.
+        ``read_only`` leaves even the leftovers of a crash where they are, and passes queues over that are `unusable`.
 
         Raises:
             FileSizeMismatch: a file's size is not what the settings say.
-            ForeignFile: a directory or file that no store puts there.
+            ForeignFile: a directory or file that no store puts there; but `MisplacedDirectory` is for `unusable`.
         """
         if not read_only:
             make_dirs(self._disk, self._directory)
         for key in self._find():
             if known is not None and (bounds := known.get(key)) is not None:
                 self._unopened[key] = bounds
-            else:
-                self._add(*key).load(read_only=read_only)
+                continue
+            queue = self._add(*key)
+            try:
+                queue.load(read_only=read_only)
+            except MisplacedDirectory as error:
+                if read_only:
+                    self.forget(*key)
+                else:
+                    self.unusable(queue, error)
         if self._unopened:
-            self._new(*min(self._unopened)).load(read_only=True)
+            with suppress(MisplacedDirectory):  # whoever opens it sees to that
+                self._new(*min(self._unopened)).load(read_only=True)
 
     def _find(self) -> Iterator[QueueKey]:
         """The queues that have directories. Raises ForeignFile."""
@@ -186,3 +197,7 @@ class ConsumeQueueStore:
     def close(self) -> None:
         """Close the open files."""
         self._cache.close()
+
+
+def _refuse(_queue: ConsumeQueue, error: UnusableDirectory) -> None:
+    raise error

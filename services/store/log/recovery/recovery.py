@@ -67,6 +67,7 @@ class Recovery:
         total = max(0, (parts.files.last.end if parts.files.last else 0) - begin)
         queues = QueueRecovery(parts.queues, parts.offsets, parts.manifest if report.manifest_current else None)
         parts.queues.open = lambda queue: self._open(queue, queues)
+        parts.queues.unusable = self._set_aside
         queues.prepare(begin, self._record_fits)
         for queue in parts.queues if back else ():
             queue.min_offset = queue.first_offset_on_disk  # what was not readable may be again
@@ -111,11 +112,7 @@ class Recovery:
         try:
             queue.load()
         except UnusableDirectory as error:
-            kept = parts.queues.set_aside(queue)
-            problem = FileProblem(QUEUES, f"{error.message} The queue is kept as {kept}, and made anew from the log")
-            parts.problems.append(problem)
-            if self._over:
-                self._tell_problem(problem)
+            self._set_aside(queue, error)
         queues.find_end(queue)
         if not self._over:
             return
@@ -128,6 +125,14 @@ class Recovery:
                 queue.queue_id, queue.topic,
             )  # fmt: skip
             parts.queues.lost()
+
+    def _set_aside(self, queue: ConsumeQueue, error: UnusableDirectory) -> None:
+        """Keep the files of a queue that cannot be used where they are in nobody's way. Raises OSError."""
+        kept = self._parts.queues.set_aside(queue)
+        problem = FileProblem(QUEUES, f"{error.message} The queue is kept as {kept}, and made anew from the log")
+        self._parts.problems.append(problem)
+        if self._over:
+            self._tell_problem(problem)
 
     def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:
         """Say that queues number messages behind the end of the log: they were there once."""

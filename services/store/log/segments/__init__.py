@@ -8,5 +8,6 @@ mapped_file_queue.py    its files, in order
 retention.py            old files go
 scan.py                 reading from one offset to another, across files, blanks and damage
 tail.py                 what lies after the last good record is kept, then zeroed
+touching.py             records that are to be read soon come into memory
 walkers.py              which walker reads: the compiled one, or the one in Python
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.edges.disk import Disk, make_dirs
-from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile
+from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, MisplacedDirectory
 from tandemmq.store.log.segments.mapped_file import NAME_DIGITS, MappedFile, file_name
 
 log = logging.getLogger(__name__)
@@ -27,16 +27,22 @@ def list_files(directory: Path, size: int, setting: str) -> list[int]:
     Leftovers of our own (``.tmp``, a last file of zero bytes) do not count; nothing is changed here.
 
     Raises:
-        ForeignFile: a name that is no number.
+        ForeignFile: a name that is no number; MisplacedDirectory: a directory with the name of a file.
         FileSizeMismatch: a file with another size than ``setting`` says.
     """
     starts: list[int] = []
     empty: list[int] = []
     for entry in entries_of(directory):
         name, path = entry.name, entry.path
+        of_a_file = name.isascii() and name.isdigit() and len(name) == NAME_DIGITS
+        if of_a_file and entry.is_dir():
+            raise MisplacedDirectory(
+                f"{path} is a directory, where a file of the store belongs.",
+                remedy="Move it away, and restore the file if there was one.",
+            )
         if entry.is_dir() or name.endswith(".tmp"):
             continue
-        if not (name.isascii() and name.isdigit() and len(name) == NAME_DIGITS):
+        if not of_a_file:
             raise ForeignFile(
                 f"{path} is not a store file: names are {NAME_DIGITS} digits.", remedy="Move it out of the directory."
             )

@@ -14,7 +14,7 @@ from tandemmq.common import node_access
 from tandemmq.common.access.gate import Gate
 from tandemmq.common.access.needs import ALL, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import Rules, check_complete
-from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1 import delivery_pb2, operations_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metasync import access as metasync_access
 from tandemmq.node.v1 import node_pb2
@@ -28,6 +28,7 @@ PROTOS = Path(__file__).resolve().parents[4] / "protos"
 RULES: dict[str, Rules] = {
     "tandemmq.store.v1.Store": store_access.RULES,
     "tandemmq.delivery.v1.Delivery": store_access.DELIVERY_RULES,
+    "tandemmq.delivery.v1.Operations": store_access.OPERATIONS_RULES,
     "tandemmq.store.v1.ReplicaLog": store_access.REPLICA_LOG_RULES,
     "tandemmq.store.v1.DerivedFiles": store_access.DERIVED_FILES_RULES,
     "tandemmq.store.v1.LogRepair": store_access.LOG_REPAIR_RULES,
@@ -41,6 +42,7 @@ RULES: dict[str, Rules] = {
 FILES = (
     store_pb2,
     delivery_pb2,
+    operations_pb2,
     replica_log_pb2,
     derived_files_pb2,
     log_repair_pb2,

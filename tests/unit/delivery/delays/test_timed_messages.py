@@ -1,13 +1,18 @@
 """Timers: any time, to the millisecond, each once, over restarts, kills and lost index files."""
 
+import asyncio
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tandemmq.store.delivery.delays import timer_index, timer_window
+from tandemmq.store.delivery.delays import timed_messages, timer_index, timer_window
 from tandemmq.store.delivery.delays.timer_checkpoint import TimerCheckpoint
+from tandemmq.store.log import message_store
+from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.segments.touching import touch_records
 from tests.unit.delivery.delays.delay_kit import BEGIN, DelayKit, delaying
 
 HOUR = 3_600_000
@@ -182,3 +187,31 @@ async def test_timers_of_a_java_broker_without_our_time(tmp_path: Path) -> None:
         assert kit.bodies() == []
         await kit.pass_time(0.2)
         assert kit.bodies() == [b"java"]
+
+
+async def test_records_are_read_ahead_of_their_time_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_messages, "_RECENT_BYTES", 0)
+    touched: list[int] = []
+
+    def touch(files: MappedFileQueue, offsets: Iterable[int]) -> None:
+        touched.extend(offsets)
+        touch_records(files, offsets)
+
+    monkeypatch.setattr(message_store, "touch_records", touch)
+    async with delaying(tmp_path) as kit:
+        soon = await kit.send(b"x" * 9_000, TIMER_DELIVER_MS=str(BEGIN + 30_000))
+        await at(kit, BEGIN + HOUR)
+        await kit.pass_time(20)
+        assert touched == []
+        await kit.pass_time(7)
+        while not touched:
+            await asyncio.sleep(0.01)
+        assert touched == [soon.physical_offset]
+        assert kit.bodies() == []
+        await kit.pass_time(3)
+        assert kit.bodies() == [b"x" * 9_000]
+    async with delaying(tmp_path, now=BEGIN + HOUR + 1_000) as kit:
+        await kit.pass_time(0.1)
+        assert kit.counts.delivered == 1

@@ -5,6 +5,7 @@ import { checkbox, confirmByName } from "../dialog.js";
 import { editGroup } from "../group-form.js";
 import { h } from "../dom.js";
 import { count, duration, num } from "../format.js";
+import { age, attempts, atWork, membersTable, remarks, waysInWords } from "../group-view.js";
 import { gaps, notice } from "../notices.js";
 import { resetOffsets } from "../reset-form.js";
 import { link } from "../router.js";
@@ -23,8 +24,10 @@ export function page({ rest: [name] }, app) {
       gaps(problems),
       groups.map((group) => configuration(group, groups.length > 1, app)),
       h("h2", {}, "Progress"),
-      byTopic(progress).map(([topic, queues]) => topicProgress(topic, queues)),
+      byTopic(progress).map(([topic, queues]) => topicProgress(topic, queues, seenIn(groups, topic))),
       progress.length === 0 && h("div", { class: "empty" }, "It has not consumed anything yet."),
+      h("h2", {}, "Members"),
+      membersTable(groups),
     ],
   };
 }
@@ -33,6 +36,11 @@ function byTopic(progress) {
   const topics = new Map();
   for (const queue of progress) topics.set(queue.topic, [...(topics.get(queue.topic) ?? []), queue]);
   return [...topics];
+}
+
+/** What the stores of all brokers see of the group in a topic. */
+function seenIn(groups, topic) {
+  return atWork({ view: { consumers: 0, producers: 0, topics: groups.flatMap(({ view }) => view?.topics ?? []).filter((one) => one.topic === topic) } });
 }
 
 function buttons(name, groups, progress, app) {
@@ -45,28 +53,36 @@ function buttons(name, groups, progress, app) {
   ];
 }
 
-function configuration({ config, broker, lag, deadLetters, orphaned }, several, app) {
+function configuration(group, several, app) {
+  const { config, broker, lag, deadLetters, orphaned, view } = group;
+  const work = atWork(group);
   return h("section", { class: "card", key: broker, "aria-label": `Configuration on ${broker}` },
     several && h("h3", {}, `On ${broker}`),
     orphaned && h("p", {}, badge("no configuration", "warn"), " It has offsets, but nobody knows the group any more."),
     facts([
       !several && ["Broker", broker],
       ["Not consumed", `${count(lag)} messages`],
+      work && ["In flight", `${count(work.inFlight)} messages`],
+      work && ["Ready", `${count(work.ready)} messages`],
+      work && ["Most deliveries", attempts(work.attempts)],
+      work && ["Oldest message", age(work.oldestMs)],
+      view && ["Consumes", [waysInWords(view), " ", remarks({ config, view })]],
       ["Dead letters", count(deadLetters)],
       !orphaned && ["May consume", config.consumeEnable ? "yes" : "no"],
       !orphaned && ["Broadcasting", config.consumeBroadcastEnable ? "allowed" : "not allowed"],
       !orphaned && ["In order", config.consumeMessageOrderly ? "yes" : "no"],
-      !orphaned && ["Attempts", config.retryMaxTimes === -1 ? "for ever" : `${config.retryMaxTimes}, then dead letters`],
+      !orphaned && ["Retries", config.retryMaxTimes === -1 ? "for ever" : `${config.retryMaxTimes}, then dead letters`],
       !orphaned && ["Time for a message", `${config.consumeTimeoutMinutes} min`],
     ]),
     !orphaned && app.may("PutGroup")
       && h("button", { type: "button", onclick: async () => { if (await editGroup(config, broker)) app.reload(); } }, "Change"));
 }
 
-function topicProgress(topic, queues) {
+function topicProgress(topic, queues, work) {
   const lag = queues.reduce((sum, queue) => sum + num(queue.lag), 0);
   return h("section", { key: topic, "aria-label": `Progress in ${topic}` },
-    h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`${count(lag)} not consumed`, lag ? "warn" : "good")),
+    h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`${count(lag)} not consumed`, lag ? "warn" : "good"),
+      work.inFlight > 0 && badge(`${count(work.inFlight)} in flight`), work.attempts > 1 && badge(`came ${count(work.attempts)} times`, "warn")),
     table({
       label: `Progress in ${topic}`,
       rows: queues,

@@ -2,12 +2,13 @@
 
 import { call } from "../api.js";
 import { editGroup } from "../group-form.js";
+import { age, attempts, atWork, remarks } from "../group-view.js";
 import { h } from "../dom.js";
 import { count, num } from "../format.js";
 import { gaps } from "../notices.js";
 import { link } from "../router.js";
 import { searchField } from "../search.js";
-import { badge, pager, table } from "../table.js";
+import { pager, table } from "../table.js";
 
 const LIMIT = 50;
 const WHOLE = 1000;
@@ -61,19 +62,23 @@ async function furthestBehind({ match = "" }, options) {
 }
 
 function groupTable(groups, byLag, sort) {
+  const several = new Set(groups.map((group) => group.broker)).size > 1;
   return table({
     label: "Groups",
     rows: groups,
     id: (group) => `${group.broker}/${group.config.name}`,
     empty: byLag ? "No group is behind." : "No groups.",
     columns: [
-      { title: "Group", wide: true, cell: ({ config, orphaned }) => [
-        h("a", { href: link("groups", [config.name]) }, config.name), " ", orphaned && badge("no configuration", "warn"),
-        !orphaned && config.consumeEnable === false && badge("may not consume", "warn"),
+      { title: "Group", wide: true, cell: (group) => [
+        h("a", { href: link("groups", [group.config.name]) }, group.config.name), " ", remarks(group),
       ] },
-      { title: "Broker", cell: (group) => group.broker },
-      { title: "Topics", wide: true, cell: topics },
+      several && { title: "Broker", cell: (group) => group.broker },
+      { title: "Topics", cell: topics },
       { title: "Not consumed", number: true, sort: { active: byLag, go: sort }, cell: (group) => count(group.lag) },
+      { title: "In flight", number: true, cell: (group) => count(atWork(group)?.inFlight) },
+      { title: "Attempts", number: true, cell: (group) => attempts(atWork(group)?.attempts) },
+      { title: "Oldest", number: true, cell: (group) => age(atWork(group)?.oldestMs) },
+      { title: "Members", number: true, cell: (group) => atWork(group)?.members ?? "–" },
       { title: "Dead letters", number: true, cell: (group) => (num(group.deadLetters)
         ? h("a", { href: link("dead-letters", [group.config.name]) }, count(group.deadLetters)) : "0") },
     ],

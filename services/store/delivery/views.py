@@ -1,0 +1,92 @@
+"""What operators see of one moment: groups with their members and ways, what waits, half messages."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.receiving import Receiving
+from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.transactions.transactions import HalfView
+from tandemmq.store.delivery.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.ways import Way
+
+_LOOKED_AT = 20
+"""So many groups are looked at while somebody waits; of more, what was seen some seconds ago is good enough."""
+
+
+class GroupView(NamedTuple):
+    """One group."""
+
+    group: str
+    figures: list[GroupFigures]
+    """By topic."""
+    members: list[Member]
+    """Consumers first, by client."""
+    ways: frozenset[Way]
+
+    @property
+    def consumers(self) -> list[Member]:
+        """The members that receive."""
+        return [one for one in self.members if not one.producer]
+
+    @property
+    def differing_topics(self) -> list[str]:
+        """Topics to which consumers do not subscribe alike: each should want the same messages."""
+        consumers = self.consumers
+        topics = {topic for one in consumers for topic in one.subscriptions}
+        return sorted(topic for topic in topics if len({one.subscriptions.get(topic) for one in consumers}) > 1)
+
+
+class Views:
+    """Looks at delivery. Each call raises NotDelivering where this store gives out nothing."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    @property
+    def now_seconds(self) -> float:
+        """By the clock of `Member.last_seen`."""
+        return self._delivery.store.timers.time()
+
+    def groups(self, names: Iterable[str] = ()) -> list[GroupView]:
+        """The groups of these names, or all, by name. A few are looked at now, the numbers of many are seconds old."""
+        self.check()
+        sessions, ways, receiving = self._delivery.sessions, self._delivery.ways, self._delivery.receiving
+        wanted = sorted(set(names))
+        figures: dict[str, list[GroupFigures]] = {}
+        if isinstance(receiving, Receiving):
+            now = 0 < len(wanted) <= _LOOKED_AT
+            found = [one for name in wanted for one in receiving.figures_of(name)] if now else receiving.figures_now()
+            for one in found:
+                figures.setdefault(one.group, []).append(one)
+        wanted = wanted or sorted({*figures, *sessions.groups()})
+        views = (
+            GroupView(name, figures.get(name, []), _sorted(sessions.members(name)), ways.of(name)) for name in wanted
+        )
+        return [view for view in views if view.figures or view.members]
+
+    def waiting(self) -> WaitingFigures:
+        """What is delivered later, as it is now."""
+        self.check()
+        keeper = self._delivery.waiting
+        return WaitingFigures() if keeper is None else keeper.read()
+
+    def halves(self, most: int) -> list[HalfView]:
+        """Half messages, those that began first."""
+        self.check()
+        transactions = self._delivery.transactions
+        return [] if transactions is None else transactions.pending(most)
+
+    def check(self) -> None:
+        """Whether this store delivers. Raises NotDelivering."""
+        if not self._delivery.delivering:
+            raise NotDelivering(
+                "This store gives out no messages at present: it is no master, or reads its journal.",
+                remedy="Ask the master, or again in a moment.",
+            )
+
+
+def _sorted(members: list[Member]) -> list[Member]:
+    return sorted(members, key=lambda one: (one.producer, one.client_id))

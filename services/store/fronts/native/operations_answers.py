@@ -1,0 +1,72 @@
+"""What operators see, as messages of operations.proto."""
+
+from tandemmq.delivery.v1 import operations_pb2 as pb
+from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.transactions.transactions import HalfView
+from tandemmq.store.delivery.views import GroupView
+from tandemmq.store.delivery.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.ways import Way
+
+
+def group_view(view: GroupView, now_seconds: float, *, with_members: bool) -> pb.GroupView:
+    """One group. `now_seconds`: by the clock of `Member.last_seen`."""
+    consumers = len(view.consumers)
+    return pb.GroupView(
+        group=view.group,
+        topics=map(_topic, view.figures),
+        consumers=consumers,
+        producers=len(view.members) - consumers,
+        acknowledges=Way.ACKNOWLEDGES in view.ways,
+        commits=Way.COMMITS in view.ways,
+        members=(_member(one, now_seconds) for one in view.members) if with_members else (),
+        differing_topics=view.differing_topics,
+    )
+
+
+def _topic(one: GroupFigures) -> pb.GroupTopicView:
+    return pb.GroupTopicView(
+        topic=one.topic,
+        lag=one.lag,
+        in_flight=one.in_flight,
+        ready=one.ready,
+        most_deliveries=one.most_deliveries,
+        oldest_ms=one.oldest_ms,
+        oldest_waiting_ms=one.oldest_waiting_ms,
+    )
+
+
+def _member(one: Member, now_seconds: float) -> pb.MemberView:
+    return pb.MemberView(
+        client_id=one.client_id,
+        producer=one.producer,
+        protocol=one.protocol,
+        language=one.language,
+        version=one.version,
+        address=one.address,
+        subscriptions=one.subscriptions,
+        silent_ms=int(max(now_seconds - one.last_seen, 0) * 1000),
+    )
+
+
+def waiting_view(now: WaitingFigures, halves: list[HalfView]) -> pb.ViewWaitingResponse:
+    """What waits, with some half messages."""
+    return pb.ViewWaitingResponse(
+        timers=now.timers,
+        timers_due=now.timers_due,
+        timers_late_ms=now.timers_late_ms,
+        timers_not_indexed=now.timers_not_indexed,
+        levels=(pb.LevelView(level=one.level, messages=one.waiting, late_ms=max(one.late_ms, 0)) for one in now.levels),
+        half_messages=sum(count for _, count, _ in now.halves),
+        halves=(
+            pb.HalfMessageView(
+                transaction_id=one.transaction_id,
+                group=one.group,
+                topic=one.topic,
+                age_ms=one.age_ms,
+                checks=one.checks,
+                handle=one.handle,
+            )
+            for one in halves
+        ),
+    )

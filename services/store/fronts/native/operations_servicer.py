@@ -1,0 +1,146 @@
+"""For people: how groups stand, what waits, and topics and groups made by one call."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+
+from tandemmq.delivery.v1 import operations_pb2 as pb
+from tandemmq.delivery.v1 import operations_pb2_grpc
+from tandemmq.metadata.v1 import metadata_pb2
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.errors import BadRequest, StoreStarting
+from tandemmq.store.broker.rules import SYSTEM_TOPICS, check_topic_name
+from tandemmq.store.delivery.errors import AlreadyThere
+from tandemmq.store.delivery.groups import GroupTable
+from tandemmq.store.delivery.receive_rules import check_group_name
+from tandemmq.store.delivery.views import Views
+from tandemmq.store.fronts.native import operations_answers
+from tandemmq.store.fronts.native.timed import timed
+from tandemmq.store.metrics import StoreMetrics
+from tandemmq.store.table_messages import read_group, read_topic
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+MOST_GROUPS = 1_000
+MOST_HALVES = 1_000
+DEFAULT_HALVES = 100
+MOST_QUEUES = 1_024
+MOST_ATTRIBUTES = 4_096
+"""Characters of a topic's or group's attributes."""
+
+_MESSAGE_TYPE = "message.type"
+_MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+_SYSTEM_GROUPS = ("CID_RMQ_SYS_",)
+
+
+class OperationsServicer(operations_pb2_grpc.OperationsServicer):
+    """`tandemmq.delivery.v1.Operations`; what each call means is written in the contract, operations.proto."""
+
+    def __init__(self, metrics: StoreMetrics) -> None:
+        """Every call is refused with StoreStarting until `attach`."""
+        self.metrics = metrics
+        self._views: Views | None = None
+        self._broker: Broker | None = None
+        self._groups: GroupTable | None = None
+
+    def attach(self, views: Views, broker: Broker, groups: GroupTable) -> None:
+        """Answer from a recovered store from now on."""
+        self._views, self._broker, self._groups = views, broker, groups
+
+    @property
+    def views(self) -> Views:
+        """What answers. Raises StoreStarting."""
+        if self._views is None:
+            raise _starting()
+        return self._views
+
+    @timed
+    async def ViewGroups(self, request: pb.ViewGroupsRequest, context: Context) -> pb.ViewGroupsResponse:
+        """How groups stand."""
+        views = self.views
+        if len(request.groups) > MOST_GROUPS:
+            raise BadRequest(f"The request names {len(request.groups):,} groups: at most {MOST_GROUPS:,} are allowed.")
+        if "" in request.groups:
+            raise BadRequest("The request names a group without a name.")
+        now = views.now_seconds
+        found = views.groups(request.groups)
+        shown = (operations_answers.group_view(one, now, with_members=request.with_members) for one in found)
+        return pb.ViewGroupsResponse(groups=shown)
+
+    @timed
+    async def ViewWaiting(self, request: pb.ViewWaitingRequest, context: Context) -> pb.ViewWaitingResponse:
+        """What is delivered later, and half messages."""
+        views = self.views
+        if not 0 <= request.limit <= MOST_HALVES:
+            raise BadRequest(f"limit is {request.limit}: allowed is 0 to {MOST_HALVES:,}.")
+        return operations_answers.waiting_view(views.waiting(), views.halves(request.limit or DEFAULT_HALVES))
+
+    @timed
+    async def CreateTopic(self, request: pb.CreateTopicRequest, context: Context) -> pb.CreateTopicResponse:
+        """A topic, which can be used when this is answered."""
+        self.views.check()
+        if self._broker is None:
+            raise _starting()
+        config = request.config
+        check_topic_name(config.name)
+        if config.name in SYSTEM_TOPICS or config.name.startswith("rmq_sys_"):
+            raise BadRequest(f"Topic {config.name} is one of the broker's own.")
+        _check_queues("read_queues", config)
+        _check_queues("write_queues", config)
+        if config.HasField("perm") and not 0 <= config.perm <= 7:
+            raise BadRequest(f"perm is {config.perm}: 4 read + 2 write + 1 inherit.")
+        _check_attributes(config.attributes)
+        if config.attributes.get(_MESSAGE_TYPE, _MESSAGE_TYPES[0]) not in _MESSAGE_TYPES:
+            known = ", ".join(_MESSAGE_TYPES)
+            raise BadRequest(f"{_MESSAGE_TYPE} is {config.attributes[_MESSAGE_TYPE]!r}: allowed is {known}.")
+        _check_other(config)
+        if self._broker.topics.get(config.name) is not None:
+            raise AlreadyThere(f"Topic {config.name} exists.")
+        await self._broker.topics.add([read_topic(config)])
+        return pb.CreateTopicResponse()
+
+    @timed
+    async def CreateGroup(self, request: pb.CreateGroupRequest, context: Context) -> pb.CreateGroupResponse:
+        """A group, which can be used when this is answered."""
+        self.views.check()
+        if self._groups is None:
+            raise _starting()
+        config = request.config
+        check_group_name(config.name)
+        if config.name.startswith(_SYSTEM_GROUPS):
+            raise BadRequest(f"Group {config.name} is one of the broker's own.")
+        if config.HasField("retry_queues") and not 0 <= config.retry_queues <= MOST_QUEUES:
+            raise BadRequest(f"retry_queues is {config.retry_queues}: allowed is 0 to {MOST_QUEUES:,}.")
+        for name in ("retry_max_times", "consume_timeout_minutes"):
+            if config.HasField(name) and getattr(config, name) < -1:
+                raise BadRequest(f"{name} is {getattr(config, name)}: allowed is -1 and more.")
+        _check_attributes(config.attributes)
+        _check_other(config)
+        if self._groups.get(config.name) is not None:
+            raise AlreadyThere(f"Group {config.name} exists.")
+        await self._groups.add([read_group(config)])
+        return pb.CreateGroupResponse()
+
+
+def _check_queues(name: str, config: metadata_pb2.TopicConfig) -> None:
+    given = getattr(config, name)
+    if config.HasField(name) and not 1 <= given <= MOST_QUEUES:  # type: ignore[arg-type]  # one of two names
+        raise BadRequest(f"{name} is {given}: allowed is 1 to {MOST_QUEUES:,}.")
+
+
+def _check_attributes(attributes: Mapping[str, str]) -> None:
+    if sum(len(key) + len(value) for key, value in attributes.items()) > MOST_ATTRIBUTES:
+        raise BadRequest(f"The attributes have more than {MOST_ATTRIBUTES:,} characters.")
+    for key in attributes:
+        if not key or key[0] in "+-" or not key.isprintable():
+            raise BadRequest(f"There is an attribute {key[:40]!r}: give all of them by their plain names.")
+
+
+def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGroupConfig) -> None:
+    if config.other_json:
+        raise BadRequest("other_json is refused: fields that are not known here are for the metadata service to keep.")
+
+
+def _starting() -> StoreStarting:
+    return StoreStarting("The store is still recovering.", remedy="Try again when its health says SERVING.")
