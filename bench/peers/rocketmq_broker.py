@@ -20,6 +20,7 @@ _NEIGHBOURHOOD = 4
 _given: list[int] = []
 """Ports that brokers of this process were given."""
 
+
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tandemmq.bench</groupId><artifactId>rocketmq-peer</artifactId><version>1</version><packaging>pom</packaging>

@@ -18,7 +18,7 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.assembly import make_broker, make_delivery, names_link, open_tables
+from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.classic_clients import ClassicClients
@@ -107,7 +107,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
-        topics, groups, metasync = open_tables(settings)
+        topics, groups, metasync, edits = open_tables(settings)
         broker = make_broker(settings, store, topics, metrics)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
@@ -128,9 +128,8 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     consuming.attach(delivery, delivery.sessions)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
-    await classic.serve(settings, broker, delivery)
-    if classic.port:
-        keep_registered(settings, broker, host)
+    await classic.serve(settings, broker, delivery, edits)
+    host.on_drain(classic.leave)
     inner.attach(settings.broker_name, delivery)
     for front in (servicer, consuming, rocketmq5, inner.gateways):
         host.on_drain(front.drain)
@@ -146,13 +145,6 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
-
-
-def keep_registered(settings: StoreSettings, broker: Broker, host: ServiceHost) -> None:
-    """Have name servers know this broker until it drains."""
-    names = names_link(settings, broker)
-    names.start()
-    host.on_drain(names.stop)
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:

@@ -50,6 +50,7 @@ from tandemmq.store.offsets_link import OffsetsLink
 from tandemmq.store.registered import RegisteredTopics
 from tandemmq.store.remoting_settings import addresses_of
 from tandemmq.store.settings import StoreSettings
+from tandemmq.store.table_edits import LocalEdits, MetasyncEdits, TableEdits
 
 
 def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable, traffic: Traffic) -> Broker:
@@ -176,6 +177,7 @@ class StoreTables(NamedTuple):
     topics: TopicTable
     groups: GroupTable
     link: MetasyncLink | None
+    edits: TableEdits
 
 
 def open_tables(settings: StoreSettings) -> StoreTables:
@@ -186,10 +188,12 @@ def open_tables(settings: StoreSettings) -> StoreTables:
     root, disk = settings.store_path_root_dir, LocalDisk()
     if settings.metasync_address is None:
         clock = SystemClock()
-        return StoreTables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
+        own_topics, own_groups = LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock)
+        return StoreTables(own_topics, own_groups, None, LocalEdits(own_topics, own_groups))
     topics, groups = WatchedTopicTable(root, disk), WatchedGroupTable(root, disk)
     dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
-    return StoreTables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
+    link = MetasyncLink(settings.metasync_address, topics, dialer, groups)
+    return StoreTables(topics, groups, link, MetasyncEdits(settings.metasync_address, dialer, topics, groups))
 
 
 def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:
