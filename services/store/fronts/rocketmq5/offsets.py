@@ -8,9 +8,11 @@ from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.long_poll import Room
+from tandemmq.store.broker.offsets import QueueState
 from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.tags import TagFilter, parse_tags
+from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
@@ -23,6 +25,23 @@ MOST_BYTES = 4 << 20
 _NONE = NOTHING_YET | {PullStatus.NO_NEW_MESSAGE, PullStatus.NO_MATCHED_MESSAGE}
 _NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
 _MISPLACED = pb.Status(code=pb.ILLEGAL_OFFSET, message="There is nothing at the offset: go on at the next one.")
+
+
+class QueuesByOffset(Protocol):
+    """One broker's queues."""
+
+    @property
+    def topics(self) -> TopicTable:
+        """Which topics there are."""
+        ...
+
+    async def pull(self, wanted: Wanted, wait_seconds: float = 0, room: Room | None = None) -> PullAnswer:
+        """See `Broker`."""
+        ...
+
+    def offsets(self, topic: str, queue_id: int | None, time_ms: int | None) -> list[QueueState]:
+        """See `Broker`."""
+        ...
 
 
 class GroupPositions(Protocol):
@@ -40,7 +59,7 @@ class GroupPositions(Protocol):
 class OffsetReads(NamedTuple):
     """What can be read by offset: the queues of one broker in the same process."""
 
-    broker: Broker
+    broker: QueuesByOffset
     groups: GroupPositions
 
 
