@@ -46,10 +46,17 @@ public final class Client {
         names = arguments[0];
         topic = arguments[2];
         group = arguments[3];
-        run(arguments[1]);
-        System.out.println("OK");
+        int status = 1;
+        try {
+            run(arguments[1]);
+            System.out.println("OK");
+            status = 0;
+        } catch (Throwable error) {
+            error.printStackTrace();
+        }
         System.out.flush();
-        Runtime.getRuntime().halt(0); // its clients would take seconds to end
+        System.err.flush();
+        Runtime.getRuntime().halt(status); // its clients would take seconds to end
     }
 
     private static void run(String feature) throws Exception {
@@ -308,7 +315,7 @@ public final class Client {
         try {
             producer().send(message("m0", "A"));
         } catch (org.apache.rocketmq.client.exception.MQClientException | org.apache.rocketmq.client.exception.MQBrokerException error) {
-            check(String.valueOf(error.getMessage()).contains("signature"), error);
+            check((error.getMessage() + error.getCause()).contains("signature"), error);
             return;
         }
         throw new AssertionError("it was taken");

@@ -65,7 +65,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
 def run(store: StoreProcess, version: str, feature: str, *options: str, **environment: str) -> None:
     """Runs one feature of one client on a topic and a group of its own; fails with what it said."""
     number = uuid.uuid4().hex[:8]
-    home = ["-Duser.home=" + str(store.directory.parent), "-Drocketmq.client.logUseSlf4j=true"]
+    home = ["-Duser.home=" + str(store.directory.parent)]  # it writes its log there
     if feature == "pop":
         set_pop(store, f"group-{number}", f"topic-{number}")
     with names("broker-a", "DefaultCluster", port_of(store), tls=TLS in options) as server:

@@ -18,7 +18,7 @@ _NOBODY = Host(bytes(4), 0)
 class Call:
     """What a handler is given."""
 
-    __slots__ = ("begun", "command", "connection", "fields", "principal")
+    __slots__ = ("begun", "command", "connection", "fields", "principal", "said")
 
     def __init__(self, command: Command, connection: Connection) -> None:
         self.command = command
@@ -26,6 +26,8 @@ class Call:
         self.fields = Fields(command.fields)
         self.principal: Principal | None = None
         """Who was recognized; None where everybody may do everything."""
+        self.said: Mapping[str, str] | None = None
+        """Header fields of a refusal."""
         self.begun = time.perf_counter()
 
     @property

@@ -107,7 +107,7 @@ class Dispatch:
     def _refusal(self, call: Call, error: TandemError) -> Command:
         if error.kind is Kind.INTERNAL:
             log.failure("call failed", error, method=call.name)
-        return call.reply(code_of(error, call.command.version), remark_of(error))
+        return call.reply(code_of(error, call.command.version), remark_of(error), call.said)
 
     def _ended(self, call: Call, answer: Command) -> Command:
         seconds = time.perf_counter() - call.begun

@@ -1,5 +1,7 @@
 """RemotingFront: classic clients, put together: which handler answers which code."""
 
+from functools import partial
+
 from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
@@ -59,7 +61,7 @@ class RemotingFront:
             Assignments(broker, self.clients, rules.broker_name),
             Queries(broker),
             Relays(broker, self.clients, rules.broker_name),
-            Replies(broker, self.clients, rules, sending.receipt),
+            Replies(broker, self.clients, rules, partial(sending.receipt, reply=True)),
         ):
             self.dispatch.add(part.handlers())
 

@@ -7,7 +7,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, NoSuchQueue
 from tandemmq.store.broker.offsets import QueueState
-from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.starts import near_the_end
@@ -41,17 +41,28 @@ class Offsets:
     # -- groups -----------------------------------------------------------------------------------------------------
 
     def position(self, call: Call) -> Command:
-        """QUERY_CONSUMER_OFFSET: below it all is dealt with. A group that is new begins at 0 where that is near."""
+        """QUERY_CONSUMER_OFFSET: below it all is dealt with.
+
+        A group that is new begins at 0 where that is near, and where there is nothing yet: else it might miss what
+        comes before it has found the end. (RocketMQ 5 leaves that to the client.)
+        """
         place = _place(call)
         call.demand(use_group(place.group, Action.VIEW))
         progress = self._delivery.ledger.progress(place)
         if progress is not None:
             return call.ok({"offset": progress.cursor})
         may_be_zero = call.fields.flag_or("setZeroIfNotFound", True)
-        queue = self._broker.store.queue(place.topic, place.queue)
-        if may_be_zero and queue is not None and near_the_end(self._broker.store, queue):
+        if may_be_zero and self._begins_at_0(place):
             return call.ok({"offset": 0})
         return call.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, {})
+
+    def _begins_at_0(self, place: Place) -> bool:
+        queue = self._broker.store.queue(place.topic, place.queue)
+        if queue is not None:
+            return near_the_end(self._broker.store, queue)
+        config = self._broker.topics.get(place.topic)
+        lost = may_have_been_lost(self._broker.store, place.topic, place.queue)
+        return config is not None and 0 <= place.queue < config.read_queues and not lost
 
     async def commit(self, call: Call) -> Command:
         """UPDATE_CONSUMER_OFFSET: all below is dealt with; never backwards."""

@@ -9,17 +9,19 @@ from tandemmq.common.access.needs import publish
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.versions import V5_0_0
 from tandemmq.store.broker import rules as message_rules
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.fronts.remoting.call import Call, Handler
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends, group_of_retry
 from tandemmq.store.fronts.remoting.rules import RemotingRules
-from tandemmq.store.fronts.remoting.sent_message import REGION, SendHeader, new_batch, new_message, waits
+from tandemmq.store.fronts.remoting.sent_message import REGION, SendHeader, new_batch, new_message
 from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
 
 STATUSES = {
@@ -56,10 +58,12 @@ class Sending:
 
     def send_long(self, call: Call) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE: the header has long names."""
+        call.said = _SAID
         return self._take(SendHeader.long(call.fields), call)
 
     def send_short(self, call: Call) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE_V2: the header has letters."""
+        call.said = _SAID
         return self._take(SendHeader.short(call.fields), call)
 
     def _take(self, header: SendHeader, call: Call) -> Coroutine[Any, Any, Command] | None:
@@ -98,8 +102,8 @@ class Sending:
         else:
             self._dispatch.finish(call, self.receipt(call, outcome))
 
-    def receipt(self, call: Call, receipt: Receipt) -> Command:
-        """The answer for a message that is stored."""
+    def receipt(self, call: Call, receipt: Receipt, *, reply: bool = False) -> Command:
+        """The answer for a message that is stored; that for a `reply` names no transaction."""
         ready, place, status = receipt
         fields = {
             "msgId": encode_offset_id(self._rules.store_host, place.physical_offset),
@@ -107,7 +111,7 @@ class Sending:
             "queueOffset": str(place.queue_offset),
             **_SAID,
         }
-        if ready.transaction:
+        if ready.transaction or (call.command.version >= V5_0_0 and not reply):
             fields["transactionId"] = ready.unique_key
         remark = None if status is PutStatus.PUT_OK else status.name
         return call.command.answer(STATUSES[status], fields, b"", remark)
@@ -116,13 +120,14 @@ class Sending:
 
     async def send_batch(self, call: Call) -> Command:
         """SEND_BATCH_MESSAGE: the body has many messages, for one queue."""
+        call.said = _SAID
         header = SendHeader.short(call.fields)
         check(header, call)
         try:
             if header.topic.startswith(message_rules.GROUP_TOPICS):
                 raise ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
             batch = new_batch(header, call.body, call.peer)
-            sent = await self._broker.append([], [batch], wait=waits(header))
+            sent = await self._broker.append([], [batch], wait=header.waits)
             status = await self._broker.acknowledged(sent)
         except TandemError as error:
             raise of_message(error) from error
@@ -136,6 +141,9 @@ class Sending:
             "queueOffset": str(stored.place.first_queue_offset),
             **_SAID,
         }
+        unique_key = header.given.get(names.UNIQ_KEY)
+        if unique_key:
+            fields["transactionId"] = unique_key
         return call.command.answer(STATUSES[status], fields)
 
 

@@ -33,6 +33,16 @@ class SendHeader(NamedTuple):
     most_reconsume_times: int | None
     """None where the client leaves it to the group."""
 
+    @property
+    def given(self) -> dict[str, str]:
+        """The properties."""
+        return names.decode(self.properties.encode("utf-8", "replace"))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a batch is to be waited for, by the properties of the whole."""
+        return self.given.get(names.WAIT, "true").strip().lower() != "false"
+
     @classmethod
     def long(cls, fields: Fields) -> "SendHeader":
         """Of SEND_MESSAGE and SEND_REPLY_MESSAGE. Raises BadField."""
@@ -69,7 +79,7 @@ _LONG = (
 
 def new_message(header: SendHeader, body: bytes, born_host: Host, cluster: str) -> NewMessage:
     """The message for the broker; what RocketMQ's broker adds to every message is added."""
-    given = names.decode(header.properties.encode("utf-8", "replace"))
+    given = header.given
     given[names.MSG_REGION] = REGION
     given[names.TRACE_ON] = "true"
     given[names.CLUSTER] = cluster
@@ -110,9 +120,3 @@ def _without_wait(body: bytes) -> bytes:
         )
     except FormatError as error:
         raise IllegalMessage(f"The batch cannot be stored: {error}.") from None
-
-
-def waits(header: SendHeader) -> bool:
-    """Whether a batch is to be waited for, by the properties of the whole."""
-    given = names.decode(header.properties.encode("utf-8", "replace"))
-    return given.get(names.WAIT, "true").strip().lower() != "false"
