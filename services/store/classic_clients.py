@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from tandemmq.common.addresses import host_port
+from tandemmq.common.client_port_settings import TlsMode
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
@@ -22,7 +23,7 @@ from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import Identity
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
-from tandemmq.store.settings import StoreSettings, TlsMode
+from tandemmq.store.settings import StoreSettings
 from tandemmq.store.table_edits import TableEdits
 
 log = get_log(__name__)

@@ -21,7 +21,7 @@ class JavaNames:
         if shutil.which("java") is None:
             pytest.skip("RocketMQ needs Java: apt-get install openjdk-17-jre-headless")
         try:
-            jars = class_path(version, 120.0, "rocketmq-namesrv")
+            jars = class_path(version, 120.0, ("namesrv",))
         except Unavailable as reason:
             pytest.skip(str(reason))
         port = free_port()

@@ -28,7 +28,7 @@ class Mqadmin:
         if shutil.which("javac") is None:
             pytest.skip("there is no javac: apt-get install default-jdk-headless")
         try:
-            jars = class_path(version, 120.0, "rocketmq-tools")
+            jars = class_path(version, 120.0, ("tools",))
         except Unavailable as reason:
             pytest.skip(str(reason))
         classes = home / "classes"
