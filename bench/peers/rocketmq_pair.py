@@ -105,7 +105,7 @@ class RocketMQFollowed:
         self._names.start()
         self._master.start()
         begun = time.monotonic()
-        while not Asked(self._master).ready(self._end):
+        while not BrokerAnswer(self._master).ready(self._end):
             if time.monotonic() - begun > _RECOVER_SECONDS:
                 raise Unavailable(f"{self.name}: the master's queues are not ready")
             time.sleep(_STEP)
@@ -120,7 +120,7 @@ class RocketMQFollowed:
         self._master.resume()
         try:
             slave.start()
-            asked = Asked(slave)
+            asked = BrokerAnswer(slave)
             return reached.measure(asked.log_end, lambda: asked.ready(self._end))
         except OSError as error:
             raise Unavailable(f"the slave does not answer: {error}") from None
@@ -138,7 +138,7 @@ class RocketMQFollowed:
         self._names.stop()
 
 
-class Asked:
+class BrokerAnswer:
     """What a broker says of itself."""
 
     def __init__(self, server: ServerProcess) -> None:

@@ -10,7 +10,7 @@ from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.made_certificate import FoundContext
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
@@ -21,7 +21,7 @@ from tandemmq.naming.kv import KvStore
 from tandemmq.naming.metrics import NamingMetrics
 from tandemmq.naming.routes import RouteTable
 from tandemmq.naming.settings import PROFILES, NamingSettings, load_settings
-from tandemmq.naming.watch import Watch
+from tandemmq.naming.watch import RouteWatch
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 
 log = get_log("tandemmq.naming")
@@ -48,8 +48,8 @@ async def serve(settings: NamingSettings, announce: Announce | None = None) -> N
     values = KvStore(settings.names_directory / "kvConfig.json")
     rules = NamingRules(settings.order_message_enable, settings.return_order_topic_config_to_broker)
     asked = Asked(routes, values, time.monotonic, rules, lambda: _properties(settings))
-    watch = Watch(routes, time.monotonic)
-    limits = Limits(connections=settings.names_max_connections)
+    watch = RouteWatch(routes, time.monotonic)
+    limits = RemotingLimits(connections=settings.names_max_connections)
     server = RemotingServer(Handlers(asked.handlers(), code_of), limits, closed=watch.closed)
     metrics = NamingMetrics(host_port(settings.names_host, settings.names_port))
     host = ServiceHost(settings, metrics.registry())

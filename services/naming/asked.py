@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tandemmq.common import java_json
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import Handler
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
@@ -15,9 +15,9 @@ from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.common.wire.remoting.registration import (
     BadRegistration,
     BrokerIdentity,
-    DataVersion,
     RegisteredTopic,
     Registration,
+    RegistrationVersion,
 )
 from tandemmq.common.wire.remoting.versions import V4_9_4
 from tandemmq.naming.bodies import cluster_body, in_zone, member_body, route_body, topics_body
@@ -105,7 +105,7 @@ class Asked:
 
     # -- brokers ------------------------------------------------------------------------------------------------------
 
-    def _register(self, connection: Connection, request: Command) -> Command:
+    def _register(self, connection: RemotingConnection, request: Command) -> Command:
         found = self._routes.register(Registration.from_command(request), connection, self._now())
         fields: dict[str, str] = {}
         if found.master_address is not None:
@@ -116,18 +116,18 @@ class Asked:
                 body = dumps({"table": self._values.of(ORDER_TOPICS)})
         return request.answer(ResponseCode.SUCCESS, fields, body)
 
-    def _unregister(self, _: Connection, request: Command) -> Command:
+    def _unregister(self, _: RemotingConnection, request: Command) -> Command:
         self._routes.unregister(_who(request))
         return request.answer()
 
-    def _heartbeat(self, _: Connection, request: Command) -> Command:
+    def _heartbeat(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         name, address = fields.text("brokerName"), fields.text("brokerAddr")
         self._routes.heard(BrokerIdentity(fields.text("clusterName"), name, 0, address), self._now())
         return request.answer()
 
-    def _data_version(self, _: Connection, request: Command) -> Command:
-        asked = DataVersion.from_json(_object(request))
+    def _data_version(self, _: RemotingConnection, request: Command) -> Command:
+        asked = RegistrationVersion.from_json(_object(request))
         known = self._routes.heard(_who(request), self._now())
         changed = "false" if known == asked else "true"
         return request.answer(
@@ -136,7 +136,7 @@ class Asked:
 
     # -- routes -------------------------------------------------------------------------------------------------------
 
-    def _route(self, _: Connection, request: Command) -> Command:
+    def _route(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         topic = fields.text("topic")
         brokers, queues = self._routes.route(topic)
@@ -150,28 +150,28 @@ class Asked:
         order = self._values.order_of(topic) if self._rules.order_in_routes else None
         return request.answer(body=route_body(brokers, queues, standard=standard, order=order))
 
-    def _clusters(self, _: Connection, request: Command) -> Command:
+    def _clusters(self, _: RemotingConnection, request: Command) -> Command:
         return request.answer(body=cluster_body(self._routes.brokers, self._routes.clusters()))
 
-    def _members(self, _: Connection, request: Command) -> Command:
+    def _members(self, _: RemotingConnection, request: Command) -> Command:
         broker = self._routes.brokers.get(Fields(request.fields).text("brokerName"))
         return request.answer(body=member_body(broker))
 
-    def _topics(self, _: Connection, request: Command) -> Command:
+    def _topics(self, _: RemotingConnection, request: Command) -> Command:
         return request.answer(body=topics_body(self._routes.topics))
 
-    def _topics_of_cluster(self, _: Connection, request: Command) -> Command:
+    def _topics_of_cluster(self, _: RemotingConnection, request: Command) -> Command:
         cluster = Fields(request.fields).text("cluster")
         return request.answer(body=topics_body(self._routes.topics_of_cluster(cluster)))
 
-    def _system_topics(self, _: Connection, request: Command) -> Command:
+    def _system_topics(self, _: RemotingConnection, request: Command) -> Command:
         """Names of clusters and brokers, which are topics too; and some broker, to be asked for its own."""
         clusters = self._routes.clusters()
         names = [name for cluster, brokers in clusters.items() for name in (cluster, *brokers)]
         addresses = [address for one in self._routes.brokers.values() for address in one.addresses.values()]
         return request.answer(body=topics_body(names, addresses[0] if addresses else None))
 
-    def _unit_topics(self, _: Connection, request: Command) -> Command:
+    def _unit_topics(self, _: RemotingConnection, request: Command) -> Command:
         wanted = {
             RequestCode.GET_UNIT_TOPIC_LIST: _is_unit,
             RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: _has_unit_subscriptions,
@@ -182,12 +182,12 @@ class Asked:
         found = [name for name, queues in self._routes.topics.items() if any(map(wanted, queues.values()))]
         return request.answer(body=topics_body(found))
 
-    def _delete_topic(self, _: Connection, request: Command) -> Command:
+    def _delete_topic(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         self._routes.delete_topic(fields.text("topic"), fields.text_or("clusterName", None))
         return request.answer()
 
-    def _add_topic(self, _: Connection, request: Command) -> Command:
+    def _add_topic(self, _: RemotingConnection, request: Command) -> Command:
         topic, said = Fields(request.fields).text("topic"), _object(request).get("queueDatas") or []
         if not isinstance(said, list) or not all(isinstance(one, dict) for one in said):
             raise BadRegistration("queueDatas is no list of objects")
@@ -196,38 +196,38 @@ class Asked:
         )
         return request.answer()
 
-    def _wipe(self, _: Connection, request: Command) -> Command:
+    def _wipe(self, _: RemotingConnection, request: Command) -> Command:
         count = self._routes.set_writable(Fields(request.fields).text("brokerName"), writable=False)
         return request.answer(fields={"wipeTopicCount": str(count)})
 
-    def _add_write(self, _: Connection, request: Command) -> Command:
+    def _add_write(self, _: RemotingConnection, request: Command) -> Command:
         count = self._routes.set_writable(Fields(request.fields).text("brokerName"), writable=True)
         return request.answer(fields={"addTopicCount": str(count)})
 
     # -- values and settings ------------------------------------------------------------------------------------------
 
-    def _put(self, _: Connection, request: Command) -> Command:
+    def _put(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         self._values.put(fields.text("namespace"), fields.text("key"), fields.text("value"))
         return request.answer()
 
-    def _get(self, _: Connection, request: Command) -> Command:
+    def _get(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         return request.answer(fields={"value": self._values.get(fields.text("namespace"), fields.text("key"))})
 
-    def _delete(self, _: Connection, request: Command) -> Command:
+    def _delete(self, _: RemotingConnection, request: Command) -> Command:
         fields = Fields(request.fields)
         self._values.delete(fields.text("namespace"), fields.text("key"))
         return request.answer()
 
-    def _values_of(self, _: Connection, request: Command) -> Command:
+    def _values_of(self, _: RemotingConnection, request: Command) -> Command:
         found = self._values.of(Fields(request.fields).text("namespace"))
         return request.answer(body=dumps({"table": found}))
 
-    def _config(self, _: Connection, request: Command) -> Command:
+    def _config(self, _: RemotingConnection, request: Command) -> Command:
         return request.answer(body=self._properties().encode())
 
-    def _update_config(self, _: Connection, request: Command) -> Command:
+    def _update_config(self, _: RemotingConnection, request: Command) -> Command:
         raise NotChangeable("settings of this name server cannot be changed while it runs")
 
 

@@ -9,7 +9,7 @@ from tandemmq.naming.routes import RouteTable
 log = get_log(__name__)
 
 
-class Watch:
+class RouteWatch:
     """Keeps the table of routes true."""
 
     def __init__(self, routes: RouteTable, now: Callable[[], float]) -> None:

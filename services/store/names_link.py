@@ -110,7 +110,7 @@ class _NameServer:
     async def _ask(self, command: Command) -> None:
         answer = await self._client.ask(command, self._timeout)
         if answer.code:
-            raise Refused(f"it answers {answer.code}: {answer.remark}")
+            raise RegistrationRefused(f"it answers {answer.code}: {answer.remark}")
 
     def _failed(self, error: TandemError) -> None:
         if self._reachable:
@@ -140,7 +140,7 @@ class _NameServer:
         await self._client.close()
 
 
-class Refused(TandemError):
+class RegistrationRefused(TandemError):
     """A name server does not take the registration."""
 
     kind = Kind.NOT_POSSIBLE

@@ -15,7 +15,7 @@ from tandemmq.common.addresses import check_address
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_port_settings import ClientPortSettings, TlsMode
 from tandemmq.common.grpc_server import memory_budget
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.server_settings import GrpcTransport
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
@@ -457,9 +457,9 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
             create_groups=self.auto_create_subscription_group,
         )
 
-    def remoting_limits(self) -> Limits:
+    def remoting_limits(self) -> RemotingLimits:
         """What classic clients may take up."""
-        return Limits(
+        return RemotingLimits(
             connections=self.remoting_max_connections,
             held_bytes=memory_budget(self),
             stalled_seconds=self.grpc_slow_peer_timeout_ms / 1000,

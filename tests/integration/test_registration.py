@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.asked import Asked, NamingRules, code_of
@@ -89,7 +89,7 @@ async def linked(tmp_path: Path, role: Role) -> AsyncIterator[tuple[Link, RouteT
     """A link that has registered, and the table in which."""
     routes, values = RouteTable(), KvStore(tmp_path / "kv.json")
     asked = Asked(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
-    server = RemotingServer(Handlers(asked.handlers(), code_of), Limits())
+    server = RemotingServer(Handlers(asked.handlers(), code_of), RemotingLimits())
     port = server.add_port("127.0.0.1:0")
     await server.start()
     (tmp_path / "store").mkdir()

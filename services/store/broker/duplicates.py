@@ -29,7 +29,7 @@ Lookup = Callable[[str, str, int], bytes | None]
 """The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index."""
 
 
-class Stored(NamedTuple):
+class FirstCopy(NamedTuple):
     """Where a message was stored."""
 
     queue_id: int
@@ -48,7 +48,7 @@ class DuplicateWindow:
         self._clock = clock
         self._lookup = lookup
         self._most = most
-        self._stored: dict[tuple[str, str], Stored] = {}
+        self._stored: dict[tuple[str, str], FirstCopy] = {}
         self._order: deque[tuple[str, str]] = deque()
         self._began = clock.now_ms()
         self.recognized = 0
@@ -70,7 +70,7 @@ class DuplicateWindow:
             return False
         return not reconsume_times and not topic.startswith(_OWN_COPIES)
 
-    def find(self, topic: str, unique_key: str) -> Stored | None:
+    def find(self, topic: str, unique_key: str) -> FirstCopy | None:
         """Where the message was stored, if it was within the window."""
         since = self._clock.now_ms() - self._window
         found = self._stored.get((topic, unique_key))
@@ -78,7 +78,7 @@ class DuplicateWindow:
             found = self._in_index(topic, unique_key, since)
         return found if found is not None and found.place.store_timestamp >= since else None
 
-    def _in_index(self, topic: str, unique_key: str, since: int) -> Stored | None:
+    def _in_index(self, topic: str, unique_key: str, since: int) -> FirstCopy | None:
         data = self._lookup(topic, unique_key, since)
         if data is None:
             return None
@@ -87,9 +87,9 @@ class DuplicateWindow:
             return None
         begin, size = record.physical_offset, len(data)
         place = Appended(begin, size, record.queue_offset, record.store_timestamp, begin + size)
-        return Stored(record.queue_id, place)
+        return FirstCopy(record.queue_id, place)
 
-    def add(self, topic: str, unique_key: str, stored: Stored) -> None:
+    def add(self, topic: str, unique_key: str, stored: FirstCopy) -> None:
         """Remember a message, and forget those that are too old or too many."""
         entries, order = self._stored, self._order
         key = (topic, unique_key)

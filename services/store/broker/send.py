@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker import preparing, rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
-from tandemmq.store.broker.duplicates import DuplicateWindow, Stored
+from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
 from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, UnknownQueue, UnknownTopic
 from tandemmq.store.broker.postponing import DelayRules, Postponed, postpone
 from tandemmq.store.broker.topics import PERM_WRITE, TopicConfig, TopicTable
@@ -397,10 +397,10 @@ class Sender:
         self._remember(ready, place)
         return ready, place
 
-    def _find(self, topic: str, unique_key: str) -> Stored | None:
+    def _find(self, topic: str, unique_key: str) -> FirstCopy | None:
         return self.duplicates.find(topic, unique_key) if self.duplicates is not None else None
 
-    def _copy(self, ready: Ready, known: Stored) -> tuple[Ready, Appended]:
+    def _copy(self, ready: Ready, known: FirstCopy) -> tuple[Ready, Appended]:
         if self.duplicates is not None:
             self.duplicates.recognized += 1
         return ready._replace(message=replace(ready.message, queue_id=known.queue_id), copy=True), known.place
@@ -408,7 +408,7 @@ class Sender:
     def _remember(self, ready: Ready, place: Appended) -> None:
         if self.duplicates is not None:
             message = ready.message
-            self.duplicates.add(message.topic, ready.unique_key, Stored(message.queue_id, place))
+            self.duplicates.add(message.topic, ready.unique_key, FirstCopy(message.queue_id, place))
 
     def append(self, ready: list[Ready]) -> list[SendOutcome]:
         """Append checked messages in order, all at once where that can be. Raises StoreError: nothing was stored."""
@@ -483,7 +483,7 @@ class Sender:
             for at, key in enumerate(keys):
                 size, number = starts[at + 1] - starts[at], place.first_queue_offset + at
                 one = Appended(starts[at], size, number, place.store_timestamp, place.end_offset)
-                self.duplicates.add(batch.topic, key, Stored(batch.queue_id, one))
+                self.duplicates.add(batch.topic, key, FirstCopy(batch.queue_id, one))
         return SentBatch(batch, place)
 
     def _watched_keys(self, batch: EncodedBatch) -> list[str]:
@@ -495,7 +495,7 @@ class Sender:
         watches = self.duplicates.watches
         return keys if all(watches(batch.topic, key, batch.reconsume_times) for key in keys) else []
 
-    def _copy_of_batch(self, batch: EncodedBatch, known: list[Stored]) -> SentBatch:
+    def _copy_of_batch(self, batch: EncodedBatch, known: list[FirstCopy]) -> SentBatch:
         assert self.duplicates is not None
         self.duplicates.recognized += len(known)
         first, places = known[0], [one.place for one in known]
@@ -509,7 +509,7 @@ class Sender:
         return SentBatch(batch._replace(queue_id=first.queue_id), place, copy=True)
 
 
-def _is_one_batch(known: list[Stored]) -> bool:
+def _is_one_batch(known: list[FirstCopy]) -> bool:
     """Whether these are neighbours in one queue, as messages of one batch are."""
     first = known[0]
     wanted = [(first.queue_id, first.place.queue_offset + number) for number in range(len(known))]

@@ -15,7 +15,7 @@ from tandemmq.client import Record, decode_records
 from tandemmq.common.wire.remoting.codec import decode, encode
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
-from tandemmq.common.wire.remoting.frames import FrameReader, Serialization
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader, Serialization
 from tandemmq.common.wire.remoting.versions import V5_3_2
 
 SECONDS = 60.0
@@ -103,7 +103,7 @@ class ClassicClient:
         self._socket.sendall(encode(command))
 
     def _read(self) -> None:
-        reader = FrameReader()
+        reader = RemotingFrameReader()
         try:
             while data := self._socket.recv(1 << 16):
                 for frame in reader.receive(data):

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.net.remoting.client import RemotingClient
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
 from tandemmq.common.wire.remoting.command import Command
 
@@ -26,8 +26,8 @@ class Served:
 
     def __init__(self) -> None:
         self.let_go = asyncio.Event()
-        self.connections: list[Connection] = []
-        self.ended: list[Connection] = []
+        self.connections: list[RemotingConnection] = []
+        self.ended: list[RemotingConnection] = []
         self.seen: list[int] = []
         self.handlers = Handlers(
             {
@@ -42,26 +42,26 @@ class Served:
             lambda error: 22 if error.kind is Kind.NOT_FOUND else 1,
         )
 
-    async def echo(self, _: Connection, request: Command) -> Command:
+    async def echo(self, _: RemotingConnection, request: Command) -> Command:
         await asyncio.sleep(0)
         self.seen.append(request.opaque)
         return request.answer(0, request.fields, request.body)
 
-    def at_once(self, _: Connection, request: Command) -> Command:
+    def at_once(self, _: RemotingConnection, request: Command) -> Command:
         return request.answer(0, None, request.body)
 
-    async def hold(self, _: Connection, request: Command) -> Command:
+    async def hold(self, _: RemotingConnection, request: Command) -> Command:
         await self.let_go.wait()
         return request.answer(19)
 
-    def refuse(self, _: Connection, request: Command) -> Command:
+    def refuse(self, _: RemotingConnection, request: Command) -> Command:
         raise Refused(f"there is no {request.code}")
 
-    async def fail(self, _: Connection, request: Command) -> Command:
+    async def fail(self, _: RemotingConnection, request: Command) -> Command:
         await asyncio.sleep(0)
         raise KeyError("a fault")
 
-    async def call_back(self, connection: Connection, request: Command) -> Command:
+    async def call_back(self, connection: RemotingConnection, request: Command) -> Command:
         answer = await connection.ask(Command(40, body=request.body), PATIENCE)
         return request.answer(answer.code, body=answer.body)
 
@@ -81,12 +81,12 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    limits: Limits | None = None, tls: TlsContext | None = None, *, only_tls: bool = False
+    limits: RemotingLimits | None = None, tls: TlsContext | None = None, *, only_tls: bool = False
 ) -> AsyncIterator[Running]:
     """A server for the time of a test."""
     served = Served()
     server = RemotingServer(
-        served.handlers, limits or Limits(), opened=served.connections.append, closed=served.ended.append
+        served.handlers, limits or RemotingLimits(), opened=served.connections.append, closed=served.ended.append
     )
     port = server.add_port("127.0.0.1:0", tls, only_tls=only_tls)
     await server.start()

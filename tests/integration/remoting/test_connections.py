@@ -13,11 +13,11 @@ import pytest
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
 from tandemmq.common.wire.remoting.errors import NotEncodable
-from tandemmq.common.wire.remoting.frames import FrameReader, Serialization
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader, Serialization
 from tests.certificates import Authority
 from tests.integration.remoting.serving import (
     AT_ONCE,
@@ -38,7 +38,7 @@ class Raw:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
-        self.frames = FrameReader()
+        self.frames = RemotingFrameReader()
 
     @classmethod
     async def to(cls, running: Running) -> "Raw":
@@ -152,7 +152,7 @@ async def test_the_server_asks_its_client_and_tells_it() -> None:
 
 
 async def test_a_client_that_does_not_answer_or_goes_away_is_told_to_who_asks() -> None:
-    async with serving(Limits(asks=1)) as running:
+    async with serving(RemotingLimits(asks=1)) as running:
         raw = await Raw.to(running)
         connection = running.served.connections[0]
         with pytest.raises(PeerSilent, match="0.05 s"):
@@ -201,7 +201,7 @@ async def test_what_is_no_frame_ends_the_connection_behind_what_came_before(bad:
 
 
 async def test_a_peer_that_does_not_read_is_closed_and_others_are_served() -> None:
-    async with serving(Limits(output_bytes=4 << 20)) as running:
+    async with serving(RemotingLimits(output_bytes=4 << 20)) as running:
         raw = await Raw.to(running)
         request = codec.encode(Command(AT_ONCE, body=bytes(1 << 20)))
         try:
@@ -222,7 +222,7 @@ async def test_a_peer_that_does_not_read_is_closed_and_others_are_served() -> No
 
 
 async def test_a_peer_that_stalls_is_closed_after_a_while() -> None:
-    async with serving(Limits(stalled_seconds=0.2)) as running:
+    async with serving(RemotingLimits(stalled_seconds=0.2)) as running:
         raw = await Raw.to(running)
         cast(asyncio.Transport, raw.writer.transport).pause_reading()
         connection = running.served.connections[0]
@@ -233,14 +233,14 @@ async def test_a_peer_that_stalls_is_closed_after_a_while() -> None:
 
 
 async def test_idle_connections_are_closed() -> None:
-    async with serving(Limits(idle_seconds=0.5)) as running:
+    async with serving(RemotingLimits(idle_seconds=0.5)) as running:
         raw = await Raw.to(running)
         assert await raw.ended()
         assert running.server.told.idle == 1
 
 
 async def test_more_requests_than_there_is_room_for_are_answered_busy() -> None:
-    async with serving(Limits(connection_request_bytes=64 << 10)) as running:
+    async with serving(RemotingLimits(connection_request_bytes=64 << 10)) as running:
         raw = await Raw.to(running)
         raw.writer.write(b"".join(codec.encode(Command(HOLD, at, body=bytes(1000))) for at in range(100)))
         busy = await raw.responses(60)
@@ -255,7 +255,7 @@ async def test_more_requests_than_there_is_room_for_are_answered_busy() -> None:
 
 
 async def test_half_frames_of_many_are_bounded_together() -> None:
-    async with serving(Limits(held_bytes=8 << 20)) as running:
+    async with serving(RemotingLimits(held_bytes=8 << 20)) as running:
         raws = [await Raw.to(running) for _ in range(4)]
         for raw in raws:
             raw.writer.write(struct.pack(">II", 16 << 20, 2) + bytes(3 << 20))
@@ -266,7 +266,7 @@ async def test_half_frames_of_many_are_bounded_together() -> None:
 
 
 async def test_connections_over_the_limit_are_closed_at_once() -> None:
-    async with serving(Limits(connections=2)) as running:
+    async with serving(RemotingLimits(connections=2)) as running:
         first, second = await Raw.to(running), await Raw.to(running)
         third = Raw(*await asyncio.open_connection("127.0.0.1", running.port))
         assert await third.ended()

@@ -10,7 +10,7 @@ from tandemmq.common.made_certificate import made_context
 from tandemmq.common.wire.remoting.codec import decode, encode
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.frames import FrameReader
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader
 
 QUEUES = 4
 """Of every topic but those of groups."""
@@ -40,7 +40,7 @@ def names(broker: str, cluster: str, port: int, *, tls: bool = False) -> Iterato
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            reader = FrameReader()
+            reader = RemotingFrameReader()
             peer = self.request if context is None else context.wrap_socket(self.request, server_side=True)
             while data := peer.recv(1 << 16):
                 for frame in reader.receive(data):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.store.broker.duplicates import DuplicateWindow, Stored
+from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage
 from tandemmq.store.format.batch import ClientMessage, encode_client_batch
@@ -132,7 +132,7 @@ def test_what_is_remembered_is_bounded() -> None:
     clock = SetClock()
     window = DuplicateWindow(WINDOW, clock, lambda *_: None, most=100)
     for number in range(1_000):
-        window.add("T", f"{number}", Stored(0, Appended(number, 1, number, clock.now, number + 1)))
+        window.add("T", f"{number}", FirstCopy(0, Appended(number, 1, number, clock.now, number + 1)))
     assert len(window) == 100
     assert window.find("T", "899") is None
     assert window.find("T", "900") is not None

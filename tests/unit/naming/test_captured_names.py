@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from tandemmq.common import java_json
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.frames import FrameReader
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader
 from tandemmq.naming.asked import Asked, NamingRules, NoRoute, code_of
 from tandemmq.naming.broker import READ, WRITE
 from tandemmq.naming.kv import KvStore, UnknownValue
@@ -42,7 +42,7 @@ class Names:
 
     def answer(self, request: Command) -> Command:
         try:
-            answer = self._handlers[request.code](cast(Connection, self), request)
+            answer = self._handlers[request.code](cast(RemotingConnection, self), request)
         except (NoRoute, UnknownValue) as error:
             return request.answer(code_of(error), remark=error.message)
         assert isinstance(answer, Command)
@@ -55,7 +55,7 @@ def exchanges(version: str) -> list[tuple[float, Command, Command]]:
     found = []
     for line in captured_frames(version):
         if line.get("raw") and line["connection"].startswith(("names", "registration")):
-            (frame,) = FrameReader().receive(base64.b64decode(line["raw"]))
+            (frame,) = RemotingFrameReader().receive(base64.b64decode(line["raw"]))
             command = codec.decode(frame)
             key = line["scenario"], line["connection"], command.opaque
             other = open_requests.pop(key, None)

@@ -8,7 +8,7 @@ import pytest
 
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
-from tandemmq.common.wire.remoting.frames import FrameReader
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader
 from tests.golden import captured_frames
 
 pytestmark = [pytest.mark.golden, pytest.mark.parametrize("version", ["4.9.7", "5.3.2"])]
@@ -24,7 +24,7 @@ def test_every_captured_frame_has_its_bytes_again(version: str) -> None:
         raw = raw_of(line)
         if raw is None:
             continue
-        (frame,) = FrameReader().receive(raw)
+        (frame,) = RemotingFrameReader().receive(raw)
         command = codec.decode(frame)
         assert codec.encode(command) == raw
         assert (command.code, command.flag, command.opaque) == (line["code"], line["flag"], line["opaque"])
@@ -54,8 +54,8 @@ def test_a_connection_may_come_in_any_pieces(version: str) -> None:
     assert len(streams) > 3
     for frames in streams.values():
         stream = b"".join(frames)
-        at_once = FrameReader().receive(stream)
-        slowly = FrameReader()
+        at_once = RemotingFrameReader().receive(stream)
+        slowly = RemotingFrameReader()
         one_by_one = [frame for at in range(len(stream)) for frame in slowly.receive(stream[at : at + 1])]
         assert at_once == one_by_one
         assert len(at_once) == len(frames)

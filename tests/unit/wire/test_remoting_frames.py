@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.common.wire.remoting.errors import BadFrame, NotEncodable
-from tandemmq.common.wire.remoting.frames import FRAME_BYTES_MAX, Frame, FrameReader, Serialization, encode_frame
+from tandemmq.common.wire.remoting.errors import BadRemotingFrame, NotEncodable
+from tandemmq.common.wire.remoting.frames import (
+    FRAME_BYTES_MAX,
+    RemotingFrame,
+    RemotingFrameReader,
+    Serialization,
+    encode_frame,
+)
 
-FRAMES = st.builds(Frame, st.sampled_from(Serialization), st.binary(max_size=40), st.binary(max_size=60))
+FRAMES = st.builds(RemotingFrame, st.sampled_from(Serialization), st.binary(max_size=40), st.binary(max_size=60))
 
 
 def test_the_bytes_of_a_frame() -> None:
@@ -18,10 +24,10 @@ def test_the_bytes_of_a_frame() -> None:
 
 
 @given(st.lists(FRAMES, max_size=5), st.data())
-def test_frames_come_out_as_they_went_in_whatever_the_pieces(frames: list[Frame], data: st.DataObject) -> None:
+def test_frames_come_out_as_they_went_in_whatever_the_pieces(frames: list[RemotingFrame], data: st.DataObject) -> None:
     stream = b"".join(encode_frame(*frame) for frame in frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
-    reader, read = FrameReader(), []
+    reader, read = RemotingFrameReader(), []
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         read += reader.receive(stream[begin:end])
     assert read == frames
@@ -30,12 +36,12 @@ def test_frames_come_out_as_they_went_in_whatever_the_pieces(frames: list[Frame]
 
 @given(st.lists(st.binary(max_size=64), max_size=8))
 def test_hostile_bytes_end_in_frames_or_in_bad_frame(pieces: list[bytes]) -> None:
-    reader, taken = FrameReader(largest=200), 0
+    reader, taken = RemotingFrameReader(largest=200), 0
     for piece in pieces:
         try:
             taken += sum(8 + len(frame.header) + len(frame.body) for frame in reader.receive(piece))
-        except BadFrame:
-            with pytest.raises(BadFrame):
+        except BadRemotingFrame:
+            with pytest.raises(BadRemotingFrame):
                 reader.receive(b"")
             assert reader.incomplete == 0
             return
@@ -59,16 +65,16 @@ def test_hostile_bytes_end_in_frames_or_in_bad_frame(pieces: list[bytes]) -> Non
 )
 def test_what_is_no_frame_is_told_by_its_first_bytes(prefix: bytes) -> None:
     good = encode_frame(Serialization.JSON, b"{}", b"1")
-    with pytest.raises(BadFrame) as caught:
-        FrameReader().receive(good + prefix)
-    assert caught.value.frames == (Frame(Serialization.JSON, b"{}", b"1"),)
+    with pytest.raises(BadRemotingFrame) as caught:
+        RemotingFrameReader().receive(good + prefix)
+    assert caught.value.frames == (RemotingFrame(Serialization.JSON, b"{}", b"1"),)
 
 
 def test_a_frame_of_the_largest_size_is_read_and_one_more_byte_is_not_written() -> None:
     body = bytes(FRAME_BYTES_MAX - 4 - 2)
     raw = encode_frame(Serialization.JSON, b"{}", body)
-    reader = FrameReader()
+    reader = RemotingFrameReader()
     read = [frame for at in range(0, len(raw), 65536) for frame in reader.receive(raw[at : at + 65536])]
-    assert read == [Frame(Serialization.JSON, b"{}", body)]
+    assert read == [RemotingFrame(Serialization.JSON, b"{}", body)]
     with pytest.raises(NotEncodable, match="larger"):
         encode_frame(Serialization.JSON, b"{}", body + b"1")

@@ -9,7 +9,7 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode, name_
 from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE, Command
 from tandemmq.common.wire.remoting.errors import BadField, BadHeader, NotEncodable
 from tandemmq.common.wire.remoting.fields import Fields
-from tandemmq.common.wire.remoting.frames import Frame, FrameReader, Serialization
+from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 INT16 = st.integers(-(2**15), 2**15 - 1)
@@ -29,12 +29,12 @@ COMMANDS = st.builds(
 
 
 def read(raw: bytes) -> Command:
-    (frame,) = FrameReader().receive(raw)
+    (frame,) = RemotingFrameReader().receive(raw)
     return codec.decode(frame)
 
 
 def decode_json(header: bytes) -> Command:
-    return codec.decode(Frame(Serialization.JSON, header, b""))
+    return codec.decode(RemotingFrame(Serialization.JSON, header, b""))
 
 
 @given(COMMANDS)
@@ -108,7 +108,7 @@ def test_a_json_header_that_cannot_be_read_is_told(header: bytes) -> None:
 def test_hostile_headers_are_commands_or_bad(header: bytes) -> None:
     for serialization in Serialization:
         try:
-            command = codec.decode(Frame(serialization, header, b""))
+            command = codec.decode(RemotingFrame(serialization, header, b""))
         except BadHeader:
             continue
         command.serialization = serialization

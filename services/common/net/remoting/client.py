@@ -5,12 +5,12 @@ import logging
 import ssl
 
 from tandemmq.common.addresses import parse_host_port
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.errors import PeerGone
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits
+from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.frames import Frame
+from tandemmq.common.wire.remoting.frames import RemotingFrame
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class RemotingClient:
         self,
         address: str,
         handlers: Handlers | None = None,
-        limits: Limits = Limits(idle_seconds=0),  # noqa: B008 - immutable
+        limits: RemotingLimits = RemotingLimits(idle_seconds=0),  # noqa: B008 - immutable
         *,
         tls: ssl.SSLContext | None = None,
         connect_seconds: float = 3.0,
@@ -34,8 +34,8 @@ class RemotingClient:
         self._limits = limits
         self._tls = tls
         self._connect_seconds = connect_seconds
-        self._connection: Connection | None = None
-        self._dialling: asyncio.Task[Connection] | None = None
+        self._connection: RemotingConnection | None = None
+        self._dialling: asyncio.Task[RemotingConnection] | None = None
 
     @property
     def connected(self) -> bool:
@@ -43,11 +43,11 @@ class RemotingClient:
         return self._connection is not None and not self._connection.closed
 
     async def ask(self, command: Command, seconds: float) -> Command:
-        """The server's response; dials first if need be. Raises what `Connection.ask` does."""
+        """The server's response; dials first if need be. Raises what `RemotingConnection.ask` does."""
         connection = await self.connection()
         return await connection.ask(command, seconds)
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> RemotingConnection:
         """The open connection. Raises PeerGone: it cannot be made."""
         if self._connection is not None and not self._connection.closed:
             return self._connection
@@ -64,13 +64,13 @@ class RemotingClient:
         if self._connection is not None:
             self._connection.close("we are done")
 
-    async def _dial(self) -> Connection:
+    async def _dial(self) -> RemotingConnection:
         loop = asyncio.get_running_loop()
         host, port = self._where
         try:
             async with asyncio.timeout(self._connect_seconds):
                 _, made = await loop.create_connection(
-                    lambda: Connection(self, self._limits, self._handlers.told), host, port, ssl=self._tls
+                    lambda: RemotingConnection(self, self._limits, self._handlers.told), host, port, ssl=self._tls
                 )
         except TimeoutError:
             raise PeerGone(f"{self.address} cannot be reached within {self._connect_seconds:g} s") from None
@@ -78,18 +78,18 @@ class RemotingClient:
             raise PeerGone(f"{self.address} cannot be reached: {error.strerror or error}") from error
         return made
 
-    def _dialled(self, task: "asyncio.Task[Connection]") -> None:
+    def _dialled(self, task: "asyncio.Task[RemotingConnection]") -> None:
         self._dialling = None
         if not task.cancelled() and task.exception() is None:
             self._connection = task.result()
 
-    def began(self, connection: Connection) -> None:
+    def began(self, connection: RemotingConnection) -> None:
         """See Receiver."""
 
-    def came(self, connection: Connection, frame: Frame) -> None:
+    def came(self, connection: RemotingConnection, frame: RemotingFrame) -> None:
         """See Receiver."""
         self._handlers.came(connection, frame)
 
-    def ended(self, connection: Connection) -> None:
+    def ended(self, connection: RemotingConnection) -> None:
         """See Receiver."""
         log.debug("the connection to %s is closed: %s", self.address, connection.reason)

@@ -12,11 +12,11 @@ from typing import Protocol, cast
 
 from tandemmq.common.net.remoting.asking import Asking
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent
-from tandemmq.common.net.remoting.limits import REQUEST_COST, Limits, Told
+from tandemmq.common.net.remoting.limits import REQUEST_COST, RemotingCounts, RemotingLimits
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
-from tandemmq.common.wire.remoting.errors import BadFrame
-from tandemmq.common.wire.remoting.frames import Frame, FrameReader
+from tandemmq.common.wire.remoting.errors import BadRemotingFrame
+from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader
 
 log = logging.getLogger(__name__)
 
@@ -26,28 +26,28 @@ _FLUSH_AT = 256 << 10
 """Bytes that are given to the socket even while more frames of the same turn are handled."""
 
 
-class Receiver(Protocol):
+class ConnectionOwner(Protocol):
     """Who a connection belongs to."""
 
-    def began(self, connection: "Connection") -> None:
+    def began(self, connection: "RemotingConnection") -> None:
         """The connection is open. It may be closed here."""
 
-    def came(self, connection: "Connection", frame: Frame) -> None:
+    def came(self, connection: "RemotingConnection", frame: RemotingFrame) -> None:
         """A frame came. Must not raise."""
 
-    def ended(self, connection: "Connection") -> None:
+    def ended(self, connection: "RemotingConnection") -> None:
         """The connection has closed; `connection.reason` says why if it was closed by us."""
 
 
-class Connection(asyncio.Protocol):
+class RemotingConnection(asyncio.Protocol):
     """See the module."""
 
-    def __init__(self, receiver: Receiver, limits: Limits, told: Told) -> None:
+    def __init__(self, receiver: ConnectionOwner, limits: RemotingLimits, told: RemotingCounts) -> None:
         self._receiver = receiver
         self._limits = limits
         self._told = told
         self._loop = asyncio.get_running_loop()
-        self._reader = FrameReader(limits.frame_bytes)
+        self._reader = RemotingFrameReader(limits.frame_bytes)
         self._asking = Asking(limits.asks)
         self._transport: asyncio.Transport | None = None
         self._output: list[bytes] = []
@@ -84,10 +84,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         self._active_at = self._loop.time()
-        fault: BadFrame | None = None
+        fault: BadRemotingFrame | None = None
         try:
             frames = self._reader.receive(data)
-        except BadFrame as error:
+        except BadRemotingFrame as error:
             frames, fault = list(error.frames), error
         self._gathering = True
         for frame in frames:

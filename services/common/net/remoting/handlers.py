@@ -7,23 +7,23 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.net.remoting.connection import Connection
-from tandemmq.common.net.remoting.limits import Told
+from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.net.remoting.limits import RemotingCounts
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.errors import BadHeader
-from tandemmq.common.wire.remoting.frames import Frame
+from tandemmq.common.wire.remoting.frames import RemotingFrame
 
 log = logging.getLogger(__name__)
 
 Answer = Command | None
-Handler = Callable[[Connection, Command], Answer | Awaitable[Answer]]
+Handler = Callable[[RemotingConnection, Command], Answer | Awaitable[Answer]]
 """Answers a request. A plain function runs at once, in the turn of the loop in which the request came; it must not
 block. A coroutine function gets a task, and other requests of its connection are answered meanwhile. None: it answers
 by itself, later, or never (one-way). What it raises is answered: a TandemError by `code_of`, the rest as a fault."""
 
-FirstLook = Callable[[Connection, Frame], bool]
+FirstLook = Callable[[RemotingConnection, RemotingFrame], bool]
 """Sees each frame before it is decoded; True: it has taken it. For codes whose headers are not worth a decoding."""
 
 OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
@@ -48,7 +48,7 @@ class Handlers:
         self._code_of = code_of
         self._first_look = first_look
         self._tasks: set[asyncio.Task[None]] = set()
-        self.told = Told()
+        self.told = RemotingCounts()
         self.add(table or {})
 
     def add(self, table: Mapping[int, Handler]) -> None:
@@ -63,7 +63,7 @@ class Handlers:
         """What is answered."""
         return frozenset(self._table)
 
-    def came(self, connection: Connection, frame: Frame) -> None:
+    def came(self, connection: RemotingConnection, frame: RemotingFrame) -> None:
         """A frame came: see Receiver."""
         if self._first_look is not None and self._first_look(connection, frame):
             return
@@ -79,7 +79,7 @@ class Handlers:
         else:
             self.handle(connection, command, len(frame.header) + len(frame.body))
 
-    def handle(self, connection: Connection, request: Command, size: int) -> None:
+    def handle(self, connection: RemotingConnection, request: Command, size: int) -> None:
         """Answer a request of `size` bytes."""
         handler = self._table.get(request.code)
         if handler is None:
@@ -115,7 +115,9 @@ class Handlers:
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
-    async def _finish(self, connection: Connection, request: Command, outcome: Awaitable[Answer], size: int) -> None:
+    async def _finish(
+        self, connection: RemotingConnection, request: Command, outcome: Awaitable[Answer], size: int
+    ) -> None:
         try:
             answer = await outcome
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
@@ -125,7 +127,7 @@ class Handlers:
         if answer is not None:
             self._respond(connection, request, answer)
 
-    def _respond(self, connection: Connection, request: Command, answer: Command) -> None:
+    def _respond(self, connection: RemotingConnection, request: Command, answer: Command) -> None:
         try:
             connection.respond(request, answer)
         except TandemError as error:

@@ -9,7 +9,7 @@ REQUEST_COST = 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class RemotingLimits:
     """Of one server or client. Bytes, and seconds."""
 
     frame_bytes: int = FRAME_BYTES_MAX
@@ -33,7 +33,7 @@ class Limits:
 
 
 @dataclass
-class Told:
+class RemotingCounts:
     """How often since the start, for metrics."""
 
     turned_away: int = 0

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
 from tandemmq.common.grpc_transport.aio.listen import Bound, listen
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import Handlers
-from tandemmq.common.net.remoting.limits import Limits, Told
-from tandemmq.common.wire.remoting.frames import Frame
+from tandemmq.common.net.remoting.limits import RemotingCounts, RemotingLimits
+from tandemmq.common.wire.remoting.frames import RemotingFrame
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +26,14 @@ class RemotingServer:
     def __init__(
         self,
         handlers: Handlers,
-        limits: Limits = Limits(),  # noqa: B008 - immutable
+        limits: RemotingLimits = RemotingLimits(),  # noqa: B008 - immutable
         *,
-        opened: Callable[[Connection], None] | None = None,
-        closed: Callable[[Connection], None] | None = None,
+        opened: Callable[[RemotingConnection], None] | None = None,
+        closed: Callable[[RemotingConnection], None] | None = None,
     ) -> None:
         """`opened` and `closed` are called with each connection."""
         self.limits = limits
-        self.connections: set[Connection] = set()
+        self.connections: set[RemotingConnection] = set()
         """That are open."""
         self._handlers = handlers
         self._opened = opened
@@ -44,7 +44,7 @@ class RemotingServer:
         self._empty = asyncio.Event()
 
     @property
-    def told(self) -> Told:
+    def told(self) -> RemotingCounts:
         """What peers were made to give up."""
         return self._handlers.told
 
@@ -65,7 +65,7 @@ class RemotingServer:
             self._listeners.append(
                 FirstByte(
                     bound.socket,
-                    lambda receiver=receiver: Connection(receiver, self.limits, self.told),  # type: ignore[misc]
+                    lambda receiver=receiver: RemotingConnection(receiver, self.limits, self.told),  # type: ignore[misc]
                     tls or _no_tls,
                     self.limits.handshake_seconds,
                     self._is_full,
@@ -94,18 +94,18 @@ class RemotingServer:
                 for connection in list(self.connections):
                     connection.abort("the server is stopping")
 
-    def began(self, connection: Connection) -> None:
+    def began(self, connection: RemotingConnection) -> None:
         """A connection is open."""
         self.connections.add(connection)
         self._empty.clear()
         if self._opened is not None:
             self._opened(connection)
 
-    def came(self, connection: Connection, frame: Frame) -> None:
+    def came(self, connection: RemotingConnection, frame: RemotingFrame) -> None:
         """A frame came."""
         self._handlers.came(connection, frame)
 
-    def ended(self, connection: Connection) -> None:
+    def ended(self, connection: RemotingConnection) -> None:
         """A connection has closed."""
         known = connection in self.connections
         self.connections.discard(connection)
@@ -142,18 +142,18 @@ class _Port:
         self._server = server
         self._only_tls = only_tls
 
-    def began(self, connection: Connection) -> None:
+    def began(self, connection: RemotingConnection) -> None:
         """See Receiver."""
         if self._only_tls and not connection.tls:
             connection.abort("this port wants TLS")
             return
         self._server.began(connection)
 
-    def came(self, connection: Connection, frame: Frame) -> None:
+    def came(self, connection: RemotingConnection, frame: RemotingFrame) -> None:
         """See Receiver."""
         self._server.came(connection, frame)
 
-    def ended(self, connection: Connection) -> None:
+    def ended(self, connection: RemotingConnection) -> None:
         """See Receiver."""
         self._server.ended(connection)
 

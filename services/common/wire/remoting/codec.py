@@ -2,10 +2,10 @@
 
 from tandemmq.common.wire.remoting import binary_header, json_header
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.frames import Frame, Serialization, encode_frame
+from tandemmq.common.wire.remoting.frames import RemotingFrame, Serialization, encode_frame
 
 
-def decode(frame: Frame) -> Command:
+def decode(frame: RemotingFrame) -> Command:
     """What the frame says. Raises BadHeader."""
     if frame.serialization is Serialization.ROCKETMQ:
         return binary_header.decode(frame.header, frame.body)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from tandemmq.common.errors import Kind, TandemError
 
 if TYPE_CHECKING:
-    from tandemmq.common.wire.remoting.frames import Frame
+    from tandemmq.common.wire.remoting.frames import RemotingFrame
 
 
-class BadFrame(TandemError):
+class BadRemotingFrame(TandemError):
     """The bytes are no frame of the protocol. Nothing behind them can be read: the connection has to be closed."""
 
     kind = Kind.INVALID
 
-    def __init__(self, message: str, frames: "Sequence[Frame]" = ()) -> None:
+    def __init__(self, message: str, frames: "Sequence[RemotingFrame]" = ()) -> None:
         """`frames`: whole ones that came in the same bytes before."""
         super().__init__(message)
         self.frames = tuple(frames)

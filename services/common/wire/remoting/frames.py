@@ -15,7 +15,7 @@ import struct
 from enum import IntEnum, unique
 from typing import NamedTuple
 
-from tandemmq.common.wire.remoting.errors import BadFrame, NotEncodable
+from tandemmq.common.wire.remoting.errors import BadRemotingFrame, NotEncodable
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 """The largest length word that Java takes (`com.rocketmq.remoting.frameMaxLength`)."""
@@ -32,7 +32,7 @@ class Serialization(IntEnum):
     ROCKETMQ = 1
 
 
-class Frame(NamedTuple):
+class RemotingFrame(NamedTuple):
     """A frame as it came."""
 
     serialization: Serialization
@@ -48,7 +48,7 @@ def encode_frame(serialization: Serialization, header: bytes, body: bytes | byte
     return b"".join((_PREFIX.pack(length, serialization << 24 | len(header)), header, body))
 
 
-class FrameReader:
+class RemotingFrameReader:
     """Cuts the frames out of a connection's bytes, which come in any pieces.
 
     It keeps what belongs to a frame that is not whole: never more than the largest frame and one piece.
@@ -61,14 +61,14 @@ class FrameReader:
         self._held = 0
         self._wanted = 8
         """Bytes that must be there before there is anything to do."""
-        self._failed: BadFrame | None = None
+        self._failed: BadRemotingFrame | None = None
 
     @property
     def incomplete(self) -> int:
         """Bytes that are held of a frame that has begun and not ended."""
         return self._held
 
-    def receive(self, data: bytes) -> list[Frame]:
+    def receive(self, data: bytes) -> list[RemotingFrame]:
         """The frames that are whole now, in their order.
 
         Raises:
@@ -83,7 +83,7 @@ class FrameReader:
                 return []
             data = b"".join(self._pieces)
             self._pieces.clear()
-        frames: list[Frame] = []
+        frames: list[RemotingFrame] = []
         position, end = 0, len(data)
         while end - position >= 8:
             length, word = _PREFIX.unpack_from(data, position)
@@ -93,7 +93,9 @@ class FrameReader:
             if stop > end:
                 self._wanted = 4 + length
                 break
-            frames.append(Frame(_SERIALIZATIONS[word >> 24], data[position + 8 : header_end], data[header_end:stop]))
+            frames.append(
+                RemotingFrame(_SERIALIZATIONS[word >> 24], data[position + 8 : header_end], data[header_end:stop])
+            )
             position = stop
         else:
             self._wanted = 8
@@ -102,7 +104,7 @@ class FrameReader:
             self._pieces.append(data[position:] if position else data)
         return frames
 
-    def _check(self, length: int, word: int, before: list[Frame]) -> None:
+    def _check(self, length: int, word: int, before: list[RemotingFrame]) -> None:
         """Raise BadFrame for a prefix that begins no frame, and from now on."""
         if length > self._largest:
             said = f"a frame of {length} bytes; at most {self._largest} are taken"
@@ -114,7 +116,7 @@ class FrameReader:
             return
         self._pieces.clear()
         self._held = 0
-        self._failed = BadFrame(said, before)
+        self._failed = BadRemotingFrame(said, before)
         raise self._failed
 
 

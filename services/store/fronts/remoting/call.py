@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tandemmq.common.access.needs import Need
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting.codes import ResponseCode, name_of
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.fields import Fields
@@ -15,12 +15,12 @@ from tandemmq.store.format.host import Host, IllegalHost
 _NOBODY = Host(bytes(4), 0)
 
 
-class Call:
+class RemotingCall:
     """What a handler is given."""
 
     __slots__ = ("begun", "command", "connection", "fields", "principal", "said")
 
-    def __init__(self, command: Command, connection: Connection) -> None:
+    def __init__(self, command: Command, connection: RemotingConnection) -> None:
         self.command = command
         self.connection = connection
         self.fields = Fields(command.fields)
@@ -66,7 +66,7 @@ class Call:
         return self.command.answer(code, texts, body, remark)
 
 
-Handler = Callable[[Call], "Awaitable[Command | None] | Command | None"]
+Handler = Callable[[RemotingCall], "Awaitable[Command | None] | Command | None"]
 """Answers a request. A plain function must not wait; where it gives None, it has the answer sent later by itself."""
 
 

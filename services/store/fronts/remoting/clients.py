@@ -7,7 +7,7 @@ and end with it.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tandemmq.common.net.remoting.connection import Connection
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.store.delivery.groups import GroupConfig
@@ -44,7 +44,7 @@ class Consumes(NamedTuple):
 class Client:
     """The program at the other end of a connection. A `Peer`."""
 
-    def __init__(self, connection: Connection, told: "Callable[[Client, Command], bool]") -> None:
+    def __init__(self, connection: RemotingConnection, told: "Callable[[Client, Command], bool]") -> None:
         self.connection = connection
         self.client_id = ""
         self.language = ""
@@ -72,7 +72,7 @@ class Client:
         return True
 
 
-class Clients:
+class RemotingClients:
     """All clients of this front; their members are told to `Sessions`."""
 
     def __init__(self, sessions: Sessions, groups: Groups) -> None:
@@ -82,10 +82,10 @@ class Clients:
         """How commands are told; see `commands`."""
         self._consumes: dict[str, dict[Client, Consumes]] = {}
         self._ids: dict[str, Client] = {}
-        self._clients: dict[Connection, Client] = {}
+        self._clients: dict[RemotingConnection, Client] = {}
         sessions.listen(self._changed)
 
-    def of(self, connection: Connection) -> Client:
+    def of(self, connection: RemotingConnection) -> Client:
         """The client of a connection, remembered from now on."""
         client = self._clients.get(connection)
         if client is None:
@@ -144,7 +144,7 @@ class Clients:
         if member is not None:
             self._sessions.unregister(member)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: RemotingConnection) -> None:
         """A connection has ended, and all that its client was."""
         client = self._clients.pop(connection, None)
         if client is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tandemmq.common import java_json
 from tandemmq.common.wire.remoting.codes import ResponseCode
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 MOST_BODY = 4 << 20
 """Bytes of a body that is JSON."""
@@ -15,11 +15,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def read(body: bytes) -> dict[str, Any]:
     """The object that a body says. Raises ProtocolRefusal."""
     if len(body) > MOST_BODY:
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body has {len(body):,} bytes: that is too much.")
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body has {len(body):,} bytes: that is too much.")
     try:
         return java_json.loads(body)
     except ValueError as error:
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body is no JSON object: {error}") from None
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body is no JSON object: {error}") from None
 
 
 def write(document: dict[str, Any]) -> bytes:
@@ -60,5 +60,5 @@ def objects(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return value
 
 
-def _wrong(name: str, what: str) -> ProtocolRefusal:
-    return ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body's {name} is missing, or not {what}.")
+def _wrong(name: str, what: str) -> RemotingRefusal:
+    return RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body's {name} is missing, or not {what}.")

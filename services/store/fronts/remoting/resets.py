@@ -14,7 +14,7 @@ FORGOTTEN_SECONDS = 300.0
 """After so long whoever has the queue then has read the new position."""
 
 
-class Resets:
+class ClassicResets:
     """Those that consumers have not heard of."""
 
     def __init__(self, ledger: Ledger, now: Callable[[], float]) -> None:

@@ -64,7 +64,7 @@ MOST_REMARK = 1_000
 """Characters of a remark of ours."""
 
 
-class ProtocolRefusal(TandemError):
+class RemotingRefusal(TandemError):
     """A request breaks a rule of the protocol that has a code of its own."""
 
     kind = Kind.INVALID
@@ -76,7 +76,7 @@ class ProtocolRefusal(TandemError):
 
 def code_of(error: TandemError, version: int) -> ResponseCode:
     """What an error is to a client of a version. Clients before 5.0 know no INVALID_PARAMETER."""
-    if isinstance(error, ProtocolRefusal):
+    if isinstance(error, RemotingRefusal):
         return error.code
     if isinstance(error, BadField):
         return ResponseCode.SYSTEM_ERROR

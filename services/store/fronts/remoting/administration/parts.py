@@ -7,14 +7,14 @@ from tandemmq.store.fronts.remoting.administration.connections import Connection
 from tandemmq.store.fronts.remoting.administration.consumption import Consumption
 from tandemmq.store.fronts.remoting.administration.group_admin import GroupAdmin
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.administration.tables import Tables
+from tandemmq.store.fronts.remoting.administration.tables import TableAnswers
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler
-from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.clients import RemotingClients
 
 
 def administration(
-    broker: Broker, delivery: Delivery, clients: Clients, rules: AdministrationRules
+    broker: Broker, delivery: Delivery, clients: RemotingClients, rules: AdministrationRules
 ) -> dict[int, Handler]:
     """What answers tools, by request code."""
     topics = TopicAdmin(broker, delivery, rules)
@@ -24,5 +24,5 @@ def administration(
         **Consumption(broker, delivery, topics, rules).handlers(),
         **Connections(delivery.sessions, clients).handlers(),
         **BrokerStatus(broker, rules).handlers(),
-        **Tables(broker, delivery, rules).handlers(),
+        **TableAnswers(broker, delivery, rules).handlers(),
     }
