@@ -31,6 +31,11 @@ def wire_load() -> Path:
     return _build("wire_load", ["wire_load.c", "meter.c"], [], needs="gcc")
 
 
+def receive_load() -> Path:
+    """The generator of consumers over gRPC. Raises Unavailable."""
+    return _build("receive_load", ["receive_load.c", "meter.c"], ["-lnghttp2"], needs="libnghttp2-dev")
+
+
 def c_walker() -> Path:
     """The C walker as a shared object. Raises Unavailable."""
     return _build("walker.so", ["walker.c"], ["-shared", "-fPIC"], needs="gcc")

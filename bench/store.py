@@ -9,10 +9,11 @@ from pathlib import Path
 import grpc
 
 from bench import payloads
-from bench.generators import LoadShape, grpc_load, run
+from bench.generators import LoadShape, grpc_load, receive_load, run
 from bench.model import Sample, Unavailable
 from bench.process import ServerProcess, free_port
 from tandemmq.common.server_settings import ServerSettings
+from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
 NAME = "TandemMQ"
@@ -99,6 +100,19 @@ class Store:
         data = payloads.write(self._data, "encoded", encoded_request(shape.items))
         command = [*self._command("SendStream", data), "--mode", "bidi", "--window", str(shape.in_flight)]
         return run(command, shape, self.server.cpu)
+
+    def receive(self, shape: LoadShape, group: str) -> Sample:
+        """Receive and acknowledge as a group that begins here: `items` messages a receive, one call to acknowledge."""
+        wanted = delivery_pb2.ReceiveRequest(
+            group=group, topic=payloads.TOPIC, max_messages=shape.items, invisible_ms=60_000, wait_ms=200
+        )
+        begun = delivery_pb2.AcknowledgeRequest(group=group, topic=payloads.TOPIC)
+        service = "/tandemmq.delivery.v1.Delivery"
+        command = [str(receive_load()), "--target", self.server.target, "--outcome", "2"]
+        for option, method, data in (("receive", "Receive", wanted), ("ack", "Acknowledge", begun)):
+            path = payloads.write(self._data, f"{option}-{group}-{shape.items}", data.SerializeToString())
+            command += [f"--{option}", str(path), f"--{option}-path", f"{service}/{method}"]
+        return run([*command, "--handle", "1.3", "--entry", "3"], shape, self.server.cpu)
 
     def fill(self, messages: int) -> int:
         """Put at least so many messages of 1 KiB into queue 0 of the topic; how many the queue then holds."""

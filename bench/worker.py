@@ -3,6 +3,7 @@
 append DIRECTORY ROUNDS                        walk BODY_SIZE ROUNDS C_LIBRARY
 fill ROOT MEGABYTES                            recover ROOT
 grow ROOT FILE_MEGABYTES FILES QUEUES QUEUE_FILE_BYTES
+delivery WHAT ROOT NUMBER...
 log ROOT MEGABYTES BODY_SIZE                   ship ROOT END TARGET warm|cold
 spark-log ROOT MEGABYTES RECORD_SIZE
 
@@ -27,6 +28,12 @@ def _warm() -> float:
     begun = time.perf_counter()
     warm()
     return time.perf_counter() - begun
+
+
+def _delivery(what: str, root: str, *numbers: str) -> object:
+    from bench.workers import delivering
+
+    return delivering.measure(what, Path(root), *numbers)
 
 
 def _spark_log(root: str, megabytes: str, record_size: str) -> dict[str, int]:
@@ -55,6 +62,7 @@ _TASKS: dict[str, Callable[..., object]] = {
     "recover": lambda root: recovering.recover(Path(root)),
     "log": lambda root, size, body: shipping.fill(Path(root), int(size), int(body)),
     "ship": lambda root, end, target, pages: shipping.ship(Path(root), int(end), Path(target), warm=pages == "warm"),
+    "delivery": _delivery,
     "grow": lambda root, *numbers: growing.grow(Path(root), *map(int, numbers)),
     "spark-log": _spark_log,
     "spark-plain": _spark_plain,

@@ -232,9 +232,13 @@ def test_constraints_pin_with_hashes_and_name_no_address() -> None:
     assert names <= pinned
 
 
-@pytest.mark.parametrize(
-    "module", ["store.__main__", "replicator.__main__", "metasync.__main__", "naming.__main__", "node.supervisor"]
+STARTED = (
+    *("store.__main__", "replicator.__main__", "metasync.__main__"),
+    *("naming.__main__", "gateway.__main__", "node.supervisor"),
 )
+
+
+@pytest.mark.parametrize("module", STARTED)
 def test_services_start_without_heavy_imports(module: str) -> None:
     program = f"import json, sys, tandemmq.{module}; print(json.dumps(sorted(sys.modules)))"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -250,6 +254,7 @@ MAPPED = (
     "common/wire",
     "common/net",
     "naming",
+    "gateway",
     "cli",
     "spark",
 )

@@ -13,8 +13,12 @@ from prometheus_client.core import Metric
 from tandemmq.admin.collected import Collected, Lag
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.settings import AdminSettings
+from tandemmq.common.grpc_transport import channel
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import Described
+from tandemmq.gateway.metrics import GatewayMetrics
+from tandemmq.gateway.remote_broker import RemoteBroker
+from tandemmq.gateway.settings import GatewaySettings
 from tandemmq.metasync.channels import master_dialer
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.metrics import MetasyncMetrics
@@ -37,6 +41,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 _SERVICES: dict[str, type[ServerSettings]] = {
     "store": StoreSettings,
     "replicator": ReplicatorSettings,
+    "gateway": GatewaySettings,
     "metasync": MetasyncSettings,
     "admin": AdminSettings,
     "names": NamingSettings,
@@ -49,7 +54,7 @@ _SETTINGS_HEAD = """# Settings
 Names are RocketMQ's where RocketMQ has the setting. Each can be given as a line `name=value` in a properties file
 (`tandem store --config broker.conf`), as the environment variable in the second column, or on the command line
 (`tandem store --set name=value`); the later of these wins. `tandem settings --service SERVICE` shows what is in force
-and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `names`.
+and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `gateway`, `names`.
 
 One file, and one environment, serve all services of a node: each takes the settings it has and passes over those of the
 others. A name that no service knows is an error that names the nearest known one. Ports and other settings that every
@@ -122,6 +127,7 @@ def metrics_page() -> str:
         "replicator, port 9102": _of_the_replicator(),
         "metasync, port 9103": asyncio.run(_of_metasync()),
         "admin, port 9104": _of_admin(),
+        "gateway, port 9105": _of_the_gateway(),
         "Every service": _of_every_service(),
     }
     sections = [f"\n## {title}\n\n{_METRICS_TABLE}{_metric_rows(families)}" for title, families in services.items()]
@@ -146,7 +152,7 @@ def _of_the_store() -> list[Metric]:
     metrics.failed("flush")
     metrics.damaged("rot", 1)
     counts = {("group", "topic"): 1}
-    metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts)
+    metrics.watch_groups(lambda: [GroupFigures("group", "topic")], lambda: counts, lambda: counts, lambda: counts)
     metrics.transaction_ended("topic", "commit", 0.0)
     members = [Member("consumer", "group"), Member("producer", "topic", producer=True)]
     metrics.watch_members(lambda: members)
@@ -177,6 +183,13 @@ def _of_admin() -> list[Metric]:
         latencies={lag: 1},
     )
     metrics.watch(lambda: collected, lambda: 0, {("PutTopic", "OK"): 1})
+    return list(metrics.collect())
+
+
+def _of_the_gateway() -> list[Metric]:
+    broker = RemoteBroker("broker", [], channel, "gateway", 0)
+    metrics = GatewayMetrics("cluster", "gateway", {"broker": broker}, lambda: 0)
+    metrics.called("SendMessage", "SUCCESS", 0.0)
     return list(metrics.collect())
 
 

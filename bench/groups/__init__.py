@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from bench.context import Context
 from bench.groups.admin import admin
+from bench.groups.delivery import delivery
 from bench.groups.growth import growth
 from bench.groups.inside import append, walk
 from bench.groups.pulls import pulls
@@ -23,6 +24,7 @@ GROUPS: dict[str, Callable[[Context], None]] = {
     "send": sends,
     "durable": durable,
     "pull": pulls,
+    "delivery": delivery,
     "growth": growth,
     "replication": replication,
     "admin": admin,

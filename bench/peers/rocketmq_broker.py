@@ -20,16 +20,18 @@ _NEIGHBOURHOOD = 4
 _given: list[int] = []
 """Ports that brokers of this process were given."""
 
+
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tandemmq.bench</groupId><artifactId>rocketmq-peer</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-broker</artifactId><version>{version}</version>
-    </dependency>
-  </dependencies>
+  <dependencies>{dependencies}</dependencies>
 </project>
 """
+
+_DEPENDENCY = """
+    <dependency>
+      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-{name}</artifactId><version>{version}</version>
+    </dependency>"""
 
 _LOGBACK = """<configuration>
   <appender name="file" class="ch.qos.logback.core.FileAppender">
@@ -40,22 +42,23 @@ _LOGBACK = """<configuration>
 """
 
 # What RocketMQ's own start script opens to it on Java 9 and later: it unmaps files through JDK internals.
-_OPENED = [
+OPENED = [
     f"--add-{what}=java.base/{package}=ALL-UNNAMED"
     for what, package in [("opens", "java.nio"), ("opens", "sun.nio.ch"), ("opens", "jdk.internal.ref")]
 ]
 
 
-def class_path(version: str, seconds: float = _RESOLVE_SECONDS) -> str:
-    """The broker's jars, resolved by Maven within `seconds` if need be. Raises Unavailable."""
-    cache = _CACHE / f"rocketmq-{version}"
+def class_path(version: str, seconds: float = _RESOLVE_SECONDS, parts: Sequence[str] = ("broker",)) -> str:
+    """The jars of the broker, or of other parts, resolved by Maven within `seconds` if need be. Raises Unavailable."""
+    cache = _CACHE / "-".join(["rocketmq", *parts[parts == ("broker",) :], version])
     listing = cache / "classpath.txt"
     if listing.exists() and all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep)):
         return listing.read_text()
     if shutil.which("mvn") is None:
         raise Unavailable("RocketMQ's jars need Maven: apt-get install maven")
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "pom.xml").write_text(_POM.format(version=version))
+    dependencies = "".join(_DEPENDENCY.format(name=part, version=version) for part in parts)
+    (cache / "pom.xml").write_text(_POM.format(dependencies=dependencies))
     fresh = cache / f"classpath.{os.getpid()}.tmp"
     command = ["mvn", "-B", "-q", "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"]
     try:
@@ -87,7 +90,7 @@ def broker(
     conf = home / "broker.conf"
     own = {"brokerName": name, "brokerId": 0, "brokerIP1": "127.0.0.1", "listenPort": port, "haListenPort": port + 1}
     conf.write_text("".join(f"{key}={value}\n" for key, value in {**own, **settings}.items()))
-    command = [java, *jvm, *_OPENED, f"-Duser.home={home}", "-cp", jars]
+    command = [java, *jvm, *OPENED, f"-Duser.home={home}", "-cp", jars]
     command += ["org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf)]
     return ServerProcess(name, command, home, port, {"ROCKETMQ_HOME": str(home)})
 

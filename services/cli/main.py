@@ -28,6 +28,7 @@ from tandemmq.cli.pair.replication import follow, promote, replicas
 from tandemmq.cli.pair.reseed import reseed
 from tandemmq.cli.processes.admin import admin
 from tandemmq.cli.processes.check import check
+from tandemmq.cli.processes.gateway import gateway
 from tandemmq.cli.processes.metasync import metasync
 from tandemmq.cli.processes.names import names
 from tandemmq.cli.processes.replicator import replicator
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 
 COMMANDS = (
-    *(up, store, replicator, metasync, admin, names),
+    *(up, store, replicator, metasync, admin, gateway, names),
     *(send, consume, worker, pull, query, view, offsets, inspect, settings),
     *(replicas, promote, follow, reseed, accept_loss),
     *(rebuild, audit, export),

@@ -77,6 +77,7 @@ def _grpcio_options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_concurrent_streams", settings.grpc_max_concurrent_streams),
         ("grpc.server.max_pending_requests", _GRPCIO_PENDING),
         ("grpc.server.max_pending_requests_hard_limit", _GRPCIO_PENDING),
+        ("grpc.http2.max_ping_strikes", 0),  # some clients ping without calls
         ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share it
     ]
     if settings.grpc_max_connection_idle_ms:

@@ -37,6 +37,10 @@ _NAMES = {
         inSyncReplicas minInSyncReplicas allAckInSyncStateSet enableAutoInSyncReplicas haMasterAddress
         haMasterReplicatorAddress haSlaveAck haConnectTimeout haReconnectMin haReconnectMax haRefusedPause
     """,
+    "gateway": """
+        brokerClusterName brokers brokerTlsTrustCertPath brokerCreditBytes gatewayName maxMessageSize
+        autoCreateTopicEnable defaultTopicQueueNums advertisedAddress tlsMode
+    """,
     "metasync": """
         brokerClusterName brokerName brokerRole storePathRootDir storeAddress storeServiceAddress
         storeTlsTrustCertPath rolePollInterval

@@ -25,6 +25,9 @@ DEFAULT_LIMIT = 1_000
 PAGE_BYTES = 2 << 20
 """An answer to a list call ends when it has so much."""
 
+BROKERS_GROUPS = "CID_RMQ_SYS_"
+"""Groups of the broker's own: they stand somewhere in its topics, and have no entry, in RocketMQ neither."""
+
 
 class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
     """Answers from a `Keeper`'s tables, in the role that the node has."""
@@ -271,7 +274,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         resets, before = (offsets.entries.get(key) or GroupQueueOffsets({})).at(queue)
         if commit.topic not in self.keeper.topics.content.entries:
             return pb.CommitResult(status=pb.UNKNOWN_TOPIC, offset=NONE)
-        if commit.group not in self.keeper.groups.content.entries:
+        if commit.group not in self.keeper.groups.content.entries and not commit.group.startswith(BROKERS_GROUPS):
             return pb.CommitResult(status=pb.UNKNOWN_GROUP, offset=NONE)
         if commit.HasField("resets") and commit.resets != resets:
             return pb.CommitResult(status=pb.OUTDATED, offset=before)

@@ -9,12 +9,12 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.service_settings import SERVICE_SETTINGS
 from tandemmq.common.settings import unknown_setting
 from tandemmq.node.errors import BadPlan
-from tandemmq.node.ports import HOST, AdminPorts, Ports
+from tandemmq.node.ports import HOST, AdminPorts, NamesPorts, Ports
 
 NODE_SERVICES = ("metasync", "store", "replicator")
 """What every node has."""
 
-START_ORDER = (*NODE_SERVICES, "admin")
+START_ORDER = ("names", *NODE_SERVICES, "admin")
 """The store takes its topics from metasync, the replicator its role from the store: each finds whom it needs.
 
 Any other order works too, with a line in the log that somebody is not there yet.
@@ -26,7 +26,8 @@ _CHOSEN = frozenset(
     {
         "storePathRootDir", "storePathCommitLog", "brokerId", "grpcPort", "metricsPort", "internalHost", "internalPort",
         "storeAddress", "metasyncAddress", "metasyncMasterAddress", "haListenPort", "haMasterAddress",
-        "haMasterReplicatorAddress", "adminNodes", "adminDirectory", "consolePort",
+        "haMasterReplicatorAddress", "adminNodes", "adminDirectory", "consolePort", "listenPort", "namesPort",
+        "namesDirectory",
     }
 )  # fmt: skip
 """Settings that a plan makes; nobody else may."""
@@ -68,6 +69,8 @@ class NodePlan:
     services: Mapping[str, ServicePlan] = field(default_factory=dict)
     admin: AdminPorts | None = None
     """Those of the admin that runs with this node."""
+    names: NamesPorts | None = None
+    """Those of the name server that runs with this node."""
 
     def addresses(self) -> dict[str, str]:
         """Where it can be reached, by what is there."""
@@ -75,6 +78,8 @@ class NodePlan:
         of_interest = {"store": ports.store, "metasync": ports.metasync, "replicator": ports.replicator, "ha": ports.ha}
         if self.admin is not None:
             of_interest["admin"] = self.admin.grpc
+        if self.names is not None:
+            of_interest |= {"names": self.names.names, "remoting": ports.remoting}
         return {what: f"{HOST}:{port}" for what, port in of_interest.items()}
 
 
@@ -138,6 +143,34 @@ def with_admin(
     return [replace(first, services={**first.services, "admin": plan}, admin=ports), *others]
 
 
+def with_names(
+    nodes: Sequence[NodePlan],
+    ports: NamesPorts,
+    directory: Path,
+    *,
+    given: Mapping[str, str],
+    config: Path | None = None,
+) -> list[NodePlan]:
+    """The same nodes, the first with a name server, at which the stores of all register; it starts first, stops last.
+
+    `directory`: the name server's own; `given`: as for `plan_node`.
+    """
+    own = {
+        "grpcPort": ports.grpc,
+        "metricsPort": ports.metrics,
+        "namesPort": ports.names,
+        "namesDirectory": directory,
+    }
+    address = f"{HOST}:{ports.names}"
+    found = []
+    for node in nodes:
+        store = node.services["store"]
+        told = replace(store, settings={"namesrvAddr": address, **store.settings})
+        found.append(replace(node, services={**node.services, "store": told}))
+    plan = ServicePlan(found[0].name, "names", _settings_of("names", given, {}) | _texts(own), config)
+    return [replace(found[0], services={**found[0].services, "names": plan}, names=ports), *found[1:]]
+
+
 def _admin_entry(node: NodePlan) -> str:
     """A node as `adminNodes` has it."""
     addresses, files = node.addresses(), str(node.directory)
@@ -157,6 +190,7 @@ def _node_settings(directory: Path, ports: Ports, peer: Ports | None, is_slave: 
         "storeAddress": f"{HOST}:{ports.internal}",
         "metasyncAddress": f"{HOST}:{ports.metasync}",
         "haListenPort": ports.ha,
+        "listenPort": ports.remoting,
     }
     if is_slave:
         settings["brokerRole"] = "SLAVE"

@@ -30,6 +30,8 @@ class Ports(NamedTuple):
     """The store's, for the replicator."""
     ha: int
     """RocketMQ's HA protocol: where slaves dial."""
+    remoting: int
+    """RocketMQ's classic clients; they are served two below it too, where that can be had."""
     store_metrics: int
     replicator_metrics: int
     metasync_metrics: int
@@ -39,7 +41,9 @@ class Ports(NamedTuple):
         """The ports of a node whose store listens on `base`. Raises BadPlan."""
         if not 0 < base <= _HIGHEST_BASE:
             raise BadPlan(f"{base} is no base of a node's ports: allowed is 1 to {_HIGHEST_BASE}, or 0 for any")
-        return cls(base, base + 1, base + 3, base + 1000, base + 2831, base + 1020, base + 1021, base + 1022)
+        return cls(
+            base, base + 1, base + 3, base + 1000, base + 2831, base + 2830, base + 1020, base + 1021, base + 1022
+        )
 
     @classmethod
     def free(cls, other_than: Iterable[int] = ()) -> "Ports":
@@ -63,6 +67,26 @@ class AdminPorts(NamedTuple):
 
     @classmethod
     def free(cls, other_than: Iterable[int] = ()) -> "AdminPorts":
+        """Ports that nobody listens on now. Raises PortTaken where there are too few."""
+        return cls(*_free(len(cls._fields), other_than))
+
+
+class NamesPorts(NamedTuple):
+    """Where the name server beside the nodes listens. With base 8081 these are its own defaults."""
+
+    names: int
+    grpc: int
+    metrics: int
+
+    @classmethod
+    def from_base(cls, base: int) -> "NamesPorts":
+        """The ports of a name server beside a node of that base. Raises BadPlan."""
+        if not 0 < base <= _HIGHEST_BASE:
+            raise BadPlan(f"{base} is no base of a node's ports with a name server: allowed is 1 to {_HIGHEST_BASE}")
+        return cls(base + 1795, base + 4, base + 1025)
+
+    @classmethod
+    def free(cls, other_than: Iterable[int] = ()) -> "NamesPorts":
         """Ports that nobody listens on now. Raises PortTaken where there are too few."""
         return cls(*_free(len(cls._fields), other_than))
 
@@ -92,7 +116,7 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def check_free(nodes: Mapping[str, Ports | AdminPorts]) -> None:
+def check_free(nodes: Mapping[str, Ports | AdminPorts | NamesPorts]) -> None:
     """Raise PortTaken if a port of a node, or of its admin, is taken; it names each of them."""
     taken = [f"{port} ({name} {what})" for name, one in nodes.items() for what, port in _named(one) if is_taken(port)]
     if taken:
@@ -103,5 +127,5 @@ def check_free(nodes: Mapping[str, Ports | AdminPorts]) -> None:
         )
 
 
-def _named(ports: Ports | AdminPorts) -> list[tuple[str, int]]:
+def _named(ports: Ports | AdminPorts | NamesPorts) -> list[tuple[str, int]]:
     return [(name.replace("_", " "), port) for name, port in ports._asdict().items()]

@@ -11,6 +11,7 @@
     table_messages.py   topics and groups as messages of metadata.proto
     settings.py   RocketMQ's settings that this store honours, and a few of its own; remoting_settings.py: of the
                   front of classic clients
+    table_edits.py      topics and groups as an operator's tool changes them
     classic_clients.py  the ports of that front
     registered.py       what name servers are told of this broker; names_link.py keeps it registered
     metrics.py    what Prometheus is told; delivery_metrics.py: of delivery

@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
+from tandemmq.broker.v1.broker_pb2_grpc import add_BrokerServicer_to_server
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES
@@ -17,7 +18,7 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.assembly import make_broker, make_delivery, names_link, open_tables
+from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.classic_clients import ClassicClients
@@ -26,6 +27,7 @@ from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.views import Views
 from tandemmq.store.fronts.access import (
+    BROKER_RULES,
     DELIVERY_RULES,
     DERIVED_FILES_RULES,
     LOG_REPAIR_RULES,
@@ -33,6 +35,8 @@ from tandemmq.store.fronts.access import (
     REPLICA_LOG_RULES,
     RULES,
 )
+from tandemmq.store.fronts.direct_port import DirectPort
+from tandemmq.store.fronts.internal.broker_servicer import BrokerServicer
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
@@ -40,9 +44,9 @@ from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
 from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
-from tandemmq.store.fronts.rocketmq5.direct import DirectPort
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
@@ -103,7 +107,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
-        topics, groups, metasync = open_tables(settings)
+        topics, groups, metasync, edits = open_tables(settings)
         broker = make_broker(settings, store, topics, metrics)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
@@ -122,15 +126,13 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
     consuming.attach(delivery, delivery.sessions)
-    port = DirectPort(settings.broker_name, broker, delivery, delivery.sessions, groups.get)
-    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}")
-    await classic.serve(settings, broker, delivery)
-    if classic.port:
-        keep_registered(settings, broker, host)
-    inner.attach(broker)
-    host.on_drain(servicer.drain)
-    host.on_drain(consuming.drain)
-    host.on_drain(rocketmq5.drain)
+    port = DirectPort(settings.broker_name, delivery)
+    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
+    await classic.serve(settings, broker, delivery, edits)
+    host.on_drain(classic.leave)
+    inner.attach(settings.broker_name, delivery)
+    for front in (servicer, consuming, rocketmq5, inner.gateways):
+        host.on_drain(front.drain)
     host.on_close(classic.stop)
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
@@ -143,13 +145,6 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
-
-
-def keep_registered(settings: StoreSettings, broker: Broker, host: ServiceHost) -> None:
-    """Have name servers know this broker until it drains."""
-    names = names_link(settings, broker)
-    names.start()
-    host.on_drain(names.stop)
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:
@@ -179,10 +174,14 @@ class Internal:
         self.host.add(add_ReplicaLogServicer_to_server, self.replica_log, REPLICA_LOG_RULES)
         self.host.add(add_DerivedFilesServicer_to_server, self._derived_files, DERIVED_FILES_RULES)
         self.host.add(add_LogRepairServicer_to_server, self._log_repair, LOG_REPAIR_RULES)
+        self.gateways = BrokerServicer(self.host.guard)
+        self.host.add(add_BrokerServicer_to_server, self.gateways, BROKER_RULES)
         self.host.add(add_NodeServicer_to_server, described, NODE_RULES)
 
-    def attach(self, broker: Broker) -> None:
-        """Answer from an open store from now on."""
+    def attach(self, name: str, delivery: Delivery) -> None:
+        """Answer from an open store from now on. `name`: the broker's."""
+        broker = delivery.broker
+        self.gateways.attach(name, delivery)
         self.replica_log.attach(broker.store, broker.acknowledgement.transfer)
         self._derived_files.attach(broker.store)
         self._log_repair.attach(broker.store)
@@ -192,7 +191,7 @@ def watch_delivery(metrics: StoreMetrics, delivery: Delivery) -> None:
     """Have the metrics show groups, members, what waits and half messages."""
     receiving, waiting = delivery.receiving, delivery.waiting
     if isinstance(receiving, Receiving):
-        metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired)
+        metrics.watch_groups(receiving.figures_now, receiving.dead_letters, receiving.expired, receiving.moved)
     if waiting is not None:
         metrics.watch_waiting(lambda: waiting.now, waiting.delay_counts)
     metrics.watch_members(delivery.sessions.all)

@@ -8,7 +8,7 @@ from tandemmq.common.client_channel import Dialer
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
-from tandemmq.store.broker.duplicates import DuplicateWindow
+from tandemmq.store.broker.duplicates import MOST_REMEMBERED, MOST_REPEATABLE, DuplicateWindow
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
@@ -38,6 +38,7 @@ from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
+from tandemmq.store.delivery.unconsumed import Unconsumed
 from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
@@ -49,6 +50,7 @@ from tandemmq.store.offsets_link import OffsetsLink
 from tandemmq.store.registered import RegisteredTopics
 from tandemmq.store.remoting_settings import addresses_of
 from tandemmq.store.settings import StoreSettings
+from tandemmq.store.table_edits import LocalEdits, MetasyncEdits, TableEdits
 
 
 def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable, traffic: Traffic) -> Broker:
@@ -82,11 +84,12 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     store, ledger, clock = broker.store, Ledger(), BootClock()
     base, safe_base = Base(store.config.mapped_file_size_commit_log), SafeBase()
     journal = Journal(store, ledger, broker.acknowledgement, settings.store_host(), base, safe_base)
+    store.keep_from(lambda: safe_base.at(store.flushed_offset))
     follower = JournalFollower(store, ledger, base, safe_base)
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
     delays = Delays(broker, journal, SystemClock(), LocalDisk(), settings.store_host(), settings.delay_rules())
-    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), settings.timer_precision_ms)
+    timer_check = TimerCheckFile(store, ledger, delays.index, LocalDisk(), SystemClock(), settings.timer_precision_ms)
     opening = Opening(store, ledger, journal, follower, clock, files, timer_check)
     life = Lifecycle(store, journal, opening.make_ready, opening.follow)
     life.services += [BaseKeeper(store, journal), files]
@@ -95,7 +98,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
     if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
         life.services.append(Deletions(journal, groups, broker.topics, store.timers))
-    store.keep_from(lambda: safe_base.at(store.flushed_offset))
+    store.keep_from(Unconsumed(store, ledger, groups).oldest)
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(
@@ -159,9 +162,11 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
     """The window in which copies are recognized, if there is one."""
-    if not settings.deduplication_window:
+    of_all, of_repeatable = settings.deduplication_window, settings.rocketmq5_deduplication_window
+    if not (of_all or of_repeatable):
         return None
-    window = DuplicateWindow(settings.deduplication_window, SystemClock(), finder.newest)
+    most = MOST_REMEMBERED if of_all else MOST_REPEATABLE
+    window = DuplicateWindow(of_all or of_repeatable, SystemClock(), finder.newest, most, of_all=bool(of_all))
     store.replica.mastership.changed.listen(window.begin_anew)
     return window
 
@@ -172,6 +177,7 @@ class StoreTables(NamedTuple):
     topics: TopicTable
     groups: GroupTable
     link: MetasyncLink | None
+    edits: TableEdits
 
 
 def open_tables(settings: StoreSettings) -> StoreTables:
@@ -182,10 +188,12 @@ def open_tables(settings: StoreSettings) -> StoreTables:
     root, disk = settings.store_path_root_dir, LocalDisk()
     if settings.metasync_address is None:
         clock = SystemClock()
-        return StoreTables(LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock), None)
+        own_topics, own_groups = LocalTopicTable(root, disk, clock), LocalGroupTable(root, disk, clock)
+        return StoreTables(own_topics, own_groups, None, LocalEdits(own_topics, own_groups))
     topics, groups = WatchedTopicTable(root, disk), WatchedGroupTable(root, disk)
     dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
-    return StoreTables(topics, groups, MetasyncLink(settings.metasync_address, topics, dialer, groups))
+    link = MetasyncLink(settings.metasync_address, topics, dialer, groups)
+    return StoreTables(topics, groups, link, MetasyncEdits(settings.metasync_address, dialer, topics, groups))
 
 
 def open_topics(settings: StoreSettings) -> tuple[TopicTable, MetasyncLink | None]:

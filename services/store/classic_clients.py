@@ -1,24 +1,35 @@
 """ClassicClients: the ports of the remoting front and what is behind them, as one part of the store's life."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
+from tandemmq.common.addresses import host_port
+from tandemmq.common.client_port_settings import TlsMode
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
 from tandemmq.common.made_certificate import FoundContext
 from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
+from tandemmq.store.assembly import names_link
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.remoting.administration.parts import administration
+from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.dispatch import CallTimes, Dispatch
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import Identity
+from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
-from tandemmq.store.settings import StoreSettings, TlsMode
+from tandemmq.store.settings import StoreSettings
+from tandemmq.store.table_edits import TableEdits
 
 log = get_log(__name__)
 
+_ANNOUNCED_SECONDS = 1.0
+"""Name servers have so long to hear of a new topic before whoever made it is answered all the same."""
 VIP_BELOW = 2
 """The second port, for clients with the VIP channel, is so far below listenPort."""
 
@@ -43,6 +54,7 @@ class ClassicClients:
         self.port = 0
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
+        self._names: NamesLink | None = None
         self._grace = settings.shutdown_grace_ms / 1000
         self._dispatch = Dispatch(Identity(guard, secrets), metrics)
         if settings.remoting_mode is not RemotingMode.OFF:
@@ -73,11 +85,29 @@ class ClassicClients:
         """The settings with the port that was taken: message ids lead there."""
         return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
 
-    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery) -> None:
-        """Answer from an open store from now on."""
+    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery, edits: TableEdits) -> None:
+        """Answer from an open store from now on, and register at name servers."""
         if self._server is not None:
-            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch)
+            names = self._names = names_link(settings, broker)
+            announced = partial(names.settled, _ANNOUNCED_SECONDS)
+            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch, announced)
+            rules = AdministrationRules(
+                cluster=settings.broker_cluster_name,
+                broker_name=settings.broker_name,
+                address=host_port(settings.own_ip(), settings.listen_port),
+                edits=edits,
+                properties=lambda: "".join(f"{one.name}={one.value}\n" for one in settings.describe()),
+                started_ms=int(time.time() * 1000),
+                announced=announced,
+            )
+            self._dispatch.add(administration(broker, delivery, self._front.clients, rules))
             await self._server.start()
+            names.start()
+
+    async def leave(self) -> None:
+        """Unregister at name servers: nobody shall come any more."""
+        if self._names is not None:
+            await self._names.stop()
 
     async def stop(self) -> None:
         """Answer what is being worked at, and end all connections."""

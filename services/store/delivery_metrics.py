@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.service_metrics import ServiceMetrics
+from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.distribution import Distribution
 from tandemmq.store.broker.rules import SYSTEM_TOPICS
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
-from tandemmq.store.distribution import Distribution
 
 MOST_SERIES = 50_000
 """Series of one metric, as RocketMQ limits them; topics, groups and clients beyond that count as one."""
@@ -34,7 +34,7 @@ class _Endings:
         self.times = Distribution(_ENDING_MILLISECONDS)
 
 
-class DeliveryMetrics(ServiceMetrics):
+class DeliveryMetrics(CallMetrics):
     """Numbers of delivery. What groups, members and delays say is asked for at each scrape, on the scraping thread."""
 
     def __init__(self, cluster: str, node_type: str, node: str) -> None:
@@ -43,6 +43,7 @@ class DeliveryMetrics(ServiceMetrics):
         self._group_figures: Callable[[], Iterable[GroupFigures]] = tuple
         self._dead_letters: Callable[[], Mapping[tuple[str, str], int]] = dict
         self._expired: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._moved: Callable[[], Mapping[tuple[str, str], int]] = dict
         self._members: Callable[[], Iterable[Member]] = tuple
         self._waiting: Callable[[], WaitingFigures] = WaitingFigures
         self._delays = DelayCounts()
@@ -52,12 +53,14 @@ class DeliveryMetrics(ServiceMetrics):
         figures: Callable[[], Iterable[GroupFigures]],
         dead_letters: Callable[[], Mapping[tuple[str, str], int]],
         expired: Callable[[], Mapping[tuple[str, str], int]],
+        moved: Callable[[], Mapping[tuple[str, str], int]],
     ) -> None:
         """How groups stand.
 
-        `dead_letters`, `expired`: messages by group and topic since the start; given up, or gone unacknowledged.
+        `dead_letters`, `expired`, `moved`: messages by group and topic since the start; given up, gone unacknowledged,
+        put off so long that they went to the retry topic.
         """
-        self._group_figures, self._dead_letters, self._expired = figures, dead_letters, expired
+        self._group_figures, self._dead_letters, self._expired, self._moved = figures, dead_letters, expired, moved
 
     def watch_members(self, members: Callable[[], Iterable[Member]]) -> None:
         """Which clients are there, each once for each of its groups."""
@@ -133,7 +136,9 @@ class DeliveryMetrics(ServiceMetrics):
         dead = self._counter("rocketmq_send_to_dlq_messages_total", "Messages that became dead letters.", *fewer)
         text = "Messages that expired or were lost before the group had acknowledged them."
         gone = self._counter("tandem_consumer_expired_messages_total", text, *fewer)
-        for counter, counts in ((dead, self._dead_letters()), (gone, self._expired())):
+        text = "Messages that were put off for long, and went to the group's retry topic."
+        moved = self._counter("tandem_consumer_moved_messages_total", text, *fewer)
+        for counter, counts in ((dead, self._dead_letters()), (gone, self._expired()), (moved, self._moved())):
             for (group, topic), count in (known | dict(counts)).items():
                 counter.add_metric(self._values(group, topic, is_system(topic)), count)
             yield counter

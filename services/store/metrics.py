@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
+from tandemmq.common.distribution import Distribution
 from tandemmq.store.broker.rules import GROUP_TOPICS
 from tandemmq.store.delivery_metrics import MOST_SERIES, OTHERS, DeliveryMetrics, is_system
-from tandemmq.store.distribution import Distribution
 from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _MESSAGE_SIZES = (_KIB, 4 * _KIB, 512 * _KIB, _MIB, 2 * _MIB, 4 * _MIB)
-_RPC_MILLISECONDS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 _APPEND_SECONDS = (1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _FLUSH_SECONDS = (
     1e-4,
@@ -115,7 +114,6 @@ class StoreMetrics(DeliveryMetrics):
         super().__init__(cluster, "broker", node)
         self._in: dict[str, _In] = {}
         self._out: dict[tuple[str, str], _Out] = {}
-        self._calls: dict[tuple[str, str, str, bool], Distribution] = {}
         self._append = Distribution(_APPEND_SECONDS)
         self._flush = Distribution(_FLUSH_SECONDS)
         self._dispatch = Distribution(_DISPATCH_SECONDS)
@@ -157,18 +155,6 @@ class StoreMetrics(DeliveryMetrics):
             counts = self._out.setdefault((topic, group), _Out())
         counts.messages += messages
         counts.bytes += size
-
-    def called(
-        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
-    ) -> None:
-        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting."""
-        key = (protocol, method, outcome, long_polling)
-        times = self._calls.get(key)
-        if times is None:
-            times = self._calls.setdefault(key, Distribution(_RPC_MILLISECONDS))
-        milliseconds = seconds * 1000
-        times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += 1
-        times.sum += milliseconds
 
     # -- told by the log (`tandemmq.store.log.observer.Observer`) ------------------------------------------------------
 
@@ -227,7 +213,7 @@ class StoreMetrics(DeliveryMetrics):
         """Every metric with its present values."""
         yield from self._collect_traffic()
         yield from self.collect_delivery()
-        yield from self._collect_calls()
+        yield from self.collect_calls()
         yield from self._collect_log()
         now = None if self._gauges is None else self._gauges()
         yield self._unusable(now)
@@ -256,14 +242,6 @@ class StoreMetrics(DeliveryMetrics):
             messages.add_metric(values, given.messages)
             size.add_metric(values, given.bytes)
         yield from (messages, size)
-
-    def _collect_calls(self) -> Iterator[Metric]:
-        labels = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
-        calls = self._histogram("rocketmq_rpc_latency_milliseconds", "Time in a call.", *labels)
-        for (protocol, method, outcome, long_polling), times in list(self._calls.items()):
-            values = self._values(protocol, method.lower(), outcome.lower(), str(long_polling).lower(), "success")
-            calls.add_metric(values, times.cumulated(), times.sum)
-        yield calls
 
     def _collect_log(self) -> Iterator[Metric]:
         for name, text, times in (

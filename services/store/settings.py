@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tandemmq.common.addresses import check_address
 from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.client_port_settings import ClientPortSettings, TlsMode
 from tandemmq.common.grpc_server import memory_budget
 from tandemmq.common.net.remoting.limits import Limits
 from tandemmq.common.server_settings import GrpcTransport
@@ -45,15 +46,6 @@ class FlushDiskType(StrEnum):
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
-
-
-class TlsMode(StrEnum):
-    """Whether the client port takes plain text, TLS or both."""
-
-    AUTO = "auto"
-    DISABLED = "disabled"
-    PERMISSIVE = "permissive"
-    ENFORCING = "enforcing"
 
 
 class WalkerChoice(StrEnum):
@@ -90,7 +82,7 @@ def _check_ip(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreSettings(RemotingSettings):
+class StoreSettings(RemotingSettings, ClientPortSettings):
     """All settings of the store service."""
 
     # -- who and where ----------------------------------------------------------------------------------------------
@@ -238,7 +230,15 @@ class StoreSettings(RemotingSettings):
     deduplication_window: int = setting(
         0,
         "Ours: a message whose topic and UNIQ_KEY were stored within this time is not stored again: its sender gets "
-        "the place of the first. 0: every message is stored.",
+        "the place of the first. 0: every message is stored, but for rocketmq5DeduplicationWindow.",
+        unit="ms",
+        low=0,
+        high=3_600_000,
+    )
+    rocketmq5_deduplication_window: int = setting(
+        30_000,
+        "Ours: the same for messages of official RocketMQ 5 clients, where deduplicationWindow is 0. They give each "
+        "send an id of its own, and repeat it after a time-out. 0: every message is stored.",
         unit="ms",
         low=0,
         high=3_600_000,
@@ -297,20 +297,6 @@ class StoreSettings(RemotingSettings):
     disk_space_warning_level_ratio: int = setting(90, "Above: no messages are taken.", unit="%", low=35, high=100)
     clean_file_forcibly_enable: bool = setting(True, "Whether files may go before they expire.")
 
-    # -- official RocketMQ 5 clients --------------------------------------------------------------------------------
-    tls_mode: TlsMode = setting(
-        TlsMode.AUTO,
-        "Ours: what the client port takes. DISABLED: plain text only. ENFORCING: TLS only. PERMISSIVE: both, told by "
-        "the first byte of a connection. AUTO: ENFORCING with tlsServerCertPath; else PERMISSIVE, with a certificate "
-        "that is made for it, which clients must not want to verify (grpcTransport=fast only).",
-    )
-    advertised_address: str | None = setting(
-        None,
-        "Ours: host:port that RocketMQ 5 clients are sent to. Empty: the address that each has dialled, which is right "
-        "behind mapped ports and proxies too.",
-        check=check_address,
-    )
-
     # -- reading ----------------------------------------------------------------------------------------------------
     max_msgs_num_batch: int = setting(64, "Most messages a query answers.", low=1)
     max_pull_messages: int = setting(32_768, "Ours: most messages an answer to a pull holds.", low=1)
@@ -359,12 +345,6 @@ class StoreSettings(RemotingSettings):
             raise self.bad("store_path_commit_log", f"{self.store_path_root_dir / 'commitlog'}, or leaving it out")
         if (self.broker_role is BrokerRole.SLAVE) != (self.broker_id > 0):
             raise self.bad("broker_id", "0 for a master, more for a slave")
-        if self.tls_mode is TlsMode.ENFORCING and self.tls_server_cert_path is None:
-            raise self.bad("tls_mode", "permissive or disabled, as tlsServerCertPath is not set")
-        if self.tls_mode is TlsMode.DISABLED and self.tls_server_cert_path is not None:
-            raise self.bad("tls_mode", "another mode, as tlsServerCertPath is set")
-        if self.tls_mode is TlsMode.PERMISSIVE and self.tls_server_trust_cert_path is not None:
-            raise self.bad("tls_mode", "enforcing, as tlsServerTrustCertPath is set")
         check_exposure(
             self.internal_host,
             self.origin("internal_host"),
@@ -456,12 +436,6 @@ class StoreSettings(RemotingSettings):
     def service_limits(self) -> ServiceLimits:
         """The part that the servicers are told."""
         return ServiceLimits(PullLimits(self.max_pull_messages, self.max_pull_bytes), self.send_stream_window)
-
-    @property
-    def tls_and_plain(self) -> bool:
-        """See `ServerSettings.tls_and_plain`."""
-        certified = self.tls_server_cert_path is not None
-        return self.tls_mode is TlsMode.PERMISSIVE or (self.tls_mode is TlsMode.AUTO and not certified)
 
     def front_rules(self) -> FrontRules:
         """The part that the front of RocketMQ 5 clients is told."""

@@ -36,14 +36,15 @@ _SETTINGS = {
 }
 """Small files, which are quick to make; `settings` of a broker wins."""
 
-_FREE = {"grpcPort": 0, "internalPort": 0, "metricsPort": 0}
+_FREE = {"internalPort": 0, "metricsPort": 0}
 _names = itertools.count(1)
 
 
 class TemporaryBroker:
     """A broker that lives as long as a `with` block, or from `start` to `stop`.
 
-    It speaks all that a store speaks on its one port: `tandemmq.client`, official RocketMQ 5 clients of any language.
+    It speaks all that a store speaks: on `port` `tandemmq.client` and official RocketMQ 5 clients of any language, on
+    `classic_port` those of RocketMQ 4.
     Whatever becomes of us, it ends with us, and its directory goes.
     """
 
@@ -55,6 +56,8 @@ class TemporaryBroker:
         self._log: IO[bytes] | None = None
         self.port = 0
         """Where clients connect; the same after `restart`."""
+        self.classic_port = 0
+        """Where classic RocketMQ clients (remoting protocol) connect; 0 where they are not served."""
 
     @property
     def host(self) -> str:
@@ -94,7 +97,7 @@ class TemporaryBroker:
         return self
 
     def _launch(self) -> None:
-        given = {**_FREE, **self._settings, "grpcPort": self.port}
+        given = {**_FREE, **self._settings, "grpcPort": self.port, "listenPort": self.classic_port}
         root = self.directory / str(given["storePathRootDir"])
         config = self.directory / "broker.conf"
         config.write_text("".join(f"{name}={value}\n" for name, value in {**given, "storePathRootDir": root}.items()))
@@ -120,8 +123,8 @@ class TemporaryBroker:
         while time.monotonic() < deadline:
             events = self._events()
             if any(event.get("event") == "delivering" for event in events):
-                listening = next(event for event in events if event.get("event") == "listening")
-                self.port = int(listening["grpc"].rpartition(":")[2])
+                self.port = _port(events, "listening", "grpc")
+                self.classic_port = _port(events, "listening for classic clients", "remoting")
                 return
             if self._process is None or self._process.poll() is not None:
                 break
@@ -141,7 +144,7 @@ class TemporaryBroker:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
-            self.port = 0
+            self.port = self.classic_port = 0
 
     def kill(self) -> None:
         """Kill it, as a crash would; `start` goes on with the same files on the same port."""
@@ -225,3 +228,9 @@ class TemporaryBroker:
 
         with open_channel(self.address) as channel:
             return getattr(OperationsStub(channel), method)(request, timeout=_CALL_SECONDS)
+
+
+def _port(events: list[dict[str, Any]], what: str, where: str) -> int:
+    """Of the first such event; 0 for none."""
+    address = next((str(event[where]) for event in events if event.get("event") == what), ":0")
+    return int(address.rpartition(":")[2])

@@ -38,18 +38,20 @@ SMALL = {
 class StoreProcess:
     """`python -m tandemmq.store` on a directory. Settings are given as attributes of StoreSettings."""
 
+    service = "store"
+
     def __init__(self, directory: Path, **settings: object) -> None:
         self.directory = directory
-        self.settings: dict[str, object] = {
-            **SMALL,
-            "remoting_mode": "off",
-            "store_path_root_dir": directory,
-            **settings,
-        }
+        self.settings: dict[str, object] = {**self.defaults(), **settings}
         self.process: subprocess.Popen[bytes] | None = None
         self.log = directory.with_name(directory.name + ".log")
         self.address = ""
         self.metrics_port = 0
+
+    def defaults(self) -> dict[str, object]:
+        """Settings of the process that a test has not given."""
+        own = {"internal_port": 0, "broker_name": "broker-a", "remoting_mode": "off"}
+        return {**SMALL, **own, "store_path_root_dir": self.directory}
 
     def start(self) -> Self:
         """Starts and waits until the store serves; fails with its log when it does not."""
@@ -65,17 +67,23 @@ class StoreProcess:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        raise AssertionError(f"the store did not start:\n{self.log.read_text()}")
+        raise AssertionError(f"the {self.service} did not start:\n{self.log.read_text()}")
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Starts without waiting."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
-        environment["TANDEM_INTERNAL_PORT"] = "0"
         environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", "tandemmq.store"], env=environment, stderr=log)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"tandemmq.{self.service}"], env=environment, stderr=log
+            )
         return self.process
+
+    @property
+    def internal(self) -> str:
+        """Where it serves other services."""
+        return str(next(event["internal"] for event in self.events() if event["event"] == "listening internally"))
 
     def events(self) -> list[dict[str, Any]]:
         """What the store has logged, line by line; without one that it is just writing."""

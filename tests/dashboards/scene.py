@@ -49,6 +49,7 @@ class Scene:
         self.addresses["admin:9104"] = f"127.0.0.1:{metrics_port}"
         self.admin = ServiceProcess("admin", directory / "admin", self._admin_settings(directory, metrics_port))
         self.prometheus = Prometheus(directory / "prometheus", self.addresses)
+        self.gateway = self._gateway(directory)
         self.alerts_in_health: dict[str, str] = {}
         """State of each alert rule after the quiet part of `live`."""
 
@@ -68,6 +69,20 @@ class Scene:
             "shutdownGraceMs": 500,
         }
 
+    def _gateway(self, directory: Path) -> ServiceProcess:
+        """A gateway before the pair, where Prometheus finds it by a file."""
+        metrics_port = free_port()
+        listed = directory / "prometheus" / "gateways" / "scene.yml"
+        listed.parent.mkdir()
+        listed.write_text(f"- targets: [127.0.0.1:{metrics_port}]\n  labels: {{node: gateway, service: gateway}}\n")
+        settings = {
+            "brokers": "pair=" + ",".join(node.address("internal") for node in self.pair.nodes),
+            "brokerClusterName": "faults",
+            "grpcPort": free_port(),
+            "metricsPort": metrics_port,
+        }
+        return ServiceProcess("gateway", directory / "gateway", settings)
+
     @contextmanager
     def running(self) -> Iterator["Scene"]:
         """Everything runs within this."""
@@ -77,8 +92,10 @@ class Scene:
             try:
                 self.admin.start()
                 beating.start()
+                self.gateway.start()
                 yield self
             finally:
+                self.gateway.kill()
                 ended.set()
                 if beating.ident is not None:
                     beating.join()

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tomllib
@@ -92,14 +93,15 @@ def test_topics_and_groups_have_names_of_their_own(broker: TemporaryBroker) -> N
 
 def test_it_goes_on_after_a_crash_on_the_same_port_and_leaves_nothing() -> None:
     with TemporaryBroker() as broker:
-        address, directory = broker.address, broker.directory
+        address, directory, classic = broker.address, broker.directory, broker.classic_port
         with StoreClient(address) as client:
             client.send("kept", b"before", queue_id=0)
         broker.kill()
         assert broker.ended
         broker.start()
         broker.restart()
-        assert broker.address == address
+        assert (broker.address, broker.classic_port) == (address, classic)
+        socket.create_connection(("127.0.0.1", classic), 60).close()
         with StoreClient(address) as client:
             assert [one.body for one in client.pull("kept", 0, 0).records] == [b"before"]
             client.send("kept", b"after", queue_id=0)

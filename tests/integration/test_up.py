@@ -26,6 +26,7 @@ from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.store.v1 import store_pb2
 from tests.faults.pair_process import free_port
 from tests.integration.test_cli import Outcome, tandem
+from tests.interop.remoting import Remoting
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(400)]
 
@@ -437,3 +438,29 @@ def test_a_slave_that_was_reseeded_takes_the_whole_history_anew(tmp_path: Path) 
 
 def reseed(directory: Path, *options: str) -> Outcome:
     return tandem("reseed", "--data", str(directory), *options)
+
+
+@pytest.mark.slow
+def test_a_name_server_leads_classic_clients_to_whoever_is_master(tmp_path: Path) -> None:
+    """Both nodes register; after the promotion of the slave the master has another address."""
+    with running(tmp_path, "--slave", "--names") as up:
+        names = int(up.address("names").rpartition(":")[2])
+
+        def route() -> dict[str, str]:
+            with Remoting(names) as remoting:
+                answer = remoting.call(105, {"topic": "TBW102"})
+            brokers = [] if answer.code else json.loads(answer.body)["brokerDatas"]
+            return dict(brokers[0]["brokerAddrs"]) if brokers else {}
+
+        until(lambda: route().keys() == {"0", "1"}, "both register")
+        master, slave = route()["0"], route()["1"]
+        assert master == up.address("remoting")
+        with StoreClient(up.address("store")) as client:
+            client.send("orders", b"before")
+        until(lambda: in_sync(up), "the slave has it")
+        assert tandem("promote", "--address", up.address("replicator", "slave"), "--json").code == 0
+        until(lambda: route() == {"0": slave}, "the promoted slave is broker 0, and the old master is none")
+        assert tandem("follow", "--address", up.address("replicator"), "--json").code == 0
+        until(lambda: route() == {"0": slave, "1": master}, "the old master is its slave")
+        assert up.end() == 0
+        assert [one["service"] for one in up.of("ended") if one["node"] == "master"][-1] == "names"

@@ -74,6 +74,27 @@ _PRODUCERS = Row(
     ),
 )  # fmt: skip
 
+_GATEWAYS = Row(
+    "Gateways",
+    (
+        lines(
+            "Brokers that gateways reach", "short",
+            "1 while a gateway has a link to a broker's master. At 0 the broker's queues are missing for its clients.",
+            ("min by (node_id, broker) (tandem_gateway_broker_up{%})", "{{node_id}} to {{broker}}"),
+        ),
+        lines(
+            "Links made", "short",
+            "Links that gateways have made within five minutes: more than one for each broker says that they break.",
+            ("sum by (node_id, broker) (increase(tandem_gateway_links_total{%}[5m]))", "{{node_id}} to {{broker}}"),
+        ),
+        lines(
+            "Members at gateways", "short",
+            "Clients in their groups, at each gateway.",
+            ("sum by (node_id) (tandem_gateway_members{%})", "{{node_id}}"),
+        ),
+    ),
+)  # fmt: skip
+
 _CONSUMERS = Row(
     "Consumers",
     (
@@ -149,11 +170,14 @@ _DELIVERY = Row(
         ),
         lines(
             "Dead letters and losses", "ops",
-            "Messages a second that became dead letters, and that expired before they were acknowledged.",
+            "Messages a second that became dead letters, that expired before they were acknowledged, and that were put "
+            "off so long that they went to the retry topic.",
             ('sum by (consumer_group) (rate(rocketmq_send_to_dlq_messages_total{@,consumer_group=~"$group"}'
              "[$__rate_interval]))", "dead letters: {{consumer_group}}"),
             ('sum by (consumer_group) (rate(tandem_consumer_expired_messages_total{@,consumer_group=~"$group"}'
              "[$__rate_interval]))", "expired: {{consumer_group}}"),
+            ('sum by (consumer_group) (rate(tandem_consumer_moved_messages_total{@,consumer_group=~"$group"}'
+             "[$__rate_interval]))", "to the retry topic: {{consumer_group}}"),
         ),
     ),
 )  # fmt: skip
@@ -222,6 +246,6 @@ CLIENTS = Dashboard(
     "clients",
     "Clients",
     "What producers and consumers do, by topic and by group, and how far consumers are behind.",
-    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _ADMIN),
+    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _GATEWAYS, _ADMIN),
     (CLUSTER, NODE, _TOPIC, _GROUP),
 )

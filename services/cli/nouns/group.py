@@ -229,8 +229,8 @@ def reset(
 ) -> None:
     """Move a group's offsets in a topic. What is skipped is not consumed, what is moved back is consumed again.
 
-    Consumers that acknowledge may run meanwhile: what they hold is called back. Those that commit offsets should be
-    stopped first: one that runs may commit its own offset again.
+    Consumers may run meanwhile: what they hold is called back, and classic clients are told where to go on. A program
+    that pulls and commits offsets by itself should be stopped first: it may commit its own offset again.
 
     With --json: one document, {"moves": [{"broker", "queue_id", "before", "after", "min_offset", "max_offset"}]}.
     """

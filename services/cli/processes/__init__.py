@@ -2,6 +2,7 @@
 
 admin.py         `tandem admin`: the service in the foreground
 check.py         `tandem check`: is the cluster well? One line and an exit code
+gateway.py       `tandem gateway`: the service in the foreground
 metasync.py      `tandem metasync`: the service in the foreground
 names.py         `tandem names`: RocketMQ's name server in the foreground
 node_log.py      the logs of several services as one

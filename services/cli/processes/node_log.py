@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tandemmq.node.plan import ServicePlan
 
 _WIDTH = len("master replicator")
-_COLOURS = {"store": 32, "metasync": 36, "replicator": 35, "admin": 33}
+_COLOURS = {"store": 32, "metasync": 36, "replicator": 35, "admin": 33, "names": 34}
 _BRIGHTER = 60
 """What is added to the colour of a slave."""
 _BOLD = 1

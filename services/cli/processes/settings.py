@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tandemmq.admin.settings import AdminSettings
     from tandemmq.common.server_settings import ServerSettings
     from tandemmq.common.settings import Described
+    from tandemmq.gateway.settings import GatewaySettings
     from tandemmq.metasync.settings import MetasyncSettings
     from tandemmq.naming.settings import NamingSettings
     from tandemmq.replicator.settings import ReplicatorSettings
@@ -28,6 +29,7 @@ class Service(StrEnum):
     METASYNC = "metasync"
     ADMIN = "admin"
     NAMES = "names"
+    GATEWAY = "gateway"
 
 
 def settings(
@@ -106,12 +108,29 @@ def read_naming_settings(config: Path | None, data: Path | None, overrides: list
     return load_settings(config, overrides=_given(data, overrides, "namesDirectory"))
 
 
+def read_gateway_settings(
+    config: Path | None, brokers: list[str] | None, overrides: list[str] | None
+) -> "GatewaySettings":
+    """The same of a gateway; `brokers` as --broker has them. Raises SettingsError."""
+    from tandemmq.gateway.settings import load_settings
+
+    given = _given(None, overrides)
+    return load_settings(config, overrides={**given, "brokers": ";".join(brokers)} if brokers else given)
+
+
+def _read_gateway(config: Path | None, data: Path | None, overrides: list[str] | None) -> "GatewaySettings":
+    if data is not None:
+        raise typer.BadParameter("a gateway has no directory", param_hint="--data")
+    return read_gateway_settings(config, None, overrides)
+
+
 _READERS: dict[Service, Callable[[Path | None, Path | None, list[str] | None], "ServerSettings"]] = {
     Service.STORE: read_settings,
     Service.REPLICATOR: read_replicator_settings,
     Service.METASYNC: read_metasync_settings,
     Service.ADMIN: read_admin_settings,
     Service.NAMES: read_naming_settings,
+    Service.GATEWAY: _read_gateway,
 }
 
 

@@ -18,7 +18,7 @@ from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
-    from tandemmq.node.ports import AdminPorts, Ports
+    from tandemmq.node.ports import AdminPorts, NamesPorts, Ports
     from tandemmq.node.supervisor import NodeEvent
 
 DEFAULT_PORT = 8081
@@ -48,7 +48,8 @@ def up(
             "-p",
             metavar="N",
             help="Port for clients; the other ports follow from it: console N-1, metasync N+1, admin N+2, replicator "
-            "N+3, internal N+1000, metrics N+1020 to N+1023, HA N+2831. 0: any that are free.",
+            "N+3, internal N+1000, metrics N+1020 to N+1023, name server N+1795, classic clients N+2830, HA N+2831. 0: "
+            "any that are free.",
         ),
     ] = DEFAULT_PORT,
     admin: Annotated[
@@ -57,6 +58,14 @@ def up(
             "--admin/--no-admin", help="Run an admin too, which has a web console: its files go to DIR/admin."
         ),
     ] = True,
+    names: Annotated[
+        bool,
+        typer.Option(
+            "--names/--no-names",
+            help="Run a name server too, at which the nodes register: RocketMQ's classic clients find them by it "
+            "(namesrvAddr). What tools put there goes to DIR/names.",
+        ),
+    ] = False,
     config: Config = None,
     overrides: Set = None,
     as_json: Json = False,
@@ -76,20 +85,30 @@ def up(
 
     from tandemmq.node.ports import check_free
 
-    nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin)
-    taken: dict[str, Ports | AdminPorts] = {node.name: node.ports for node in nodes}
+    nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin, names=names)
+    taken: dict[str, Ports | AdminPorts | NamesPorts] = {node.name: node.ports for node in nodes}
     if nodes[0].admin is not None:
         taken["admin"] = nodes[0].admin
+    if nodes[0].names is not None:
+        taken["names"] = nodes[0].names
     check_free(taken)
     uvloop.run(_run(nodes, as_json))
 
 
 def _plan(
-    data: Path, slave: bool, port: int, config: Path | None, given: dict[str, str], as_json: bool, *, admin: bool
+    data: Path,
+    slave: bool,
+    port: int,
+    config: Path | None,
+    given: dict[str, str],
+    as_json: bool,
+    *,
+    admin: bool,
+    names: bool,
 ) -> list["NodePlan"]:
     from tandemmq.node.errors import BadPlan
-    from tandemmq.node.plan import check_directory, plan_node, with_admin
-    from tandemmq.node.ports import NODE_STEP, AdminPorts, Ports
+    from tandemmq.node.plan import check_directory, plan_node, with_admin, with_names
+    from tandemmq.node.ports import NODE_STEP, AdminPorts, NamesPorts, Ports
 
     if given.get("brokerRole") == "SLAVE":
         raise BadPlan("the first node is a master", remedy="`tandem up --slave` adds a slave to it")
@@ -106,6 +125,10 @@ def _plan(
     if admin:
         of_admin = AdminPorts.from_base(port) if port else AdminPorts.free(other_than=[*ports, *(of_slave or ())])
         nodes = with_admin(nodes, of_admin, (data / "admin").absolute(), given=given, config=config)
+    if names:
+        used = [*ports, *(of_slave or ()), *(nodes[0].admin or ())]
+        of_names = NamesPorts.from_base(port) if port else NamesPorts.free(other_than=used)
+        nodes = with_names(nodes, of_names, (data / "names").absolute(), given=given, config=config)
     return nodes
 
 
@@ -212,5 +235,10 @@ class _Teller:
             address = self._nodes[0].addresses()["admin"]
             rows.append(
                 ("admin", f"console {self._console or 'off'}   gRPC {address}   metrics on port {of_admin.metrics}")
+            )
+        of_names = self._nodes[0].names
+        if of_names is not None:
+            rows.append(
+                ("names", f"namesrvAddr {self._nodes[0].addresses()['names']}   for RocketMQ's classic clients")
             )
         self._output.pairs(rows)

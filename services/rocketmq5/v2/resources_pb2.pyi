@@ -51,6 +51,7 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     ILLEGAL_POLLING_TIME: _Code.ValueType  # 40018
     ILLEGAL_OFFSET: _Code.ValueType  # 40019
     ILLEGAL_LITE_TOPIC: _Code.ValueType  # 40020
+    INVALID_CLIENT_PROPERTIES: _Code.ValueType  # 40021
     UNAUTHORIZED: _Code.ValueType  # 40100
     PAYMENT_REQUIRED: _Code.ValueType  # 40200
     FORBIDDEN: _Code.ValueType  # 40300
@@ -108,6 +109,7 @@ CLIENT_ID_REQUIRED: Code.ValueType  # 40017
 ILLEGAL_POLLING_TIME: Code.ValueType  # 40018
 ILLEGAL_OFFSET: Code.ValueType  # 40019
 ILLEGAL_LITE_TOPIC: Code.ValueType  # 40020
+INVALID_CLIENT_PROPERTIES: Code.ValueType  # 40021
 UNAUTHORIZED: Code.ValueType  # 40100
 PAYMENT_REQUIRED: Code.ValueType  # 40200
 FORBIDDEN: Code.ValueType  # 40300

@@ -19,6 +19,9 @@ from tandemmq.store.log.segments.commit_log import Appended
 MOST_REMEMBERED = 1_000_000
 """So many messages are remembered at most, some 300 bytes each; then the oldest go, whatever the window is."""
 
+MOST_REPEATABLE = 100_000
+"""The same where the window is only for messages that are repeated at once when their time-out has passed."""
+
 _OWN_COPIES = ("%RETRY%", "%DLQ%")
 """Topics that hold the same message several times, under the same key."""
 
@@ -36,8 +39,11 @@ class Stored(NamedTuple):
 class DuplicateWindow:
     """The messages that were stored a short while ago."""
 
-    def __init__(self, window_ms: int, clock: Clock, lookup: Lookup, most: int = MOST_REMEMBERED) -> None:
-        """`window_ms`: how long after a message its copy is recognized."""
+    def __init__(
+        self, window_ms: int, clock: Clock, lookup: Lookup, most: int = MOST_REMEMBERED, *, of_all: bool = True
+    ) -> None:
+        """`window_ms`: how long after a message its copy is recognized. `of_all`: not of repeatable messages only."""
+        self._of_all = of_all
         self._window = window_ms
         self._clock = clock
         self._lookup = lookup
@@ -54,10 +60,15 @@ class DuplicateWindow:
         self._order.clear()
         self._began = self._clock.now_ms()
 
-    @staticmethod
-    def watches(topic: str, unique_key: str, reconsume_times: int) -> bool:
-        """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted."""
-        return bool(unique_key) and not reconsume_times and not topic.startswith(_OWN_COPIES)
+    def watches(self, topic: str, unique_key: str, reconsume_times: int, *, repeatable: bool = False) -> bool:
+        """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted.
+
+        `repeatable`: its key is of one send alone. A classic client's program that sends the same object twice has
+        the same key twice, and may want both.
+        """
+        if not (unique_key and (repeatable or self._of_all)):
+            return False
+        return not reconsume_times and not topic.startswith(_OWN_COPIES)
 
     def find(self, topic: str, unique_key: str) -> Stored | None:
         """Where the message was stored, if it was within the window."""

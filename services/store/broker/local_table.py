@@ -113,7 +113,8 @@ class LocalTable(Generic[One]):
         self._entries: dict[str, One] = {}
         self.changed = Event()
         """There are other entries than before."""
-        self._additions = Additions(self.get, self._add, asyncio.Lock())
+        self._turn = asyncio.Lock()
+        self._additions = Additions(self.get, self._add, self._turn)
         self._load()
 
     def get(self, name: str) -> One | None:
@@ -132,8 +133,21 @@ class LocalTable(Generic[One]):
         """
         await self._additions.add(entries)
 
+    async def change(self, entries: Iterable[One], deleted: Iterable[str]) -> None:
+        """Entries that are new or different, and names that are gone; durable when this returns.
+
+        Raises:
+            TableNotSaved: the table stands as it was.
+        """
+        async with self._turn:
+            gone = set(deleted)
+            table = {name: one for name, one in self._entries.items() if name not in gone}
+            await self._become(table | {one.name: one for one in entries})
+
     async def _add(self, added: dict[str, One]) -> None:
-        table = {**self._entries, **added}
+        await self._become({**self._entries, **added})
+
+    async def _become(self, table: dict[str, One]) -> None:
         self._document = await in_thread(self._write, table)
         self._entries = table
         self.changed()

@@ -92,6 +92,19 @@ def postpone(topic: str, queue_id: int, given: dict[str, str], now_ms: int, rule
     return Postponed(TIMER_TOPIC, 0, 1, queue_id, due)
 
 
+def orders_for(wait_ms: int, now_ms: int, rules: DelayRules) -> dict[str, str] | None:
+    """The properties that make a message wait so long: a time, or without timers the least level that is no shorter.
+
+    None where no level is long enough.
+    """
+    if wait_ms <= 0:
+        return {}
+    if rules.timers:
+        return {properties.TIMER_DELIVER_MS: str(now_ms + wait_ms)}
+    long = [level for level, ms in enumerate(rules.levels_ms, 1) if ms >= wait_ms]
+    return {properties.DELAY: str(min(long, key=lambda level: rules.levels_ms[level - 1]))} if long else None
+
+
 def delay_level(given: dict[str, str]) -> int:
     """The level that a message asks for; 0 and less for none. Raises IllegalMessage."""
     text = given.get(properties.DELAY)

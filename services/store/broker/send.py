@@ -73,6 +73,8 @@ class NewMessage:
     born_timestamp: int = 0
     reconsume_times: int = 0
     origin: MessageOrigin = MessageOrigin.CLIENT
+    repeatable: bool = False
+    """Its UNIQ_KEY is of one send alone: another message with it is the same send, tried again."""
 
 
 @dataclass(slots=True)
@@ -265,7 +267,7 @@ class Sender:
                 wait = rules.take_wait(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
             if self.duplicates is not None and by_client:
-                watched = self.duplicates.watches(topic, unique_key, reconsume_times)
+                watched = self.duplicates.watches(topic, unique_key, reconsume_times, repeatable=given.repeatable)
             if not unique_key:
                 unique_key = given_properties[properties.UNIQ_KEY] = self._new_id(born)
             if half:

@@ -47,6 +47,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `acknowledging`: what consumers say of messages that they hold
 * `cursors`: commits and resets
 * `deletions`: groups and topics that were deleted
+* `unconsumed`: files that are kept for groups
 * `renewal`: what a living client holds stays invisible
 * `dead_letters`: messages that were given out as often as may be
 * `retry_moves`: messages that a group fails on for long

@@ -7,6 +7,7 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupTable
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
@@ -181,6 +182,12 @@ class Delivery:
         """See `port.DeliveryPort`."""
         await (await self._there(self.cursors)).commit(group, topic, queue, offset, alone=alone)
         self.ways.seen(group, Way.COMMITS)
+
+    async def position(self, group: str, topic: str, queue: int) -> int | None:
+        """The offset below which the group has dealt with all; None where it has never been. Raises NotDelivering."""
+        await self._there(self.cursors)
+        progress = self.ledger.progress(Place(group, topic, queue))
+        return None if progress is None else progress.cursor
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """See `port.DeliveryPort`."""

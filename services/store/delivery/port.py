@@ -77,6 +77,10 @@ class Batch(Protocol):
         """The answer was written: they count as given."""
         ...
 
+    def lost(self) -> None:
+        """Nobody knows whether the answer arrived: they count as given, and come again when their time is over."""
+        ...
+
     def release(self) -> None:
         """The answer was never written: they are there again, uncounted. Nothing where `sent` came before."""
         ...
@@ -101,8 +105,8 @@ Room = Callable[[int], Awaitable[None]]
 """Waits until an answer of so many bytes may be made; it may raise."""
 
 
-class DeliveryPort(Protocol):
-    """Delivery, as calls. Each may raise NotDelivering, and as it says."""
+class ConsumingPort(Protocol):
+    """What clients of any protocol ask of delivery. Each may raise NotDelivering, and as it says."""
 
     async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
         """Messages, now or when there are some.
@@ -127,6 +131,22 @@ class DeliveryPort(Protocol):
         """Copy a message to the group's dead letters, and be done with it. Raises BadHandle, HandleExpired."""
         ...
 
+    async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
+        """End a transaction. A repeat is fine. Raises UnknownTransaction, TransactionEnded. `group` may be empty."""
+        ...
+
+    async def recall(self, topic: str, handle: str, born_host: Host) -> str:
+        """Take back a message that waits for its time; gives its UNIQ_KEY. Raises BadHandle, UnknownTopic."""
+        ...
+
+    def gone(self, group: str, client_id: str) -> None:
+        """A client ends: what it holds with renewal comes again at once."""
+        ...
+
+
+class DeliveryPort(ConsumingPort, Protocol):
+    """Delivery, as calls: beside those of `ConsumingPort` what only consumers that pull need."""
+
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """A classic consumer's message comes again after a delay level, by a copy (CONSUMER_SEND_MSG_BACK)."""
         ...
@@ -140,16 +160,4 @@ class DeliveryPort(Protocol):
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """Set cursors, backwards too; what is in flight is called back."""
-        ...
-
-    async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
-        """End a transaction. A repeat is fine. Raises UnknownTransaction, TransactionEnded. `group` may be empty."""
-        ...
-
-    async def recall(self, topic: str, handle: str, born_host: Host) -> str:
-        """Take back a message that waits for its time; gives its UNIQ_KEY. Raises BadHandle, UnknownTopic."""
-        ...
-
-    def gone(self, group: str, client_id: str) -> None:
-        """A client ends: what it holds with renewal comes again at once."""
         ...

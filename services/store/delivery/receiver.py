@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.answer import Answer, Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
@@ -27,6 +28,8 @@ from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
 
+log = get_log(__name__)
+
 _NEW_FIRST_EVERY = 5
 _READ_MOST = 64
 """Records read at a time where each has to be looked into."""
@@ -35,6 +38,8 @@ _LOOK_MOST = 2_048
 _READY_MOST = 64
 _BURY_AGAIN_MS = 5_000
 """A dead letter that cannot be written is tried again after so long."""
+_BURY_SOON_MS = 250
+"""... one whose topic is being made."""
 
 
 class Source(NamedTuple):
@@ -229,6 +234,7 @@ class Receiver:
 
     def _bury(self, place: Place, offset: int, entry: OpenEntry, data: bytes, deliveries: int) -> bool:
         """Write a dead letter, or have it tried again later."""
+        again_ms = _BURY_AGAIN_MS
         if self._graveyard.has_topic(place.group):
             fact = self._graveyard.bury(place, offset, data, deliveries)
             if fact is not None:
@@ -236,7 +242,8 @@ class Receiver:
                 return True
         else:
             self._open_graveyard(place.group)
-        self._journal.note(GivenAgain(place, offset, entry.number, self._clock.now_ms() + _BURY_AGAIN_MS))
+            again_ms = _BURY_SOON_MS
+        self._journal.note(GivenAgain(place, offset, entry.number, self._clock.now_ms() + again_ms))
         self._side.waits_for_retry(place, offset)
         return False
 
@@ -410,6 +417,11 @@ class Receiver:
 
     def _count_expired(self, place: Place, messages: int) -> None:
         key = place.group, place.topic
+        if key not in self.expired:
+            log.warning(
+                "messages have expired before their group had dealt with them", group=place.group, topic=place.topic,
+                queue=place.queue, messages=messages,
+            )  # fmt: skip
         self.expired[key] = self.expired.get(key, 0) + messages
 
 

@@ -99,9 +99,10 @@ class Receiving:
         self._starts = Starts(broker.store, broker.topics, journal)
         self.graveyard = Graveyard(journal, broker.topics, store_host)
         self.waiters = Waiters(broker.store, self._timers)
-        self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host)
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
-        self._moves_into = MovesInto(broker.topics, store_host, delays or DelayRules(), wall or SystemClock())
+        delays, wall = delays or DelayRules(), wall or SystemClock()
+        self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host, delays, wall)
+        self._moves_into = MovesInto(broker.topics, store_host, delays, wall)
         self.figures: Figures | None = None
         """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
@@ -275,7 +276,13 @@ class Receiving:
             for share in answer.shares:
                 parts.renewals.hold(wish.group, wish.client_id, share)
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
-        return GivenBatch(answer.messages, answer.shares, self._take_back)
+        return GivenBatch(answer.messages, answer.shares, self._take_back, self._renew_no_more)
+
+    def _renew_no_more(self, shares: Sequence[Share]) -> None:
+        """Whether the client has them is not known: else they would be renewed for a client that never got them."""
+        if self._parts is not None:
+            for share in shares:
+                self._parts.renewals.drop(share.place, share.offset)
 
     def _take_back(self, shares: Sequence[Share]) -> None:
         """The answer was never written: its messages are there again, uncounted."""

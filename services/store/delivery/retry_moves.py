@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules, postpone
+from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules, orders_for, postpone
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.copies import internal_copy
@@ -195,7 +195,7 @@ class RetryMoves:
         retry, queue = own_topic(group.name, topic, Shown.RETRY), self.made % group.retry_queues
         times = number + (record.reconsume_times if place.topic.startswith("%RETRY%") else 0)
         now = self._into.wall.now_ms()
-        wait = self._wait(wait_ms, now)
+        wait = orders_for(wait_ms, now, self._into.delays)
         if wait is None:
             return None
         extra = {**origin_of(record, self._into.host, topic), **wait}
@@ -213,16 +213,6 @@ class RetryMoves:
         self._remember(place, offset, _Copy(number, now + wait_ms, retry, queue, key))
         self.moved[group.name, topic] = self.moved.get((group.name, topic), 0) + 1
         return Dealt(place, offset, 1, copy.physical_offset)
-
-    def _wait(self, wait_ms: int, now: int) -> dict[str, str] | None:
-        """The properties that ask for a wait: a time; without timers the least level that is no shorter, if any is."""
-        rules = self._into.delays
-        if wait_ms <= 0:
-            return {}
-        if rules.timers:
-            return {names.TIMER_DELIVER_MS: str(now + wait_ms)}
-        long = [level for level, ms in enumerate(rules.levels_ms, 1) if ms >= wait_ms]
-        return {names.DELAY: str(min(long, key=lambda level: rules.levels_ms[level - 1]))} if long else None
 
     def _remember(self, place: Place, offset: int, copy: _Copy) -> None:
         self._copies[place, offset] = copy

@@ -4,7 +4,10 @@ RocketMQ: ``AbstractSendMessageProcessor.consumerSendMsgBack``. The message itse
 offset, so nothing is noted here.
 """
 
+from collections.abc import Mapping
+
 from tandemmq.store.broker.errors import MessageNotFound
+from tandemmq.store.broker.postponing import DelayRules, orders_for, postpone
 from tandemmq.store.broker.reading import read_whole
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.copies import internal_copy
@@ -14,7 +17,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.format import properties
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
-from tandemmq.store.format.unit import SCHEDULE_TOPIC
+from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.message_store import MessageStore
 
 _FIRST_LEVEL = 3
@@ -25,13 +28,23 @@ class SendBacks:
     """Makes the copies."""
 
     def __init__(
-        self, store: MessageStore, topics: TopicTable, journal: Journal, graveyard: Graveyard, store_host: Host
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        journal: Journal,
+        graveyard: Graveyard,
+        store_host: Host,
+        rules: DelayRules,
+        wall: Clock,
     ) -> None:
+        """`rules`, `wall`: how long, and by which clock, copies can wait."""
         self._store = store
         self._topics = topics
         self._journal = journal
         self._graveyard = graveyard
         self._host = store_host
+        self._rules = rules
+        self._wall = wall
         self._turn = 0
 
     def check(self, physical_offset: int) -> None:
@@ -66,14 +79,17 @@ class SendBacks:
         config = self._topics.get(topic)
         queues = group.retry_queues if config is None else config.write_queues
         self._turn += 1
-        queue = self._turn % max(queues, 1)
-        levels = len(self._store.config.message_delay_levels)
-        level = min(delay_level or _FIRST_LEVEL + times, max(levels, 1))
-        extra = {
-            **origin_of(record, self._host, record.topic),
-            properties.DELAY: str(level),
-            properties.REAL_TOPIC: topic,
-            properties.REAL_QID: str(queue),
-        }
-        message = internal_copy(record, SCHEDULE_TOPIC, level - 1, self._host, extra=extra, reconsume_times=times + 1)
+        queue, now = self._turn % max(queues, 1), self._wall.now_ms()
+        extra = {**origin_of(record, self._host, record.topic), **self._orders(group, times, delay_level, now)}
+        waits = postpone(topic, queue, extra, now, self._rules)
+        to, to_queue = (topic, queue) if waits is None else (waits.topic, waits.queue_id)
+        message = internal_copy(record, to, to_queue, self._host, extra=extra, reconsume_times=times + 1)
         return self._journal.copy(message).end_offset
+
+    def _orders(self, group: GroupConfig, times: int, delay_level: int, now: int) -> Mapping[str, str]:
+        """The wait: the level that was asked for, by the group's policy, or RocketMQ's levels from the third on."""
+        if not delay_level and group.retry_policy:
+            orders = orders_for(group.back_off_ms(times + 1), now, self._rules)
+            if orders is not None:
+                return orders
+        return {properties.DELAY: str(delay_level or _FIRST_LEVEL + times)}

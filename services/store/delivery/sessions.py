@@ -118,6 +118,10 @@ class Sessions:
         if self._members.get(_key(member)) is member:
             self._remove(member)
 
+    def disconnected(self, member: Member) -> None:
+        """The connection of a member ended: it cannot be asked, and may live on."""
+        member.peer = None
+
     def heard_of(self, member: Member) -> bool:
         """A heartbeat, or anything else of a member; False if it is no longer there and has to be registered anew."""
         key = _key(member)
@@ -158,6 +162,10 @@ class Sessions:
         self._watch()
 
     # -- who is there -----------------------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """How many members all groups have together."""
+        return len(self._members)
 
     def groups(self) -> list[str]:
         """Names of all groups that have members, in no particular order."""

@@ -130,6 +130,9 @@ REPLICA_LOG_RULES: Rules = {
 }
 """`tandemmq.store.v1.ReplicaLog`."""
 
+BROKER_RULES: Rules = {"Link": ability(Action.INTERNAL)}
+"""`tandemmq.broker.v1.Broker`: gateways. Each question is looked at for the user whom the gateway names."""
+
 LOG_REPAIR_RULES: Rules = {name: ability(Action.INTERNAL) for name in ("GetDamage", "Examine", "Repair")}
 """`tandemmq.store.v1.LogRepair`."""
 

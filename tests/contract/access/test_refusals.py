@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from tandemmq.admin.v1 import admin_pb2 as admin
+from tandemmq.broker.v1 import broker_pb2
 from tandemmq.delivery.v1 import delivery_pb2 as delivery
 from tandemmq.delivery.v1 import operations_pb2 as operations
 from tandemmq.metadata.v1 import metadata_pb2 as metadata
@@ -30,8 +31,10 @@ DELIVERY, OPERATIONS = "tandemmq.delivery.v1.Delivery", "tandemmq.delivery.v1.Op
 STORE, LOG, FILES = "tandemmq.store.v1.Store", "tandemmq.store.v1.ReplicaLog", "tandemmq.store.v1.DerivedFiles"
 HEALING, REPAIR = "tandemmq.replication.v1.Healing", "tandemmq.store.v1.LogRepair"
 METADATA, REPLICATION = "tandemmq.metadata.v1.Metadata", "tandemmq.replication.v1.Replication"
+BROKER = "tandemmq.broker.v1.Broker"
 NODE, ADMIN = "tandemmq.node.v1.Node", "tandemmq.admin.v1.Admin"
 
+HELLO = broker_pb2.LinkRequest(questions=[broker_pb2.Question(id=1, hello=broker_pb2.Hello(gateway="g"))])
 MINE = message_pb2.Message(topic="mine", queue_id=0)
 PULL = store.PullRequest(topic="mine")
 MEMBER = delivery.Membership(group="mine-g")
@@ -138,6 +141,7 @@ CASES = [
     Case("internal", REPAIR, "GetDamage", log_repair_pb2.GetDamageRequest(), "peer"),
     Case("internal", REPAIR, "Examine", log_repair_pb2.ExamineRequest(), "peer"),
     Case("internal", REPAIR, "Repair", log_repair_pb2.RepairBytes(), "peer"),
+    Case("internal", BROKER, "Link", HELLO, "peer"),
     Case("internal", LOG, "Link", replica_log_pb2.ReplicationProgress(), "peer"),
     Case("internal", LOG, "Receive", replica_log_pb2.ReplicaBytes(), "peer"),
     Case("internal", LOG, "GetRole", replica_log_pb2.GetRoleRequest(), "peer"),

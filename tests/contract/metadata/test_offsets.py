@@ -77,6 +77,10 @@ def test_the_first_commit_creates_the_group(service: MetasyncProcess, stub: Meta
     handed = one("from-a-slave", 1)
     handed.resets = 0
     assert commit(stub, handed) == [("UNKNOWN_GROUP", -1)]
+    brokers = one("CID_RMQ_SYS_REVIVE_GROUP", 7)
+    brokers.resets = 0
+    assert commit(stub, brokers) == [("COMMITTED", 7)]
+    assert brokers.group not in service.names(pb.SUBSCRIPTION_GROUPS), "it has no entry"
 
 
 def test_without_auto_creation_an_unknown_group_is_told(own: MetasyncProcess) -> None:

@@ -30,12 +30,12 @@ async def serving(root: Path) -> AsyncIterator[tuple[Delivery, ClassicClient]]:
     classic = ClassicClients(settings, CallGuard(), {}, metrics)
     settings = classic.known_to(settings)
     store = MessageStore.open(settings.store_config(), observer=metrics)
-    topics, groups, _ = open_tables(settings)
+    topics, groups, _, edits = open_tables(settings)
     delivery = make_delivery(settings, make_broker(settings, store, topics, metrics), groups)
     store.start()
     delivery.start()
     await delivery.ready()
-    await classic.serve(settings, delivery.broker, delivery)
+    await classic.serve(settings, delivery.broker, delivery, edits)
     client = ClassicClient(classic.port)
     try:
         yield delivery, client

@@ -12,6 +12,7 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.identity import signature
 from tandemmq.store.v1.store_pb2 import ListQueuesRequest
 from tests.access_users import access_text
+from tests.contract.rocketmq5.conftest import THROUGH, gateway_before
 from tests.contract.rocketmq5.v2_client import V2Client, message
 from tests.contract.store_process import StoreProcess
 
@@ -37,11 +38,26 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def guarded(transport: str, access: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
-    """A store that asks who calls."""
-    with StoreProcess(tmp_path_factory.mktemp(f"guarded-{transport}") / "store", access_file=access) as store:
-        yield store
+@pytest.fixture(scope="module", params=THROUGH)
+def guarded(
+    request: pytest.FixtureRequest, transport: str, access: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StoreProcess]:
+    """A store that asks who calls, or a gateway before it that asks too."""
+    directory = tmp_path_factory.mktemp(f"guarded-{transport}")
+    with StoreProcess(directory / "store", access_file=access) as store:
+        if request.param == "store":
+            yield store
+        else:
+            with gateway_before(store, directory / "gateway", access_file=access, **as_peer(directory)) as gateway:
+                yield gateway
+
+
+def as_peer(directory: Path) -> dict[str, object]:
+    """Settings of a gateway that may link itself to stores."""
+    secret = directory / "peer.secret"
+    secret.write_text("the secret")
+    secret.chmod(0o600)
+    return {"service_user": "peer", "service_secret_file": secret}
 
 
 def signed(
@@ -88,6 +104,36 @@ def test_a_consumer_may_use_its_groups_and_no_others(guarded: StoreProcess) -> N
         stream = client.stream()
         stream.say(client.consumer(pb.PUSH_CONSUMER, "others-g", "mine-1"))
         assert stream.next().status.code == pb.FORBIDDEN
+
+
+def test_a_store_refuses_what_its_own_file_forbids_whatever_a_gateway_lets_pass(access: Path, tmp_path: Path) -> None:
+    """Gateways vouch for who calls; the store authorizes."""
+    generous = tmp_path / "access.toml"
+    generous.write_text(access.read_text().replace('publish = ["mine*"]', 'publish = ["*"]'))
+    signing = access.with_name("access.signing.toml")
+    generous.with_name(signing.name).touch(0o600)
+    generous.with_name(signing.name).write_text(signing.read_text())
+    with (
+        StoreProcess(tmp_path / "store", access_file=access) as store,
+        gateway_before(store, tmp_path / "gateway", access_file=generous, **as_peer(tmp_path)) as gateway,
+        signed(gateway, "producer") as client,
+    ):
+        assert client.send(message("mine-1")).status.code == pb.OK
+        assert client.send(message("others")).status.code == pb.FORBIDDEN
+        with store.stub() as stub, pytest.raises(grpc.RpcError, match="UNAUTHENTICATED"):
+            stub.ListQueues(ListQueuesRequest())
+
+
+@pytest.mark.parametrize("user", ["", "producer"])
+def test_a_gateway_that_may_not_link_itself_reaches_nothing(access: Path, tmp_path: Path, user: str) -> None:
+    own = {**as_peer(tmp_path), "service_user": user} if user else {}
+    with (
+        StoreProcess(tmp_path / "store", access_file=access) as store,
+        gateway_before(store, tmp_path / "gateway", access_file=access, **own) as gateway,
+        signed(gateway, "producer") as client,
+    ):
+        assert client.send(message("mine-1"), seconds=30).status.code == pb.HA_NOT_AVAILABLE
+        assert any("INTERNAL" in str(event) or "UNAUTHENTICATED" in str(event) for event in gateway.events())
 
 
 HEADERS = {

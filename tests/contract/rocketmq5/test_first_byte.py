@@ -1,6 +1,5 @@
 """Plain text and TLS on one port: the first byte of a connection tells which it is."""
 
-import json
 import shutil
 import socket
 import ssl
@@ -96,29 +95,3 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None
     store = StoreProcess(tmp_path / "store", tls_mode="enforcing")
     assert store.launch().wait(60) != 0
     assert "tlsMode" in store.log.read_text()
-
-
-def test_rule_13_a_group_in_order_has_an_assignment_for_each_queue(tmp_path: Path) -> None:
-    config = tmp_path / "store" / "config"
-    config.mkdir(parents=True)
-    group = {"groupName": "ordered", "consumeMessageOrderly": True, "retryMaxTimes": 2}
-    table = {"subscriptionGroupTable": {"ordered": group}, "dataVersion": {"counter": 1, "timestamp": 1}}
-    (config / "subscriptionGroup.json").write_text(json.dumps(table))
-    with StoreProcess(tmp_path / "store") as store, V2Client(store.address) as client:
-        topic, name = pb.Resource(name="in-order"), pb.Resource(name="ordered")
-        answer = client.ask("QueryAssignment", topic=topic, group=name, endpoints=client.endpoints)
-        assert [one.message_queue.id for one in answer.assignments] == [0, 1, 2, 3]
-        stream = client.stream()
-        stream.say(client.consumer(pb.PUSH_CONSUMER, "ordered", "in-order"))
-        settings = stream.next("settings").settings
-        assert settings.subscription.fifo
-        assert settings.backoff_policy.max_attempts == 3
-        for number in range(3):
-            client.send(message("in-order", str(number).encode(), pb.FIFO, message_group="one"))
-        found = client.take("ordered", "in-order", 3)
-        assert [one.body for one in found] == [b"0", b"1", b"2"]
-        assert {one.system_properties.message_group for one in found} == {"one"}
-        client.send(message("in-order", b"3", pb.FIFO, message_group="one"))
-        assert client.receive("ordered", "in-order", wait=0) == []  # locked until all are dealt with
-        assert client.acknowledge("ordered", *found).status.code == pb.OK
-        assert [one.body for one in client.take("ordered", "in-order", 1)] == [b"3"]

@@ -1,6 +1,7 @@
 """Rules of RocketMQ 5 clients about receiving, by their numbers in the description of the protocol."""
 
 import hashlib
+import signal
 import threading
 import time
 from itertools import count
@@ -55,6 +56,7 @@ def test_rules_15_and_16_a_message_has_all_that_clients_need(v2: V2Client, topic
     assert system.born_host
     assert system.HasField("queue_offset")
     assert system.invisible_duration.seconds == 30
+    assert system.born_host == "test"
     for absent in ("message_group", "delivery_timestamp", "dead_letter_queue", "lite_topic", "priority"):
         assert not system.HasField(absent)
 
@@ -112,6 +114,30 @@ def test_rule_20_a_stale_handle_is_named_and_a_dead_letter_of_one_is_fine(v2: V2
     assert forward.status.code == pb.OK
 
 
+def test_rule_20_what_was_acknowledged_can_be_changed_and_forwarded_without_effect(v2: V2Client, topic: str) -> None:
+    v2.send(message(topic))
+    [one] = v2.take(GROUP, topic, 1)
+    handle = one.system_properties.receipt_handle
+    assert v2.acknowledge(GROUP, one).status.code == pb.OK
+    assert v2.change(GROUP, topic, handle, 0).status.code in (pb.OK, pb.INVALID_RECEIPT_HANDLE)
+    names = {"group": pb.Resource(name=GROUP), "topic": pb.Resource(name=topic)}
+    forward = v2.ask("ForwardMessageToDeadLetterQueue", receipt_handle=handle, **names)  # type: ignore[arg-type]
+    assert forward.status.code == pb.OK
+    assert v2.receive(GROUP, topic, wait=1) == []
+
+
+def test_rule_21_a_refused_change_gives_the_handle_back(v2: V2Client, topic: str) -> None:
+    v2.send(message(topic))
+    [one] = v2.take(GROUP, topic, 1)
+    handle = one.system_properties.receipt_handle
+    for group, seconds in (("not a group", 1), (GROUP, -1), (GROUP, 1e9)):
+        refused = v2.change(group, topic, handle, seconds)
+        assert refused.status.code in (pb.ILLEGAL_CONSUMER_GROUP, pb.ILLEGAL_INVISIBLE_TIME)
+        assert refused.receipt_handle == handle
+    assert v2.change(GROUP, topic, handle, 60).receipt_handle == handle
+    assert v2.acknowledge(GROUP, one).status.code == pb.OK
+
+
 def test_an_acknowledged_message_is_gone_and_a_repeat_is_fine(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     found = v2.take(GROUP, topic, 1, invisible=1)
@@ -145,6 +171,19 @@ def test_rule_22_a_push_consumer_of_node_does_not_get_its_message_in_a_hot_loop(
     assert len(v2.receive(GROUP, topic, wait=10)) == 1
 
 
+def test_a_refused_message_comes_again_in_time_to_a_poll_that_waited_before(v2: V2Client, topic: str) -> None:
+    v2.send(message(topic))
+    [first] = v2.take(GROUP, topic, 1)
+    waiting = v2.begin_receive(GROUP, topic, invisible_duration=duration(30), long_polling_timeout=duration(20))
+    waiting.initial_metadata()  # it has begun
+    v2.change(GROUP, topic, first.system_properties.receipt_handle, 1)
+    changed = time.monotonic()
+    parts = list(waiting)
+    assert time.monotonic() - changed < 15  # not at the end of the poll
+    [again] = [part.message for part in parts if part.HasField("message")]
+    assert again.system_properties.delivery_attempt == 2
+
+
 def test_a_due_message_wakes_a_poll_that_waits(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     v2.take(GROUP, topic, 1, invisible=2)
@@ -166,15 +205,18 @@ def test_rule_23_receipts_count_after_a_restart(own_store: StoreProcess) -> None
         assert client.receive(GROUP, "restarted", wait=1) == []
 
 
-def test_rule_24_a_message_that_is_sent_again_is_stored_once(transport: str, own_store: StoreProcess) -> None:
-    own_store.settings["deduplication_window"] = 600_000
-    own_store.restart()
+def test_rule_24_a_message_that_is_sent_again_is_stored_once(own_store: StoreProcess) -> None:
     with V2Client(own_store.address) as client:
         client.route("sent-again")
         client.receive(GROUP, "sent-again", wait=0)
         one = message("sent-again")
         first, second = client.send(one), client.send(one)
         assert first.entries[0].offset == second.entries[0].offset
+        half = message("sent-again", kind=pb.TRANSACTION)
+        assert client.send(half).entries[0].transaction_id == client.send(half).entries[0].transaction_id
+    own_store.restart(signal.SIGKILL)
+    with V2Client(own_store.address) as client:
+        assert client.send(one).entries[0].offset == first.entries[0].offset
         client.take(GROUP, "sent-again", 1)
         assert client.receive(GROUP, "sent-again", wait=1) == []
 

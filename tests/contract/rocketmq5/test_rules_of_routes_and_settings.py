@@ -1,5 +1,6 @@
 """Rules of RocketMQ 5 clients about routes, settings and sends, by their numbers in the description of the protocol."""
 
+import socket
 from itertools import count
 from typing import Any
 
@@ -29,6 +30,31 @@ def test_rules_2_and_3_a_refusal_is_a_status_of_its_own_in_an_answer(v2: V2Clien
     refused = v2.route("not a name!")
     assert refused.status.code == pb.ILLEGAL_TOPIC
     assert "a-z" in refused.status.message
+
+
+METHODS = [
+    "QueryRoute",
+    "QueryAssignment",
+    "Heartbeat",
+    "NotifyClientTermination",
+    "SendMessage",
+    "AckMessage",
+    "ChangeInvisibleDuration",
+    "ForwardMessageToDeadLetterQueue",
+    "EndTransaction",
+    "RecallMessage",
+    "UpdateOffset",
+    "GetOffset",
+    "QueryOffset",
+    "SyncLiteSubscription",
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rule_3_an_answer_always_has_a_status(v2: V2Client, method: str) -> None:
+    assert v2.ask(method).status.code >= pb.OK
+    del v2.headers["x-mq-client-id"]
+    assert v2.ask(method).status.code == pb.CLIENT_ID_REQUIRED
 
 
 def test_rule_4_a_route_has_all_that_clients_need(v2: V2Client, topic: str) -> None:
@@ -93,7 +119,11 @@ def test_rule_9_a_push_consumer_gets_the_policy_that_its_language_knows(
     assert answer.subscription.long_polling_timeout.seconds == 20
     assert answer.subscription.HasField("fifo")
     if strategy == "customized_backoff":
-        assert all(wait.seconds >= 1 and not wait.nanos for wait in answer.backoff_policy.customized_backoff.next)
+        waits = answer.backoff_policy.customized_backoff.next
+        assert [wait.seconds for wait in waits][:5] == [1, 5, 10, 30, 60]
+        assert not any(wait.nanos for wait in waits)  # some clients keep whole seconds only
+    else:
+        assert answer.backoff_policy.exponential_backoff.initial.seconds == 1
 
 
 def test_rule_10_metrics_are_on_and_can_be_exported_to_the_same_port(v2: V2Client, topic: str) -> None:
@@ -140,6 +170,24 @@ def test_rule_24_the_id_of_a_message_comes_back(v2: V2Client, topic: str) -> Non
     assert entry.message_id == one.system_properties.message_id == entry.transaction_id
 
 
+def test_rule_25_pings_without_calls_are_fine(v2: V2Client) -> None:
+    ping, settings = b"\0\0\x08\x06\0\0\0\0\0" + b"tandemmq", b"\0\0\0\x04\0\0\0\0\0"
+    host, _, port = v2.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+        reader = connection.makefile("rb")
+        kinds = []
+        for _ in range(10):
+            connection.sendall(ping)
+            kind = -1
+            while kind != 6:
+                head = reader.read(9)
+                kind = head[3]
+                reader.read(int.from_bytes(head[:3], "big"))
+                kinds.append(kind)
+    assert 7 not in kinds  # GOAWAY
+
+
 def test_rule_25_a_body_of_the_largest_size_is_taken(v2: V2Client, topic: str) -> None:
     largest = 32 * 1024
     assert v2.send(message(topic, b"x" * largest)).status.code == pb.OK
@@ -161,7 +209,6 @@ def test_a_stream_without_a_client_id_is_refused(v2: V2Client) -> None:
     stream = v2.stream()
     with pytest.raises(grpc.RpcError, match="x-mq-client-id"):
         stream.next()
-    assert v2.ask("Heartbeat", client_type=pb.PRODUCER).status.code == pb.CLIENT_ID_REQUIRED
 
 
 def test_settings_that_say_nothing_are_refused_and_the_stream_goes_on(v2: V2Client, topic: str) -> None:

@@ -7,16 +7,23 @@ import pytest
 
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tests.contract.rocketmq5.conftest import THROUGH, gateway_before
 from tests.contract.rocketmq5.v2_client import V2Client, duration, message
 from tests.contract.store_process import StoreProcess
 
 
-@pytest.fixture(scope="module")
-def asking(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
-    """A store that asks soon."""
+@pytest.fixture(scope="module", params=THROUGH)
+def asking(
+    request: pytest.FixtureRequest, transport: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StoreProcess]:
+    """A store that asks soon, or a gateway before one."""
     directory: Path = tmp_path_factory.mktemp(f"asking-{transport}") / "store"
     with StoreProcess(directory, transaction_time_out=1_000, transaction_check_interval=1_000) as store:
-        yield store
+        if request.param == "store":
+            yield store
+        else:
+            with gateway_before(store, directory.with_name("gateway")) as gateway:
+                yield gateway
 
 
 def end(client: V2Client, topic: str, transaction: str, resolution: calls_pb2.TransactionResolution.ValueType) -> int:

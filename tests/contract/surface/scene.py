@@ -34,6 +34,7 @@ PORTS: dict[str, list[str]] = {
     "internal": [
         HEALTH,
         REFLECTION,
+        "tandemmq.broker.v1.Broker",
         NODE,
         "tandemmq.store.v1.DerivedFiles",
         "tandemmq.store.v1.LogRepair",

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import subprocess
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from tests.access_users import access_text
 from tests.certificates import Authority
+from tests.contract.gateway_process import GatewayProcess
 from tests.contract.store_process import StoreProcess
 from tests.interop.grpc_clients.programs import command_of
 
@@ -18,10 +21,11 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SECONDS = 180
 
-LANGUAGES = ["python", "node", "go", "java"]
+LANGUAGES = ["python", "node", "go", "java", "rust"]
 FEATURES = [
     "send",
     "simple_consumer",
+    "several_messages",
     "tag_filter",
     "redelivery",
     "push_consumer",
@@ -33,7 +37,8 @@ FEATURES = [
     "orphan",
 ]
 
-LACKS = {("go", "recall")}
+LACKS = {("go", "recall"), ("rust", "recall"), ("rust", "push_consumer"), ("rust", "push_retry"), ("rust", "namespace")}
+LACKS |= {(language, "several_messages") for language in ("python", "node", "go", "java")}
 """What a client has no call for, or no use."""
 
 SECRET = "the signing key"
@@ -72,6 +77,22 @@ def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
 
 
 @pytest.fixture(scope="module")
+def gateway(store: StoreProcess) -> Iterator[GatewayProcess]:
+    """A gateway before the store."""
+    log = store.directory.with_name("gateway")
+    with GatewayProcess(log, {"broker-a": [store.internal]}, max_message_size=4 << 20) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("language", ["python", "go"])
+def test_a_feature_through_a_gateway(gateway: GatewayProcess, language: str, feature: str) -> None:
+    if (language, feature) in LACKS:
+        pytest.skip("this client has no such call")
+    run(language, gateway.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+
+
+@pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     """A store with users, one of whom signs."""
     directory = tmp_path_factory.mktemp("rocketmq5-secured")
@@ -93,14 +114,37 @@ def test_who_signs_is_let_in_and_nobody_else(secured: StoreProcess, language: st
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_namespace(store: StoreProcess, language: str) -> None:
+    if (language, "namespace") in LACKS:
+        pytest.skip("this client has no such setting")
     run(language, store.address, "simple_consumer", CLIENT_NAMESPACE="ns1")
 
 
-def test_python_over_tls_with_a_certificate_that_it_trusts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_sends_and_consumes_on_after_the_store_was_killed(tmp_path: Path, language: str) -> None:
+    with StoreProcess(tmp_path / "store", max_message_size=4 << 20) as store:
+        store.settings["grpc_port"] = store.address.rpartition(":")[2]  # it comes back where it was
+        command = [*command_of(f"rocketmq5-{language}"), store.address, "outage", "outage", "outage-group"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
+            watchdog = threading.Timer(SECONDS, client.kill)
+            watchdog.start()
+            try:
+                said = []
+                assert client.stdout is not None
+                for line in client.stdout:
+                    said.append(line.strip())
+                    if said[-1] in ("SENT 15", "SENT 35"):
+                        store.restart(signal.SIGKILL)
+            finally:
+                watchdog.cancel()
+        assert said[-1:] == ["OK"], "\n".join(said)[-4_000:]
+
+
+@pytest.mark.parametrize("language", ["python", "node"])
+def test_tls_with_a_certificate_that_the_client_trusts(tmp_path: Path, language: str) -> None:
     authority = Authority(tmp_path / "ca", "authority")
     server = authority.issue("store")
     tls = {"tls_server_cert_path": server.certificate, "tls_server_key_path": server.key, "tls_mode": "permissive"}
     with StoreProcess(tmp_path / "store", **tls) as store:
         trusted = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(authority.certificate)}
-        run("python", store.address, "simple_consumer", CLIENT_TLS="1", **trusted)
-        run("python", store.address, "simple_consumer")
+        run(language, store.address, "simple_consumer", CLIENT_TLS="1", **trusted)
+        run(language, store.address, "simple_consumer")

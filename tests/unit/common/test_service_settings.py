@@ -9,6 +9,7 @@ from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.service_settings import SERVICE_SETTINGS, WITHOUT_EFFECT
 from tandemmq.common.settings import UnknownSetting
+from tandemmq.gateway.settings import GatewaySettings
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.settings import ReplicatorSettings
@@ -17,6 +18,7 @@ from tandemmq.store.settings import StoreSettings
 CLASSES: dict[str, type[ServerSettings]] = {
     "store": StoreSettings,
     "replicator": ReplicatorSettings,
+    "gateway": GatewaySettings,
     "metasync": MetasyncSettings,
     "admin": AdminSettings,
     "names": NamingSettings,

@@ -98,6 +98,22 @@ async def test_what_a_classic_consumer_sends_back_waits_in_its_level(tmp_path: P
             await at.receiving.send_back(GROUP, physical + 1, 0, 0)
 
 
+async def test_what_is_sent_back_waits_by_the_groups_own_policy(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.groups.put(retry_policy=(7_000, 90_000))
+        (physical,) = at.send("a")
+        await at.receiving.send_back(GROUP, physical, 0, 0)
+        (waiting,) = at.records("rmq_sys_wheel_timer")
+        given = waiting.properties
+        assert int(given["TIMER_DELIVER_MS"]) == at.clock.now_ms() + 7_000
+        assert (given["REAL_TOPIC"], given["RETRY_TOPIC"]) == (f"%RETRY%{GROUP}", TOPIC)
+        await at.receiving.send_back(GROUP, waiting.physical_offset, 0, 0)
+        _, second = at.records("rmq_sys_wheel_timer")
+        assert int(second.properties["TIMER_DELIVER_MS"]) == at.clock.now_ms() + 90_000
+        await at.receiving.send_back(GROUP, physical, 5, 0)
+        assert len(at.records("SCHEDULE_TOPIC_XXXX", 4)) == 1, "a level that is asked for counts"
+
+
 def retry(at: Scene, topic: str, body: str, times: int = 1) -> None:
     """A message in the group's retry topic, as it is there when its wait is over."""
     own = f"%RETRY%{GROUP}"
@@ -145,3 +161,26 @@ async def test_deliveries_before_a_retry_count_for_the_dead_letters(tmp_path: Pa
         await at.timers.advance(SECONDS)
         await dead(at)
         assert [letter.reconsume_times for letter in at.records(DEAD)] == [3]
+
+
+@pytest.mark.parametrize("sign", ["_", "+"])
+async def test_retries_of_a_java_brokers_pop_are_received_as_their_topic(tmp_path: Path, sign: str) -> None:
+    """They name no origin but in their topic, as RocketMQ 5 writes them."""
+    own = f"%RETRY%{GROUP}{sign}{TOPIC}"
+    async with scene(tmp_path) as at:
+        at.groups.put(retry_max_times=2)
+        at.topic(own)
+        at.topic("scratch")
+        at.send("a", topic="scratch")
+        at.kit.store.append(internal_copy(at.records("scratch")[0], own, 0, HOST, reconsume_times=1))
+        (message,) = await at.take()
+        assert (message.topic, message.number, bodies([message])) == (TOPIC, 2, ["a"])
+        await at.timers.advance(SECONDS)
+        (again,) = await at.take()
+        assert again.number == 3
+        assert [one.error for one in await at.acknowledge([message])] != [None], "it was given out again"
+        await at.timers.advance(SECONDS)
+        await dead(at)
+        (letter,) = at.records(DEAD)
+        assert (letter.reconsume_times, letter.body) == (3, b"a")
+        assert at.cursor(topic=own) == 1

@@ -44,7 +44,7 @@ async def fill(at: DeliveringStore, disk: FillingDisk) -> int:
     return stored
 
 
-async def drain(at: DeliveringStore, most: int = 8) -> int:
+async def drain(at: DeliveringStore, most: int = 64) -> int:
     """Receive and acknowledge all there is; gives how many were."""
     done = 0
     while messages := (await at.delivery.receive(Wish(*PLACE[:2], most=most))).messages:

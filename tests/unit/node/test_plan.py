@@ -7,8 +7,8 @@ import pytest
 
 from tandemmq.common.settings import UnknownSetting
 from tandemmq.node.errors import BadPlan, PortTaken
-from tandemmq.node.plan import NodePlan, check_directory, plan_node, with_admin
-from tandemmq.node.ports import AdminPorts, Ports, check_free, is_taken
+from tandemmq.node.plan import START_ORDER, NodePlan, check_directory, plan_node, services_in, with_admin, with_names
+from tandemmq.node.ports import AdminPorts, NamesPorts, Ports, check_free, is_taken
 
 
 def pair(**given: str) -> tuple[NodePlan, NodePlan]:
@@ -20,6 +20,7 @@ def pair(**given: str) -> tuple[NodePlan, NodePlan]:
 def test_the_usual_base_gives_the_ports_that_services_have_by_themselves() -> None:
     from tandemmq.admin.settings import AdminSettings
     from tandemmq.metasync.settings import MetasyncSettings
+    from tandemmq.naming.settings import NamingSettings
     from tandemmq.replicator.settings import ReplicatorSettings
     from tandemmq.store.settings import StoreSettings
 
@@ -28,13 +29,20 @@ def test_the_usual_base_gives_the_ports_that_services_have_by_themselves() -> No
     assert (ports.store, ports.store_metrics) == (store.grpc_port, store.metrics_port)
     assert (ports.metasync, ports.metasync_metrics) == (metasync.grpc_port, metasync.metrics_port)
     assert (ports.replicator, ports.replicator_metrics) == (replicator.grpc_port, replicator.metrics_port)
-    assert ports.ha == replicator.ha_listen_port
+    assert ports.ha == replicator.ha_listen_port == store.ha_listen_port
+    assert ports.remoting == store.listen_port
     assert replicator.store_address == f"127.0.0.1:{ports.internal}"
     assert AdminPorts.from_base(8081) == (admin.grpc_port, admin.console_port, admin.metrics_port)
+    names = NamingSettings()
+    assert NamesPorts.from_base(8081) == (names.names_port, names.grpc_port, names.metrics_port)
 
 
 def test_two_nodes_share_no_port() -> None:
-    ports = [*Ports.from_base(8081), *Ports.from_base(8181), *AdminPorts.from_base(8081), *AdminPorts.from_base(8181)]
+    ports = [
+        *(*Ports.from_base(8081), *Ports.from_base(8181)),
+        *(*AdminPorts.from_base(8081), *AdminPorts.from_base(8181)),
+        *(*NamesPorts.from_base(8081), *NamesPorts.from_base(8181)),
+    ]
     assert len(set(ports)) == len(ports)
 
 
@@ -76,6 +84,19 @@ def test_a_port_of_the_admin_that_is_taken() -> None:
             check_free({"master": Ports.free(), "admin": AdminPorts.free()._replace(console=taken)})
     assert str(raised.value) == f"port {taken} (admin console) of 127.0.0.1 is taken"
     assert "--no-admin" in raised.value.explain()
+
+
+def test_a_name_server_beside_the_nodes() -> None:
+    """It starts first and stops last, and every store registers there."""
+    nodes = with_names(pair(), NamesPorts.from_base(8081), Path("n"), given={"orderMessageEnable": "true"})
+    assert [node.services["store"].settings["namesrvAddr"] for node in nodes] == ["127.0.0.1:9876"] * 2
+    assert {node.services["store"].settings["listenPort"] for node in nodes} == {"10911", "11011"}
+    assert services_in(START_ORDER, nodes[0])[0].service == "names"
+    names = nodes[0].services["names"].settings
+    assert names["namesPort"] == "9876"
+    assert names["orderMessageEnable"] == "true"
+    assert "names" not in nodes[1].services
+    assert nodes[0].addresses()["names"] == "127.0.0.1:9876"
 
 
 def test_each_service_is_told_only_what_it_knows() -> None:
@@ -142,7 +163,7 @@ def test_every_service_starts_with_the_settings_of_its_plan() -> None:
     from tandemmq.replicator.settings import ReplicatorSettings
     from tandemmq.store.settings import StoreSettings
 
-    for node in pair(listenPort="10911"):
+    for node in pair(maxMessageSize="1048576"):
         store = StoreSettings.load(environment={}, overrides=node.services["store"].settings)
         replicator = ReplicatorSettings.load(environment={}, overrides=node.services["replicator"].settings)
         metasync = MetasyncSettings.load(environment={}, overrides=node.services["metasync"].settings)
@@ -152,7 +173,7 @@ def test_every_service_starts_with_the_settings_of_its_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["grpcPort", "storePathRootDir", "haMasterAddress", "brokerId", "adminNodes", "consolePort"]
+    "name", ["grpcPort", "storePathRootDir", "haMasterAddress", "brokerId", "adminNodes", "consolePort", "listenPort"]
 )
 def test_what_the_node_chooses_cannot_be_set(name: str) -> None:
     with pytest.raises(BadPlan, match=name):

@@ -8,10 +8,11 @@ answer is in the same write as those of its neighbours.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Any
 
-from tandemmq.common.grpc_transport.aio.context import CallContext, log
+from tandemmq.common.grpc_transport.aio.context import TASK_STEP_SECONDS, CallContext, log
 from tandemmq.common.grpc_transport.aio.first_step import Suspended
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, PROGRESS
 from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
@@ -44,11 +45,11 @@ class Call(CallContext):
             result = self.protocol.server.take_step(self.protocol.loop, method.behavior, request, self)
             if type(result) is Suspended:
                 self._wait(size)
-                self.task = self.protocol.server.begin(self.conclude(result), result.context)
+                self.begin_task(result, result.context)
                 self.stand_in = result.stand_in
             elif method.response_streaming:
                 self._wait(size)
-                self.task = self.protocol.server.begin(self.conclude(result))
+                self.begin_task(result)
             else:
                 self.finish(result)
         except (KeyboardInterrupt, SystemExit):
@@ -62,6 +63,11 @@ class Call(CallContext):
         self.untidy = True
         self._counted += size
         self.connection.buffered += size
+
+    def begin_task(self, result: Any, context: Context | None = None) -> None:
+        """The rest of the call is a task's; its first step is in a later turn, and paid for in this one."""
+        self.task = self.protocol.server.begin(self.conclude(result), context)
+        self.protocol.slice_ends -= TASK_STEP_SECONDS
 
     async def conclude(self, result: Any) -> None:
         """The body of a call's task: `serve`, and a status whatever becomes of it. The task itself never fails."""

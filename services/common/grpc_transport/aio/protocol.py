@@ -53,7 +53,7 @@ class Protocol(ServerHolding):
         self.writers: dict[int, CallContext] = {}
         """Calls that wait for room to write."""
         self.slice_ends = 0.0
-        """Until then frames are read and handlers begun in this turn, by `monotonic`."""
+        """Until then frames are read and handlers begun in this turn, by `monotonic`; what they start takes from it."""
         self.connection.enough = self._slice_over
         self.closing_since: float | None = None
 
@@ -117,9 +117,16 @@ class Protocol(ServerHolding):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is closed: every call on it has been cancelled."""
+        """The socket is closed: every call on it is cancelled; where they are thousands, in slices."""
         self._transport = None
-        self.connection.lost()
+        self._end_calls()
+
+    def _end_calls(self) -> None:
+        self.slice_ends = self.server.turns.slice_ends()
+        if not self.connection.lost(self._slice_over):
+            self.server.turns.lagging.add(self)
+            self.loop.call_soon(self._end_calls)
+            return
         self.parked.clear()
         self.account.close()
         self.server.turns.lagging.discard(self)

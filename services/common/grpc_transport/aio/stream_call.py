@@ -175,7 +175,7 @@ class StreamRequestCall(Call):
         self._queue: deque[bytes] = deque()
         self.untidy = True
         self.start_timer()
-        self.task = self.protocol.server.begin(self.conclude(None))
+        self.begin_task(None)
 
     def _wake(self) -> None:
         if self._arrived is not None and not self._arrived.done():

@@ -122,11 +122,17 @@ class ControlFrames:
         self.sender.control(frames.goaway(min(self._promised, max(self.last_stream_id, 0)), code, reason))
         self.lost()
 
-    def lost(self) -> None:
-        """The socket is gone, or of no more use: every stream is told."""
+    def lost(self, enough: Callable[[], bool] | None = None) -> bool:
+        """The socket is gone, or of no more use: every stream is told, or as many until it is `enough`.
+
+        True when none is left; else call it again.
+        """
         for stream in list(self.streams.values()):
             self._forget(stream)
             stream.reset(ErrorCode.CANCEL)
+            if enough is not None and enough():
+                break
+        return not self.streams
 
     def drain(self, now: float) -> None:
         """Say goodbye: the client is asked to begin nothing more; what it has begun is finished."""

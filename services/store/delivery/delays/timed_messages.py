@@ -275,7 +275,7 @@ class TimedMessages:
         return place.physical_offset
 
     def _record(self, offset: int) -> Record | None:
-        unit = self._waiting.queue.unit(offset)
+        unit = self._waiting.known_unit(offset)
         return None if unit is None else self._waiting.record(offset, unit)
 
     def _is_superseded(self, entry: TimerEntry, record: Record) -> bool:

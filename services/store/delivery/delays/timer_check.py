@@ -6,9 +6,10 @@
     16       queue offset                long    of `rmq_sys_wheel_timer`: all below is in its wheel
     24       master's queue offset       long
     32       data version                3 longs: state version, timestamp, counter
-    64       mark                        8 bytes ``TANDEMTC``, then the CRC-32 of bytes 0 to 55: ours, not in RocketMQ
+    64       mark                        8 bytes ``TANDEMTC``, the longs once more, their CRC-32; ours, not RocketMQ's
 
-A file whose mark fits was written by us last; in any other a RocketMQ broker has the word.
+A file whose fields are those of the mark was written by us last. Where a single bit is another, it has rotted: times
+are whole seconds, of which no two differ in one bit only. In any other a RocketMQ broker has the word.
 """
 
 import struct
@@ -36,13 +37,15 @@ class TimerCheck:
     version: tuple[int, int, int] = (0, 0, 0)
     ours: bool = False
     """Whether this project wrote it last."""
+    rotten: bool = False
+    """It has changed since; the fields are as they were written."""
 
     def encode(self) -> bytes:
         """The file's content, with our mark."""
         head = _LONGS.pack(
             self.read_ms, self.flush_position, self.queue_offset, self.master_queue_offset, *self.version
         )
-        mark = _MARK + zlib.crc32(head).to_bytes(4, "big")
+        mark = _MARK + head + zlib.crc32(head).to_bytes(4, "big")
         return (head.ljust(_MARK_AT, b"\0") + mark).ljust(SIZE, b"\0")
 
     @classmethod
@@ -50,10 +53,20 @@ class TimerCheck:
         """Read a file's content. Raises BadTimerCheck."""
         if len(data) < _LONGS.size:
             raise BadTimerCheck(f"it has {len(data)} bytes")
-        head = data[: _LONGS.size]
+        head, kept = data[: _LONGS.size], _kept(data)
+        changed = -1 if kept is None else (int.from_bytes(head, "big") ^ int.from_bytes(kept, "big")).bit_count()
+        if kept is not None and changed == 1:
+            head = kept
         read, flush, queue, master, *version = _LONGS.unpack(head)
         if min(read, queue, master) < 0:
             raise BadTimerCheck("it has a negative time or offset")
-        mark = data[_MARK_AT : _MARK_AT + len(_MARK) + 4]
-        ours = mark == _MARK + zlib.crc32(head).to_bytes(4, "big")
-        return cls(read, flush, queue, master, (version[0], version[1], version[2]), ours)
+        numbers = version[0], version[1], version[2]
+        return cls(read, flush, queue, master, numbers, ours=changed in (0, 1), rotten=changed == 1)
+
+
+def _kept(data: bytes) -> bytes | None:
+    """The fields as our mark has them; None where there is no mark, or not a whole one."""
+    at = _MARK_AT + len(_MARK)
+    kept, check = data[at : at + _LONGS.size], data[at + _LONGS.size : at + _LONGS.size + 4]
+    whole = data[_MARK_AT:at] == _MARK and check == zlib.crc32(kept).to_bytes(4, "big")
+    return kept if whole else None

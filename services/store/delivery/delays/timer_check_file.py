@@ -8,6 +8,7 @@ what waits in the wheel and is read again.
 
 import asyncio
 import os
+from dataclasses import replace
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
@@ -16,6 +17,7 @@ from tandemmq.store.delivery.delays.timer_entry import BadEntries
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.facts import Fact, TimersDone
 from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.message_store import MessageStore
@@ -23,17 +25,22 @@ from tandemmq.store.log.message_store import MessageStore
 log = get_log(__name__)
 
 _SECONDS = 5.0
+_AHEAD_MS = 600_000
+"""So far a clock may have been ahead of ours."""
 _LAST_OFFSET = (1 << 63) - 1
 
 
 class TimerCheckFile:
     """The file; a service of the master."""
 
-    def __init__(self, store: MessageStore, ledger: Ledger, index: TimerIndex, disk: Disk, precision_ms: int) -> None:
+    def __init__(
+        self, store: MessageStore, ledger: Ledger, index: TimerIndex, disk: Disk, wall: Clock, precision_ms: int
+    ) -> None:
         self._store = store
         self._ledger = ledger
         self._index = index
         self._disk = disk
+        self._wall = wall
         self._precision = precision_ms
         self._path = store.config.store_path_root_dir / "config" / "timercheck"
         self._known: TimerCheck | None = None
@@ -58,7 +65,12 @@ class TimerCheckFile:
     def _read(self) -> TimerCheck | None:
         try:
             with os.fdopen(self._disk.open(self._path, os.O_RDONLY), "rb") as file:
-                return TimerCheck.decode(file.read())
+                check = TimerCheck.decode(file.read())
+            if check.rotten:
+                log.error("timercheck has rotted: it counts as it was written", path=str(self._path))
+            if check.read_ms % self._precision or check.read_ms > self._wall.now_ms() + _AHEAD_MS:
+                raise BadTimerCheck(f"no broker has delivered up to {check.read_ms}")
+            return replace(check, rotten=False)
         except FileNotFoundError:
             return None
         except (OSError, BadTimerCheck) as error:

@@ -29,6 +29,14 @@ class WaitingQueue:
         """The queue itself; an empty one where there is none yet."""
         return self._store.queue(self.topic, self.queue_id) or self._store.ensure_queue(self.topic, self.queue_id)
 
+    def known_unit(self, offset: int) -> Unit | None:
+        """The unit of a message that was seen in the queue before; None where it has expired.
+
+        Nothing that was appended meanwhile is dispatched for that: each copy would be by itself, which costs more than
+        the copy.
+        """
+        return self._store.ensure_queue(self.topic, self.queue_id).unit(offset)
+
     @property
     def complete(self) -> bool:
         """Whether the queue is known to have all its messages; not while it is being rebuilt."""

@@ -1,4 +1,4 @@
-"""The contracts between the services of a node: for the replicator, Spark and the audits.
+"""The contracts between the services of a node: for the replicator, gateways, Spark and the audits.
 
 One noun per file::
 
@@ -6,5 +6,11 @@ One noun per file::
     replica_link.py           progress both ways
     staging.py                a master's bytes, out of the staging file
     log_repair_servicer.py    damage, and bytes that mend it
+    broker_servicer.py        gateways
+    gateway_link.py           ... one of them: its questions, and the answers
+    gateway_answers.py        ... the broker's words as the link's
+    gateway_members.py        ... its clients, leased
+    gateway_entries.py        ... the topics and groups that it has found
+    gateway_credit.py         ... what it has memory for
     derived_files_servicer.py queues and index that were built elsewhere
 """

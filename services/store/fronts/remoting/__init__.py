@@ -30,4 +30,5 @@ One noun per file::
     transactions.py     ends of transactions
     queries.py          messages by key and by place
     relays.py           what tools ask of consumers
+    administration/     what tools and Java slaves ask of a broker
 """

@@ -21,7 +21,7 @@ from tandemmq.store.fronts.remoting.replies import Replies
 from tandemmq.store.fronts.remoting.resets import Resets
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends
 from tandemmq.store.fronts.remoting.returns import Returns
-from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules, nobody_to_tell
 from tandemmq.store.fronts.remoting.sending import Sending
 from tandemmq.store.fronts.remoting.transactions import Transactions
 
@@ -32,8 +32,15 @@ class RemotingFront:
     A handler of other modules is added by `dispatch.add` before the server starts; `clients` knows who is there.
     """
 
-    def __init__(self, broker: Broker, delivery: Delivery, rules: RemotingRules, dispatch: Dispatch) -> None:
-        """Adds its handlers to `dispatch`."""
+    def __init__(
+        self,
+        broker: Broker,
+        delivery: Delivery,
+        rules: RemotingRules,
+        dispatch: Dispatch,
+        announced: Announced = nobody_to_tell,
+    ) -> None:
+        """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`."""
         self.dispatch = dispatch
         self.clients = Clients(delivery.sessions, delivery.groups.get)
         self.resets = Resets(delivery.ledger, broker.store.timers.time)
@@ -45,7 +52,7 @@ class RemotingFront:
         for part in (
             sending,
             Pulling(broker, delivery, self.clients, self.resets, held, rules),
-            Heartbeats(broker, delivery, self.clients, rules),
+            Heartbeats(broker, delivery, self.clients, rules, announced),
             Offsets(broker, delivery, self.resets),
             QueueLocking(delivery.locks, rules.broker_name),
             Returns(delivery),

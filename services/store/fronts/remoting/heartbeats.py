@@ -17,7 +17,7 @@ from tandemmq.store.delivery.receive_rules import admitted
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.call import Call, Handler
 from tandemmq.store.fronts.remoting.clients import Client, Clients, Consumes, Subscribed
-from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules
 from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
 
 MOST_GROUPS = 1_000
@@ -32,7 +32,11 @@ _NO_V2 = {"IS_SUPPORT_HEART_BEAT_V2": "false", "IS_SUB_CHANGE": "true"}
 class Heartbeats:
     """Notes who is there."""
 
-    def __init__(self, broker: Broker, delivery: Delivery, clients: Clients, rules: RemotingRules) -> None:
+    def __init__(
+        self, broker: Broker, delivery: Delivery, clients: Clients, rules: RemotingRules, announced: Announced
+    ) -> None:
+        """`announced`: see `rules.Announced`."""
+        self._announced = announced
         self._broker = broker
         self._delivery = delivery
         self._clients = clients
@@ -86,6 +90,7 @@ class Heartbeats:
         topic = f"%RETRY%{group.name}"
         if group.retry_queues > 0 and self._broker.topics.get(topic) is None:
             await self._broker.sender.create({topic: TopicConfig(topic, group.retry_queues, group.retry_queues)})
+            await self._announced()
 
     def end(self, call: Call) -> Command:
         """UNREGISTER_CLIENT: a client is no longer in a group."""

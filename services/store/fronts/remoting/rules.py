@@ -1,8 +1,17 @@
 """What the front needs to know of the settings."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from tandemmq.store.format.host import Host
+
+Announced = Callable[[], Awaitable[None]]
+"""Waits until name servers that can be reached know the topics that there are now: clients look for new ones at once,
+and then not again for half a minute."""
+
+
+async def nobody_to_tell() -> None:
+    """Where there are no name servers."""
 
 
 @dataclass(frozen=True, slots=True)

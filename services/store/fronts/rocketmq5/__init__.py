@@ -4,8 +4,6 @@ One noun per file::
 
     front.py            the service: its methods, and the parts that answer them
     front_rules.py      what it needs to know of the settings
-    port.py             what it asks of the brokers behind it
-    direct.py           the broker in its own process, asked so
     answered.py         every call ends in an answer, and is measured
     call.py             one call: who makes it, what it may do, how long it may take
     caller.py           who makes a call, by its headers
@@ -21,6 +19,7 @@ One noun per file::
     receiving.py        ReceiveMessage
     given_message.py    a message as a consumer gets it
     receipts.py         acknowledge, change, forward
+    offsets.py          queues read by offset, as no official client does
     transactions.py     ends of transactions, and recalls
     heartbeats.py       clients that live, and that end
     clients.py          the clients that are there

@@ -120,8 +120,8 @@ class Answered:
         return call
 
     def _call(self, method: str, context: Context) -> FrontCall:
-        """The call, its caller recognized. Raises Unauthenticated."""
-        caller = caller_of(context)
+        """The call, its caller named and recognized. Raises ProtocolRefusal, Unauthenticated."""
+        caller = caller_of(context).named()
         return FrontCall(method, caller, context, self._identity.principal(caller))
 
     def _refused(self, error: TandemError) -> None:

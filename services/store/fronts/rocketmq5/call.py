@@ -49,6 +49,11 @@ class FrontCall:
         """Whether the caller may do that."""
         return self.principal is None or self.principal.may(need)
 
+    @property
+    def user(self) -> str:
+        """Who was recognized; empty where everybody may do everything."""
+        return "" if self.principal is None else self.principal.name
+
     def seconds_left(self) -> float:
         """Until the caller's deadline; infinite without one."""
         context: Any = self.context  # the stubs know of no calls without a deadline

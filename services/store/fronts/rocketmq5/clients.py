@@ -113,7 +113,7 @@ class Clients:
             client.peer = None
             for member in client.members.values():
                 if member.peer is peer:
-                    member.peer = None
+                    self._sessions.disconnected(member)
 
     def gone(self, caller: Caller) -> list[str]:
         """A client ends; gives the groups in which it consumed."""

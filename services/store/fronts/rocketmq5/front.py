@@ -13,7 +13,7 @@ from tandemmq.common.guard import CallGuard
 from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
@@ -23,7 +23,7 @@ from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
 from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort
+from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads, Offsets
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 from tandemmq.store.fronts.rocketmq5.routes import Routes
@@ -47,6 +47,7 @@ class _Parts:
     receiving: ReceiveCalls
     receipts: Receipts
     transactions: TransactionCalls
+    offsets: Offsets
 
 
 class RocketMQ5Front:
@@ -59,23 +60,24 @@ class RocketMQ5Front:
         self._attached: _Parts | None = None
         self.metrics = ClientMetrics()
 
-    def attach(self, port: BrokerPort, own: Callable[[], str]) -> None:
-        """Answer from a recovered store, or a cluster, from now on. `own`: this server's `host:port`."""
+    def attach(self, port: BrokerPort, own: Callable[[], str], offsets: OffsetReads | None = None) -> None:
+        """Answer from a recovered store, or a cluster, from now on. `own`: this server's `host:port`.
+
+        `offsets`: what is read by offset; None where brokers are behind a gateway.
+        """
         rules = self._rules
         topics = TopicAccess(port, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
         clients = Clients(port.sessions)
 
-        def delivery() -> DeliveryPort:
-            return port.delivery
-
         self._attached = _Parts(
             Routes(topics, port, own, rules.advertised),
             Sending(port, topics, rules.most_body),
-            Heartbeats(clients, delivery),
+            Heartbeats(clients, port.delivery),
             Telemetry(clients, SettingsAnswers(rules.most_body, port)),
             ReceiveCalls(topics, clients, port),
-            Receipts(clients, delivery),
-            TransactionCalls(delivery),
+            Receipts(clients, port.delivery),
+            TransactionCalls(port.delivery),
+            Offsets(offsets),
         )
 
     def drain(self) -> None:
@@ -109,6 +111,9 @@ class RocketMQ5Front:
             "ForwardMessageToDeadLetterQueue": ("receipts", "forward"),
             "EndTransaction": ("transactions", "end"),
             "RecallMessage": ("transactions", "recall"),
+            "UpdateOffset": ("offsets", "update"),
+            "GetOffset": ("offsets", "get"),
+            "QueryOffset": ("offsets", "query"),
         }
         methods = {name: self._unary(name, *where) for name, where in unary.items()}
         answer = calls_pb2.SyncLiteSubscriptionResponse
@@ -121,6 +126,11 @@ class RocketMQ5Front:
             self._answered.streamed("ReceiveMessage", self._receive, calls_pb2.ReceiveMessageResponse),
             calls_pb2.ReceiveMessageRequest.FromString,
             calls_pb2.ReceiveMessageResponse.SerializeToString,
+        )
+        methods["PullMessage"] = grpc.unary_stream_rpc_method_handler(
+            self._answered.streamed("PullMessage", self._pull, calls_pb2.PullMessageResponse),
+            calls_pb2.PullMessageRequest.FromString,
+            calls_pb2.PullMessageResponse.SerializeToString,
         )
         methods["Telemetry"] = grpc.stream_stream_rpc_method_handler(
             self._answered.duplex("Telemetry", self._telemetry),
@@ -141,6 +151,9 @@ class RocketMQ5Front:
 
     def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> AsyncIterator[Any]:
         return self._parts.receiving.receive(request, call)
+
+    def _pull(self, request: calls_pb2.PullMessageRequest, call: FrontCall) -> AsyncIterator[Any]:
+        return self._parts.offsets.pull(request, call)
 
     def _telemetry(self, requests: AsyncIterator[Any], call: FrontCall) -> AsyncIterator[Any]:
         return self._parts.telemetry.serve(requests, call)

@@ -33,6 +33,11 @@ def given_message(given: GivenMessage, topic: pb.Resource) -> message_pb2.Messag
     return message
 
 
+def pulled_message(record: Record, topic: pb.Resource) -> message_pb2.Message:
+    """A message that was read by its offset: nothing of it is to be acknowledged."""
+    return _message(record, topic)
+
+
 def checked_message(command: CheckTransaction, namespace: str) -> message_pb2.Message:
     """The half message of a transaction that its producer is asked about: as it was sent, without a receipt handle."""
     record = decode_record(command.record, verify=False)

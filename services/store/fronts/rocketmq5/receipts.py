@@ -11,7 +11,7 @@ from tandemmq.common.access.needs import subscribe
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
@@ -28,7 +28,7 @@ _STALE = (Kind.BAD_HANDLE, Kind.HANDLE_EXPIRED)
 class Receipts:
     """Hears what became of messages."""
 
-    def __init__(self, clients: Clients, delivery: Callable[[], DeliveryPort]) -> None:
+    def __init__(self, clients: Clients, delivery: Callable[[str], ConsumingPort]) -> None:
         self._clients = clients
         self._delivery = delivery
 
@@ -39,7 +39,9 @@ class Receipts:
             raise ProtocolRefusal(
                 pb.BAD_REQUEST, f"The request has {len(request.entries):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
             )
-        outcomes = await self._delivery().acknowledge(group, topic, [one.receipt_handle for one in request.entries])
+        outcomes = await self._delivery(call.user).acknowledge(
+            group, topic, [one.receipt_handle for one in request.entries]
+        )
         entries = [
             calls_pb2.AckMessageResultEntry(
                 message_id=entry.message_id,
@@ -63,7 +65,7 @@ class Receipts:
                 raise ProtocolRefusal(pb.ILLEGAL_INVISIBLE_TIME, f"The invisible time is {milliseconds} ms.")
             if self._hurries(call):
                 milliseconds = max(milliseconds, LEAST_NACK_MS)
-            handle = await self._delivery().change_invisible(group, topic, handle, milliseconds)
+            handle = await self._delivery(call.user).change_invisible(group, topic, handle, milliseconds)
         except TandemError as error:
             return calls_pb2.ChangeInvisibleDurationResponse(status=status_of(error), receipt_handle=handle)
         return calls_pb2.ChangeInvisibleDurationResponse(status=OK, receipt_handle=handle)
@@ -77,7 +79,7 @@ class Receipts:
         """
         group, topic = self._demanded(request.group, request.topic, call)
         try:
-            await self._delivery().forward(group, topic, request.receipt_handle)
+            await self._delivery(call.user).forward(group, topic, request.receipt_handle)
         except TandemError as error:
             if error.kind not in _STALE:
                 raise

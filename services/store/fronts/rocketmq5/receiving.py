@@ -14,12 +14,12 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
+from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
-from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_push
+from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -47,7 +47,7 @@ class ReceiveCalls:
         """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
         wish = await self._wish(request, call)
         try:
-            batch = await self._port.delivery.receive(wish, partial(room_to_answer, call.context))
+            batch = await self._port.delivery(call.user).receive(wish, partial(room_to_answer, call.context))
         except TandemError as error:
             if error.kind is not Kind.STOPPING:
                 raise
@@ -74,26 +74,36 @@ class ReceiveCalls:
             topic=topic,
             queue=ANY,  # whatever queue is asked for: a message may lie in another one (rule 12)
             subscription=_subscription(request.filter_expression),
-            most=await self._most(request, settings, group),
+            most=await self._most(request, settings, call, group),
             invisible_ms=_invisible(request),
             wait_ms=round(1_000 * _wait(request, settings, call)),
             renew=request.auto_renew,
-            client_id=call.caller.named().client_id,
+            client_id=call.caller.client_id,
             attempt_id=_attempt(request),
             broker=request.message_queue.broker.name,
         )
 
     async def _most(
-        self, request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Settings | None, group: str
+        self,
+        request: calls_pb2.ReceiveMessageRequest,
+        settings: settings_pb2.Settings | None,
+        call: FrontCall,
+        group: str,
     ) -> int:
         if request.batch_size < 1:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The batch size is {request.batch_size}: it must be at least 1.")
-        go = settings is not None and is_push(settings) and settings.user_agent.language == pb.GOLANG
-        if go:
+        if request.auto_renew and _is_go(settings, call):
             known = await self._port.find_group(group)
             if known is not None and known.consume_message_orderly:
                 return 1  # it goes on with the next of a batch where one has failed
         return min(request.batch_size, MOST_MESSAGES)
+
+
+def _is_go(settings: settings_pb2.Settings | None, call: FrontCall) -> bool:
+    """Whether the client is that of Go; its headers say so too, where its settings are not known."""
+    if settings is not None:
+        return settings.user_agent.language == pb.GOLANG
+    return call.caller.language.upper() in ("GO", "GOLANG")
 
 
 def _subscription(given: pb.FilterExpression) -> Subscription:
@@ -124,13 +134,25 @@ def _wait(request: calls_pb2.ReceiveMessageRequest, settings: settings_pb2.Setti
     """Seconds to wait for a message: as asked, or as the client's settings say; in time for its deadline (rule 19)."""
     left = call.seconds_left()
     if request.HasField("long_polling_timeout"):
-        asked = _milliseconds(request.long_polling_timeout) / 1_000
-    elif settings is not None and settings.subscription.HasField("long_polling_timeout"):
+        return seconds_to_wait(request.long_polling_timeout, call)
+    if settings is not None and settings.subscription.HasField("long_polling_timeout"):
         asked = _milliseconds(settings.subscription.long_polling_timeout) / 1_000
     elif settings is not None and settings.HasField("request_timeout") and math.isfinite(left):
         asked = left - _milliseconds(settings.request_timeout) / 1_000
     else:
         asked = float(LONG_POLL_SECONDS)
+    return _in_time(asked, left)
+
+
+def seconds_to_wait(asked: Duration, call: FrontCall) -> float:
+    """Seconds of a long poll: as asked, and in time for the client's deadline. Raises ProtocolRefusal."""
+    milliseconds = _milliseconds(asked)
+    if milliseconds < 0:
+        raise ProtocolRefusal(pb.ILLEGAL_POLLING_TIME, f"The time of the long poll is {milliseconds} ms.")
+    return _in_time(milliseconds / 1_000, call.seconds_left())
+
+
+def _in_time(asked: float, left: float) -> float:
     return max(0.0, min(asked, LONGEST_POLL_SECONDS, left - BEFORE_DEADLINE_SECONDS))
 
 

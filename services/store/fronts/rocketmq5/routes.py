@@ -11,9 +11,9 @@ from tandemmq.common.access.needs import Action, group, publish, subscribe
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import accepted
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort
 from tandemmq.store.fronts.rocketmq5.statuses import OK
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 

@@ -7,9 +7,9 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.fronts.broker_port import BrokerPort, StoredMessage
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort, Stored
 from tandemmq.store.fronts.rocketmq5.sent_message import new_message, type_of
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
@@ -72,7 +72,7 @@ class Sending:
             except TandemError as error:
                 entries.append(_refused(message, error))
         if items:
-            outcomes = await self._port.send(items)
+            outcomes = await self._port.send(items, call.user)
             for number, outcome in zip(numbers, outcomes, strict=True):
                 entries[number] = (
                     _refused(request.messages[number], outcome)
@@ -88,7 +88,7 @@ class Sending:
         return new_message(message, topic, kind, call.caller.peer, self._most_body)
 
 
-def _stored(stored: Stored) -> calls_pb2.SendResultEntry:
+def _stored(stored: StoredMessage) -> calls_pb2.SendResultEntry:
     return calls_pb2.SendResultEntry(
         status=_STATUSES[stored.status],
         message_id=stored.message_id,

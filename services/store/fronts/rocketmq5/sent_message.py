@@ -22,6 +22,7 @@ MOST_PROPERTIES = 128
 MOST_PROPERTY_BYTES = 16 << 10
 LONGEST_GROUP = 64
 LONGEST_ID = 128
+LONGEST_HOST = 255
 MOST_RECOVERY_SECONDS = 3_600
 
 TRACE_CONTEXT = "TRACE_CONTEXT"
@@ -35,6 +36,8 @@ INTERNAL = frozenset(
     if name.isupper() and isinstance(value, str) and name not in ("KEY_SEPARATOR",)
 ) | {TRACE_CONTEXT, PRIORITY, BORN_HOST, "BUYER_ID", "EAGLEEYE_TRACE", "TRANSFER_FLAG", "CORRELATION_ID", "TTL"}
 """Names of properties that mean something to brokers: nobody's own property can be called so."""
+
+_KINDS = frozenset(pb.MessageType.values())
 
 
 def new_message(
@@ -57,6 +60,7 @@ def new_message(
         queue_id=ANY_QUEUE,
         sys_flag=sysflag.COMPRESSED if compressed else 0,
         born_timestamp=max(_milliseconds(system.born_timestamp), 0) if system.HasField("born_timestamp") else 0,
+        repeatable=True,
     )
 
 
@@ -64,7 +68,7 @@ def type_of(message: message_pb2.Message) -> pb.MessageType.ValueType:
     """The type that a message says it is of, checked against what it has. Raises ProtocolRefusal."""
     system = message.system_properties
     kind = system.message_type
-    if kind not in pb.MessageType.values():
+    if kind not in _KINDS:
         raise ProtocolRefusal(pb.BAD_REQUEST, f"Message type {int(kind)} is none.")
     if kind == pb.LITE or system.HasField("lite_topic"):
         raise ProtocolRefusal(pb.UNSUPPORTED, "Lite topics are not supported.")
@@ -78,7 +82,7 @@ def type_of(message: message_pb2.Message) -> pb.MessageType.ValueType:
 def _special(system: message_pb2.SystemProperties, topic: str, kind: pb.MessageType.ValueType) -> dict[str, str]:
     """The properties that the protocol has fields for. Raises ProtocolRefusal."""
     given = {names.UNIQ_KEY: _message_id(system.message_id)}
-    if system.HasField("tag"):
+    if system.tag:
         given[names.TAGS] = _tag(system.tag)
     if system.keys:
         given[names.KEYS] = _keys(list(system.keys))
@@ -90,6 +94,8 @@ def _special(system: message_pb2.SystemProperties, topic: str, kind: pb.MessageT
         if system.priority < 0:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The priority is {system.priority}: it cannot be negative.")
         given[PRIORITY] = str(system.priority)
+    if system.born_host:
+        given[BORN_HOST] = _born_host(system.born_host)
     if kind == pb.TRANSACTION:
         given[names.TRAN_MSG] = "true"
         given[PRODUCER_GROUP] = topic  # whoever sends to the topic may be asked
@@ -118,6 +124,14 @@ def _keys(given: list[str]) -> str:
     if any(not key.strip() or _has_control(key) for key in given):
         raise ProtocolRefusal(pb.ILLEGAL_MESSAGE_KEY, "A key is blank, or has control characters in it.")
     return names.KEY_SEPARATOR.join(given)
+
+
+def _born_host(given: str) -> str:
+    if len(given) > LONGEST_HOST or not given.isprintable():
+        raise ProtocolRefusal(
+            pb.BAD_REQUEST, f"The born host has over {LONGEST_HOST} characters, or some that cannot be printed."
+        )
+    return given
 
 
 def _message_group(given: str) -> str:
@@ -182,4 +196,4 @@ def _check_own(own: Mapping[str, str], special: Mapping[str, str]) -> None:
 
 
 def _has_control(text: str) -> bool:
-    return any(unicodedata.category(one) == "Cc" for one in text)
+    return not text.isprintable() and any(unicodedata.category(one) == "Cc" for one in text)

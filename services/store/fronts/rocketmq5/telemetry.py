@@ -22,6 +22,7 @@ from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status
 MOST_COMMANDS = 256
 """Commands that wait for one client to read them."""
 MOST_TOPICS = 1_000
+MOST_SETTINGS_BYTES = 256 << 10
 MOST_CLIENT_PROPERTIES = 32
 MOST_PROPERTIES_BYTES = 4 << 10
 
@@ -82,8 +83,8 @@ class Telemetry:
     async def serve(
         self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], call: FrontCall
     ) -> AsyncGenerator[telemetry_pb2.TelemetryCommand, None]:
-        """One call. Raises ProtocolRefusal for a caller without a name."""
-        caller = call.caller.named()
+        """One call."""
+        caller = call.caller
         stream = TelemetryStream(caller.namespace)
         self._streams.add(stream)
         reader = asyncio.create_task(self._read(requests, stream, call), name="telemetry")
@@ -176,6 +177,11 @@ def _check(settings: settings_pb2.Settings) -> None:
     """Bounds of what is remembered of one client. Raises ProtocolRefusal."""
     named = settings.publishing.topics if settings.HasField("publishing") else settings.subscription.subscriptions
     entries: Any = settings.client_properties
+    if settings.ByteSize() > MOST_SETTINGS_BYTES:
+        raise ProtocolRefusal(
+            pb.BAD_REQUEST,
+            f"The settings have {settings.ByteSize():,} bytes: at most {MOST_SETTINGS_BYTES:,} are remembered.",
+        )
     if len(named) > MOST_TOPICS:
         raise ProtocolRefusal(
             pb.BAD_REQUEST, f"The settings name {len(named):,} topics: at most {MOST_TOPICS:,} may be."
@@ -183,5 +189,6 @@ def _check(settings: settings_pb2.Settings) -> None:
     size = sum(len(name) + len(value) for name, value in entries.items())
     if len(entries) > MOST_CLIENT_PROPERTIES or size > MOST_PROPERTIES_BYTES:
         raise ProtocolRefusal(
-            pb.BAD_REQUEST, f"The client has {len(entries)} properties of {size:,} characters: that is too much."
+            pb.INVALID_CLIENT_PROPERTIES,
+            f"The client has {len(entries)} properties of {size:,} characters: that is too much.",
         )

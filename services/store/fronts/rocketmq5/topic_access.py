@@ -6,9 +6,9 @@ from tandemmq.common.access.needs import publish
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.fronts.broker_port import BrokerPort, BrokerTopic
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import ATTRIBUTE
-from tandemmq.store.fronts.rocketmq5.port import BrokerPort, BrokerTopic
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
 _MIXED = {"attributes": {ATTRIBUTE: "MIXED"}, "order": False, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
@@ -30,11 +30,11 @@ class TopicAccess:
 
     async def everywhere(self, name: str, call: FrontCall) -> Sequence[BrokerTopic]:
         """As `found_or_made`: the topic at each broker that has it, one at least."""
-        found = await self._port.topic(name)
+        found = await self._port.topic(name, call.user)
         if not found and self._may_make(name, call):
             rules.check_topic_name(name)
-            await self._port.create_topic(TopicConfig(name, self._queues, self._queues, other=_MIXED))
-            found = await self._port.topic(name)
+            await self._port.create_topic(TopicConfig(name, self._queues, self._queues, other=_MIXED), call.user)
+            found = await self._port.topic(name, call.user)
         if not found:
             remedy = "Create it first, or set autoCreateTopicEnable=true."
             raise ProtocolRefusal(pb.TOPIC_NOT_FOUND, f"Topic {name} does not exist.", remedy=remedy)

@@ -6,7 +6,7 @@ from tandemmq.common.access.needs import publish
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.port import DeliveryPort, Ending
+from tandemmq.store.delivery.port import ConsumingPort, Ending
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal
 
@@ -21,7 +21,7 @@ _NO_HANDLE = (Kind.BAD_HANDLE, Kind.HANDLE_EXPIRED)
 class TransactionCalls:
     """Ends transactions, and takes messages back."""
 
-    def __init__(self, delivery: Callable[[], DeliveryPort]) -> None:
+    def __init__(self, delivery: Callable[[str], ConsumingPort]) -> None:
         self._delivery = delivery
 
     async def end(self, request: calls_pb2.EndTransactionRequest, call: FrontCall) -> calls_pb2.EndTransactionResponse:
@@ -35,7 +35,7 @@ class TransactionCalls:
             raise ProtocolRefusal(pb.INVALID_TRANSACTION_ID, "The transaction id is blank.")
         checked = request.source == calls_pb2.SOURCE_SERVER_CHECK
         try:
-            await self._delivery().end_transaction(topic, request.transaction_id, ending, checked=checked)
+            await self._delivery(call.user).end_transaction(topic, request.transaction_id, ending, checked=checked)
         except TandemError as error:
             if error.kind not in _NO_HANDLE:
                 raise
@@ -47,7 +47,7 @@ class TransactionCalls:
         topic = call.topic(request.topic)
         call.demand(publish(topic))
         try:
-            unique_key = await self._delivery().recall(topic, request.recall_handle, call.caller.peer)
+            unique_key = await self._delivery(call.user).recall(topic, request.recall_handle, call.caller.peer)
         except TandemError as error:
             if error.kind not in _NO_HANDLE:
                 raise

@@ -36,6 +36,7 @@ class Retention:
         self._checkpointer = checkpointer
         self._task: asyncio.Task[None] | None = None
         self._last_record_times: dict[int, int] = {}
+        self._said_kept = -1
         self.guards: list[Callable[[], int | None]] = []
         """Each gives the log offset from which on files are kept, whatever their age; None: it keeps none."""
 
@@ -78,6 +79,7 @@ class Retention:
             if not forced and not self._expired(file):
                 break
             if kept_from is not None and file.end > kept_from:
+                self._say_kept(file, forced=forced)
                 break  # what is needed of it is written again soon, and then it goes
             going.append(file)
         going = await self._recorded(going)
@@ -92,6 +94,12 @@ class Retention:
                 log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
         await self._after(parts.files.files[0].start)
         return len(removed)
+
+    def _say_kept(self, file: MappedFile, *, forced: bool) -> None:
+        """The disk is nearly full, and a file that is needed stays all the same: said once a file."""
+        if forced and self._said_kept != file.start:
+            self._said_kept = file.start
+            log.warning("%s is kept though the disk is nearly full: messages in it wait to be delivered", file.path)
 
     def _remove(self, files: list[MappedFile], removed: list[MappedFile]) -> None:
         """Take their names away, in a thread: to free a large file takes a while. Raises OSError.

@@ -216,6 +216,31 @@ var features = map[string]func(){
 		found := bodies(take(simple(rmq.SUB_ALL), 1, true))
 		ensure(found == "orphan", found)
 	},
+	// Sends and consumes while the broker is killed and comes back: an application tries a send again that failed.
+	"outage": func() {
+		found, to, failed := push(0), producer(), 0
+		for i := 0; i < 60; i++ {
+			for end := time.Now().Add(seconds); ; failed++ {
+				_, err := to.Send(context.Background(), text(fmt.Sprint("o", i)))
+				if err == nil {
+					break
+				}
+				ensure(time.Now().Before(end), "the client does not recover: ", err)
+				time.Sleep(200 * time.Millisecond)
+			}
+			fmt.Println("SENT", i)
+			time.Sleep(100 * time.Millisecond)
+		}
+		found.until(60)
+		found.Lock()
+		defer found.Unlock()
+		different := map[string]bool{}
+		for _, body := range found.bodies {
+			different[body] = true
+		}
+		fmt.Println(failed, "sends failed,", len(found.bodies)-len(different), "messages came again")
+		ensure(len(different) == 60, found.bodies)
+	},
 	"wrong_credentials": func() {
 		made, err := rmq.NewProducer(config(), rmq.WithTopics(topic))
 		check(err)

@@ -51,6 +51,7 @@ public final class Client {
             case "recall": recall(); break;
             case "transaction": transaction(); break;
             case "orphan": orphan(); break;
+            case "outage": outage(); break;
             case "wrong_credentials": wrongCredentials(); break;
             default: throw new IllegalArgumentException(feature);
         }
@@ -199,6 +200,36 @@ public final class Client {
         producer.send(text("orphan").build(), producer.beginTransaction());
         String found = bodies(take(simple(FilterExpression.SUB_ALL), 1, true));
         ensure(found.equals("orphan"), found);
+    }
+
+    /** Sends and consumes while the broker is killed and comes back: an application tries a send again that failed. */
+    private static void outage() throws Exception {
+        List<String> seen = Collections.synchronizedList(new ArrayList<>());
+        PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration()).setConsumerGroup(group)
+            .setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL))
+            .setMessageListener(one -> {
+                seen.add(body(one));
+                return ConsumeResult.SUCCESS;
+            }).build();
+        Producer producer = producer(null);
+        int failed = 0;
+        for (int i = 0; i < 60; i++) {
+            long end = System.nanoTime() + 60_000_000_000L;
+            for (boolean sent = false; !sent;) {
+                try {
+                    send(producer, "o" + i);
+                    sent = true;
+                } catch (Exception refused) {
+                    failed++;
+                    ensure(System.nanoTime() < end, "the client does not recover: " + refused);
+                    Thread.sleep(200);
+                }
+            }
+            System.out.println("SENT " + i);
+            Thread.sleep(100);
+        }
+        until(() -> List.copyOf(seen).stream().distinct().count() == 60, "not all came");
+        System.out.println(failed + " sends failed, " + (seen.size() - 60) + " messages came again");
     }
 
     private static void wrongCredentials() throws Exception {

@@ -8,7 +8,10 @@ const { TransactionResolution } = require('rocketmq-client-nodejs/proto/apache/r
 const [endpoints, feature, topic, group] = process.argv.slice(2);
 const sessionCredentials = process.env.CLIENT_KEY
   ? { accessKey: process.env.CLIENT_KEY, accessSecret: process.env.CLIENT_SECRET } : undefined;
-const common = { endpoints, namespace: process.env.CLIENT_NAMESPACE || '', sessionCredentials };
+const common = {
+  endpoints, namespace: process.env.CLIENT_NAMESPACE || '', sessionCredentials,
+  sslEnabled: process.env.CLIENT_TLS === '1',
+};
 const SECONDS = 60;
 const pause = ms => new Promise(done => setTimeout(done, ms));
 
@@ -145,6 +148,26 @@ const features = {
     const [one] = await take(await makeSimple(), 1);
     assert.strictEqual(one.body.toString(), 'orphan');
     assert(asked >= 1);
+  },
+  // Sends and consumes while the broker is killed and comes back: an application tries a send again that failed.
+  async outage() {
+    const seen = [];
+    await makePush(async one => { seen.push(one.body.toString()); return ConsumeResult.SUCCESS; });
+    const producer = await makeProducer();
+    let failed = 0;
+    for (let i = 0; i < 60; i++) {
+      for (const deadline = Date.now() + SECONDS * 1000; ;) {
+        try { await send(producer, `o${i}`); break; } catch (error) {
+          failed++;
+          assert(Date.now() < deadline, `the client does not recover: ${error}`);
+          await pause(200);
+        }
+      }
+      console.log(`SENT ${i}`);
+      await pause(100);
+    }
+    await until(() => new Set(seen).size === 60, seen);
+    console.log(`${failed} sends failed, ${seen.length - 60} messages came again`);
   },
   async wrong_credentials() {
     await assert.rejects(async () => send(await makeProducer(), 'no'));

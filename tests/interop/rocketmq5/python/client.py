@@ -203,6 +203,29 @@ def orphan():
     assert checker.asked >= 1
 
 
+def outage():
+    """Sends and consumes while the broker is killed and comes back: an application tries a send again that failed."""
+    listener, failed = Listener(), 0
+    push(listener)
+    sender = producer()
+    for number in range(60):
+        one, deadline = message(f"o{number}"), time.monotonic() + SECONDS
+        while True:
+            try:
+                sender.send(one)
+                break
+            except Exception:  # noqa: BLE001 - of kinds of the client's own
+                failed += 1
+                assert time.monotonic() < deadline, "the client does not recover"
+                time.sleep(0.2)
+        sys.stdout.write(f"SENT {number}\n")
+        sys.stdout.flush()
+        time.sleep(0.1)
+    wanted = {f"o{number}" for number in range(60)}
+    until(lambda: {body for body, _, _ in list(listener.seen)} == wanted, listener.seen)
+    sys.stdout.write(f"{failed} sends failed, {len(listener.seen) - 60} messages came again\n")
+
+
 def wrong_credentials():
     try:
         producer().send(message("no"))

@@ -10,6 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from tandemmq.admin import access as admin_access
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common import node_access
 from tandemmq.common.access.gate import Gate
 from tandemmq.common.access.needs import ALL, Action, Need, group, publish, subscribe
@@ -29,6 +30,7 @@ RULES: dict[str, Rules] = {
     "tandemmq.store.v1.Store": store_access.RULES,
     "tandemmq.delivery.v1.Delivery": store_access.DELIVERY_RULES,
     "tandemmq.delivery.v1.Operations": store_access.OPERATIONS_RULES,
+    "tandemmq.broker.v1.Broker": store_access.BROKER_RULES,
     "tandemmq.store.v1.ReplicaLog": store_access.REPLICA_LOG_RULES,
     "tandemmq.store.v1.DerivedFiles": store_access.DERIVED_FILES_RULES,
     "tandemmq.store.v1.LogRepair": store_access.LOG_REPAIR_RULES,
@@ -41,6 +43,7 @@ RULES: dict[str, Rules] = {
 
 FILES = (
     store_pb2,
+    broker_pb2,
     delivery_pb2,
     operations_pb2,
     replica_log_pb2,

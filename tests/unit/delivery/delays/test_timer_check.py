@@ -32,15 +32,19 @@ def test_the_bytes_are_those_of_rocketmq() -> None:
     assert TimerCheck.decode(again) == replace(check, ours=True)
 
 
-@given(LONG, LONG, LONG, LONG, st.tuples(LONG, LONG, LONG), st.integers(0, 55))
-def test_it_is_read_as_it_was_written_and_a_change_by_another_is_seen(
-    read: int, flush: int, queue: int, master: int, version: tuple[int, int, int], at: int
+@given(LONG, LONG, LONG, LONG, st.tuples(LONG, LONG, LONG), st.integers(0, 447), st.integers(1, 10**9))
+def test_what_another_has_written_is_told_from_rot(
+    read: int, flush: int, queue: int, master: int, version: tuple[int, int, int], bit: int, later: int
 ) -> None:
     check = TimerCheck(read, flush, queue, master, version, ours=True)
     data = bytearray(check.encode())
     assert TimerCheck.decode(bytes(data)) == check
-    data[at] ^= 1
-    assert not TimerCheck.decode(bytes(data)).ours
+    data[bit // 8] ^= 1 << bit % 8
+    assert TimerCheck.decode(bytes(data)) == replace(check, rotten=True), "a flipped bit changes nothing"
+    seconds = read // 10**4 * 1_000, (read // 10**4 + later) * 1_000
+    ours = bytearray(replace(check, read_ms=seconds[0]).encode())
+    ours[:8] = seconds[1].to_bytes(8, "big")
+    assert TimerCheck.decode(bytes(ours)) == replace(check, read_ms=seconds[1], ours=False)
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 55, b"\xff" * SIZE])
@@ -97,11 +101,10 @@ async def test_a_store_without_timers_has_no_such_file(tmp_path: Path) -> None:
 
 
 async def test_what_a_rocketmq_broker_has_delivered_does_not_come_again(tmp_path: Path) -> None:
-    async with with_timers(tmp_path, 3_600_000, 3_700_000, 3_700_000) as at:
-        index = at.delivery.ledger
-        assert index.timers is None
+    async with with_timers(tmp_path, 300_000, 3_700_000, 3_700_000) as at:
+        assert at.delivery.ledger.timers is None
     now = SystemClock().now_ms()
-    theirs = TimerCheck(now - now % 1_000 + 3_650_000, 104, 2, 2, (0, now, 3))
+    theirs = TimerCheck(now - now % 1_000 + 400_000, 104, 2, 2, (0, now, 3))  # its clock is ahead
     file_of(tmp_path).write_bytes(theirs.encode()[:56].ljust(SIZE, b"\0"))
     (tmp_path / "timerlog").mkdir()
     wheel = tmp_path / "timerwheel", tmp_path / "timerlog" / f"{0:020}"
@@ -122,7 +125,9 @@ async def test_one_that_says_less_than_is_known_changes_nothing(tmp_path: Path) 
         await wait_for(at, 1)
         known = at.delivery.ledger.timers
     assert known is not None
-    file_of(tmp_path).write_bytes(TimerCheck(known.due - 5_000, 0, 1, 0).encode()[:56].ljust(SIZE, b"\0"))
+    file_of(tmp_path).write_bytes(
+        TimerCheck(known.due // 1_000 * 1_000 - 5_000, 0, 1, 0).encode()[:56].ljust(SIZE, b"\0")
+    )
     async with delivering(tmp_path) as at:
         assert at.delivery.ledger.timers == known
         queue = at.store.queue(TIMER_TOPIC, 0)
@@ -133,7 +138,9 @@ async def test_one_that_says_less_than_is_known_changes_nothing(tmp_path: Path) 
 async def test_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
     async with with_timers(tmp_path, 3_600_000):
         pass
-    file_of(tmp_path).write_bytes(b"damaged")
-    async with delivering(tmp_path) as at:
-        assert at.delivery.ledger.timers is None
+    now = SystemClock().now_ms() // 1_000 * 1_000
+    for data in (b"damaged", TimerCheck(now + 700_000).encode()[:56], TimerCheck(now + 1, 0, 1, 1).encode()[:56]):
+        file_of(tmp_path).write_bytes(data.ljust(SIZE, b"\0") if len(data) == 56 else data)
+        async with delivering(tmp_path) as at:
+            assert at.delivery.ledger.timers is None
     assert TimerCheck.decode(file_of(tmp_path).read_bytes()).ours

@@ -1,4 +1,4 @@
-"""What this front asks of the brokers behind it: one in the same process, or several behind a gateway."""
+"""What a front asks of the brokers behind it: one in the same process, or several behind a gateway."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -8,7 +8,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.delivery.sessions import Sessions
 
 
@@ -19,7 +19,7 @@ class BrokerTopic(NamedTuple):
     config: TopicConfig
 
 
-class Stored(NamedTuple):
+class StoredMessage(NamedTuple):
     """What a producer is told of a message that was stored."""
 
     message_id: str
@@ -33,23 +33,26 @@ class Stored(NamedTuple):
 
 
 class BrokerPort(Protocol):
-    """One broker or several, as one."""
+    """One broker or several, as one.
+
+    `user`: for whom is asked; empty where nobody has said who they are. A broker in the same process does not look: the
+    front has.
+    """
 
     @property
     def sessions(self) -> Sessions:
         """The clients of this front."""
         ...
 
-    @property
-    def delivery(self) -> DeliveryPort:
+    def delivery(self, user: str) -> ConsumingPort:
         """What gives out messages. `Wish.broker` and handles say which broker is meant."""
         ...
 
-    async def topic(self, name: str) -> Sequence[BrokerTopic]:
+    async def topic(self, name: str, user: str) -> Sequence[BrokerTopic]:
         """A topic, at each broker that has it; nothing where there is none. Raises what keeps all from answering."""
         ...
 
-    async def create_topic(self, config: TopicConfig) -> None:
+    async def create_topic(self, config: TopicConfig, user: str) -> None:
         """Make a topic where it is missing; durable when this returns. Raises TableNotSaved."""
         ...
 
@@ -61,6 +64,6 @@ class BrokerPort(Protocol):
         """A consumer group as it was when it was last found."""
         ...
 
-    async def send(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
+    async def send(self, messages: Sequence[NewMessage], user: str) -> list[StoredMessage | TandemError]:
         """Store messages of one topic, each for itself; in their order."""
         ...

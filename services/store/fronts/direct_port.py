@@ -1,19 +1,18 @@
 """The broker in the front's own process, as the front asks it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tandemmq.common.errors import TandemError
-from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.port import DeliveryPort
+from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.delivery.recalls import recall_handle
-from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
-from tandemmq.store.fronts.rocketmq5.port import BrokerTopic, Stored
+from tandemmq.store.fronts.broker_port import BrokerTopic, StoredMessage
 
 
 class DirectPort:
@@ -22,24 +21,25 @@ class DirectPort:
     def __init__(
         self,
         name: str,
-        broker: Broker,
-        delivery: DeliveryPort,
-        sessions: Sessions,
-        groups: Callable[[str], GroupConfig | None],
+        delivery: Delivery,
     ) -> None:
-        """`name`: the broker's; `groups` knows those that there are."""
-        self.delivery = delivery
-        self.sessions = sessions
-        self.group = groups
+        """`name`: the broker's."""
+        self._delivery = delivery
+        self.sessions = delivery.sessions
+        self.group = delivery.groups.get
         self._name = name
-        self._broker = broker
+        self._broker = delivery.broker
 
-    async def topic(self, name: str) -> Sequence[BrokerTopic]:
+    def delivery(self, user: str) -> ConsumingPort:
+        """See `BrokerPort`."""
+        return self._delivery
+
+    async def topic(self, name: str, user: str) -> Sequence[BrokerTopic]:
         """See `BrokerPort`."""
         found = self._broker.topics.get(name)
         return () if found is None else (BrokerTopic(self._name, found),)
 
-    async def create_topic(self, config: TopicConfig) -> None:
+    async def create_topic(self, config: TopicConfig, user: str) -> None:
         """See `BrokerPort`."""
         await self._broker.sender.create({config.name: config})
 
@@ -47,7 +47,7 @@ class DirectPort:
         """See `BrokerPort`."""
         return self.group(name)
 
-    async def send(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
+    async def send(self, messages: Sequence[NewMessage], user: str) -> list[StoredMessage | TandemError]:
         """See `BrokerPort`."""
         if len(messages) > 1:
             return await self._submitted(messages)
@@ -56,8 +56,8 @@ class DirectPort:
         except TandemError as error:
             return [error]
 
-    async def _submitted(self, messages: Sequence[NewMessage]) -> list[Stored | TandemError]:
-        outcomes: dict[int, Stored | TandemError] = {}
+    async def _submitted(self, messages: Sequence[NewMessage]) -> list[StoredMessage | TandemError]:
+        outcomes: dict[int, StoredMessage | TandemError] = {}
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def told(number: int, outcome: Receipt | TandemError) -> None:
@@ -70,9 +70,9 @@ class DirectPort:
         return [outcomes[number] for number in range(len(messages))]
 
 
-def stored(receipt: Receipt) -> Stored:
+def stored(receipt: Receipt) -> StoredMessage:
     """What a producer is told of a receipt."""
     ready, place, status = receipt
     key = ready.unique_key
     transaction = str(TransactionHandle(key, place.queue_offset, place.physical_offset)) if ready.transaction else key
-    return Stored(key, transaction, place.queue_offset, recall_handle(ready), status)
+    return StoredMessage(key, transaction, place.queue_offset, recall_handle(ready), status)

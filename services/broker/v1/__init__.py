@@ -1,0 +1,1 @@
+"""Generated from protos/tandemmq/broker/v1; never edited."""

@@ -1,0 +1,40 @@
+"""Metrics of the calls of RocketMQ's clients, under RocketMQ's name and bounds."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+
+from tandemmq.common.distribution import Distribution
+from tandemmq.common.service_metrics import ServiceMetrics
+
+_RPC_MILLISECONDS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
+
+
+class CallMetrics(ServiceMetrics):
+    """Numbers of a service that such clients call."""
+
+    def __init__(self, cluster: str, node_type: str, node: str) -> None:
+        super().__init__(cluster, node_type, node)
+        self._calls: dict[tuple[str, str, str, bool], Distribution] = {}
+
+    def called(
+        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
+    ) -> None:
+        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting."""
+        key = (protocol, method, outcome, long_polling)
+        times = self._calls.get(key)
+        if times is None:
+            times = self._calls.setdefault(key, Distribution(_RPC_MILLISECONDS))
+        milliseconds = seconds * 1000
+        times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += 1
+        times.sum += milliseconds
+
+    def collect_calls(self) -> Iterator[Metric]:
+        """The times of all calls."""
+        labels = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
+        calls = self._histogram("rocketmq_rpc_latency_milliseconds", "Time in a call.", *labels)
+        for (protocol, method, outcome, long_polling), times in list(self._calls.items()):
+            values = self._values(protocol, method.lower(), outcome.lower(), str(long_polling).lower(), "success")
+            calls.add_metric(values, times.cumulated(), times.sum)
+        yield calls

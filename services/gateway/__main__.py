@@ -1,0 +1,93 @@
+"""The gateway service: `python -m tandemmq.gateway [--config broker.conf]`.
+
+It answers from the first moment, with the brokers that it reaches; one that is down costs its queues only.
+"""
+
+import secrets
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from tandemmq.common.client_channel import Dialer
+from tandemmq.common.command import run_command
+from tandemmq.common.grpc_transport import Limits
+from tandemmq.common.log_output import configure_logging, get_log
+from tandemmq.common.node_access import RULES as NODE_RULES
+from tandemmq.common.node_service import NodeServicer
+from tandemmq.common.process import prepare_process
+from tandemmq.common.server import ServiceHost, run
+from tandemmq.gateway.cluster import BrokerCluster
+from tandemmq.gateway.metrics import GatewayMetrics
+from tandemmq.gateway.remote_broker import RemoteBroker
+from tandemmq.gateway.settings import PROFILES, GatewaySettings, load_settings
+from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
+from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
+from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.log.edges.timers import LoopTimers
+
+log = get_log("tandemmq.gateway")
+
+_LINK_LIMITS = Limits(
+    keepalive_seconds=3.0,
+    keepalive_timeout_seconds=3.0,
+    handshake_seconds=3.0,
+    stream_window=16 << 20,
+    connection_window=32 << 20,
+    max_receive_message_length=64 << 20,
+)
+"""Of links to stores: a machine that is gone is noticed within seconds, and an answer may be large."""
+
+Announce = Callable[[ServiceHost, BrokerCluster], None]
+"""Told once, when the gateway answers."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; gives the exit code."""
+    return run_command("gateway", "The TandemMQ gateway.", PROFILES, load_settings, run_gateway, arguments)
+
+
+def run_gateway(settings: GatewaySettings, announce: Announce | None = None) -> None:
+    """Serve in the foreground until SIGTERM or SIGINT. Raises TandemError when the gateway cannot start."""
+    prepare_process()
+    configure_logging(settings.log_level, settings.log_format)
+    run(serve(settings, announce))
+
+
+def make_cluster(settings: GatewaySettings) -> BrokerCluster:
+    """The brokers of the settings. Raises UnreadableCertificate, UnreadableSecret."""
+    trusted = settings.broker_tls_trust_cert_path
+    dialer = Dialer(settings, trusted, "brokerTlsTrustCertPath", limits=_LINK_LIMITS)
+    name = f"{settings.gateway_name}-{secrets.token_hex(8)}"
+    brokers = {
+        broker: RemoteBroker(broker, addresses, dialer.channel, name, settings.broker_credit_bytes)
+        for broker, addresses in settings.named().items()
+    }
+    return BrokerCluster(brokers, LoopTimers(), fill=settings.auto_create_topic_enable)
+
+
+async def serve(settings: GatewaySettings, announce: Announce | None = None) -> None:
+    """The start-up, step by step, and the service's life."""
+    for name in settings.ignored:
+        log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
+    cluster = make_cluster(settings)
+    metrics = GatewayMetrics(
+        settings.broker_cluster_name, settings.gateway_name, cluster.brokers, cluster.sessions.count
+    )
+    host = ServiceHost(settings, metrics.registry())
+    front = RocketMQ5Front(settings.front_rules(), host.guard, metrics, signing_secrets(settings.access_file))
+    for service, methods in front.services().items():
+        host.add_foreign(service, methods)
+    host.add(add_NodeServicer_to_server, NodeServicer("gateway", settings), NODE_RULES)
+    metrics.watch_access(host.guard)
+    metrics.watch_load(client=lambda: host.load)
+    front.attach(cluster, lambda: f"{settings.grpc_host}:{host.port}")
+    await host.start()
+    cluster.start()
+    host.on_drain(cluster.drain)
+    host.on_drain(front.drain)
+    host.on_close(cluster.stop)
+    await host.run_until_stopped(partial(announce, host, cluster) if announce is not None else None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

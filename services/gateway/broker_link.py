@@ -1,0 +1,176 @@
+"""BrokerLink: one stream to one store. Questions of a turn of the loop leave together; answers come in any order."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from tandemmq.broker.v1 import broker_pb2
+from tandemmq.broker.v1.broker_pb2_grpc import BrokerStub
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import Duplex, duplex
+from tandemmq.gateway.errors import BrokerAway, LinkLost
+from tandemmq.gateway.questions import Answer, Question, refusal
+
+_MOST_BYTES = 1 << 20
+"""Of one message of the stream, unless a single question has more."""
+MOST_UNSENT = 64 << 20
+"""Bytes of questions that the store has not read; those who ask more wait."""
+
+Orphaned = Callable[[Answer], None]
+"""Hears answers for which nobody waits any more, and what the store says unasked."""
+
+
+class BrokerLink:
+    """A link, from `begin` until `ended` is done. Whoever asks on one that has ended gets LinkLost."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str, gateway: str, orphaned: Orphaned) -> None:
+        """`gateway`: this gateway's name for itself."""
+        self.address = address
+        self.epoch = 0
+        """Of the store's mastership."""
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done when the link has ended, with the reason."""
+        self._loop = asyncio.get_running_loop()
+        self._channel = channel
+        self._gateway = gateway
+        self._orphaned = orphaned
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._unsent: deque[Question] = deque()
+        self._unsent_bytes = 0
+        self._room: deque[asyncio.Future[None]] = deque()
+        self._due = False
+        self._call: Duplex[broker_pb2.LinkRequest, broker_pb2.LinkResponse] | None = None
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    async def begin(self, seconds: float) -> broker_pb2.Welcome:
+        """Dial, and introduce ourselves. Raises BrokerAway where nobody answers who may: no master, not the time."""
+        self._call = duplex(BrokerStub(self._channel).Link())
+        self._call.listen(self._hear, on_end=self._end, on_writable=self._flush)
+        hello = Question(hello=broker_pb2.Hello(gateway=self._gateway))
+        try:
+            answer = await asyncio.wait_for(self.ask(hello), seconds)
+        except TimeoutError:
+            await self.close()
+            raise BrokerAway(f"{self.address} does not answer.") from None
+        except LinkLost:
+            await self.close()
+            raise BrokerAway(f"{self.address}: {self.ended.result()}") from None
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        self.epoch = answer.welcome.epoch
+        return answer.welcome
+
+    async def close(self) -> None:
+        """End the link."""
+        if self._call is not None:
+            self._call.cancel()
+        self._over("closed")
+        await self._channel.close()
+
+    def _end(self, code: grpc.StatusCode, details: str) -> None:
+        self._over(f"{code.name}: {details}" if details else code.name)
+
+    def _over(self, reason: str) -> None:
+        if self.ended.done():
+            return
+        self.ended.set_result(reason)
+        self._unsent.clear()
+        waiting, self._waiting = self._waiting, {}
+        everybody: list[asyncio.Future[Any]] = [*waiting.values(), *self._room]
+        for one in everybody:
+            if not one.done():
+                one.set_exception(LinkLost(f"The link to {self.address} ended: {reason}."))
+        self._room.clear()
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    async def ask(self, question: Question) -> Answer:
+        """Ask, and wait for the answer. Raises LinkLost, BrokerRefusal."""
+        while self._unsent_bytes > MOST_UNSENT:
+            room: asyncio.Future[None] = self._loop.create_future()
+            self._room.append(room)
+            await room
+        number = self.post(question)
+        try:
+            answer = await self.answer(number)
+        finally:
+            self.forget(number)
+        return answer
+
+    def post(self, question: Question) -> int:
+        """Ask; gives the number by which `answer` is to be awaited, and the question `forget`. Raises LinkLost."""
+        if self.ended.done():
+            raise LinkLost(f"The link to {self.address} ended: {self.ended.result()}.")
+        question.id = number = next(self._numbers)
+        self._waiting[number] = self._loop.create_future()
+        self._put(question)
+        return number
+
+    async def answer(self, number: int) -> Answer:
+        """Wait for an answer. Raises LinkLost, BrokerRefusal."""
+        answer = await self._waiting[number]
+        if answer.HasField("refusal"):
+            raise refusal(answer.refusal)
+        return answer
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for that answer any more."""
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None and waiting.done() and not waiting.cancelled():
+            waiting.exception()  # it was never looked at, and that is fine
+
+    def give_up(self, number: int, error: TandemError) -> None:
+        """Whoever waits for an answer gets an error instead."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
+    def tell(self, question: Question) -> None:
+        """Say something that has no answer; nothing where the link has ended."""
+        if not self.ended.done():
+            self._put(question)
+
+    # -- the stream -------------------------------------------------------------------------------------------------
+
+    def _put(self, question: Question) -> None:
+        self._unsent.append(question)
+        self._unsent_bytes += question.ByteSize()
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._due = False
+        call = self._call
+        if call is None or call.done() or self.ended.done():
+            return
+        while self._unsent:
+            questions, size = [self._unsent.popleft()], 0
+            size = questions[0].ByteSize()
+            while self._unsent and size + self._unsent[0].ByteSize() <= _MOST_BYTES:
+                size += self._unsent[0].ByteSize()
+                questions.append(self._unsent.popleft())
+            if not call.write_now(broker_pb2.LinkRequest(questions=questions)):
+                self._unsent.extendleft(reversed(questions))
+                return  # `on_writable` comes
+            self._unsent_bytes -= size
+        call.flush()
+        while self._room and self._unsent_bytes <= MOST_UNSENT:
+            room = self._room.popleft()
+            if not room.done():
+                room.set_result(None)
+
+    def _hear(self, response: broker_pb2.LinkResponse) -> None:
+        for answer in response.answers:
+            waiting = self._waiting.get(answer.id)
+            if waiting is None:
+                self._orphaned(answer)
+            elif not waiting.done():
+                waiting.set_result(answer)

@@ -1,0 +1,268 @@
+"""RemoteBroker: one broker, a node or a pair, at whichever of its addresses its master is.
+
+A store that is no master says so, and a master that was replaced learns it and ends its links. One that is cut off from
+its successor does not: so the other addresses are asked now and then, and of two masters the newer one counts.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+
+import grpc
+
+from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.log_output import get_log
+from tandemmq.gateway.broker_link import BrokerLink
+from tandemmq.gateway.errors import BrokerAway, LinkLost, WrongBroker
+from tandemmq.gateway.questions import Answer, Question
+from tandemmq.gateway.remote_entries import RemoteEntries
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.groups import GroupConfig
+
+log = get_log(__name__)
+
+DIAL_SECONDS = 3.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+RIVALS_SECONDS = 2.0
+"""So often the other addresses of a broker are asked whether there is a newer master."""
+_OTHERS_SECONDS = 0.2
+"""One master has answered: the other addresses have so long to answer that there is a newer one."""
+PATIENCE_SECONDS = 5.0
+"""Who asks a broker that was there so long ago waits for it: it restarts, or its slave is promoted."""
+
+ELSEWHERE = frozenset({Kind.AWAY, Kind.STARTING, Kind.STOPPING, Kind.WRONG_ROLE, Kind.NOT_DELIVERING, Kind.READ_ONLY})
+"""Refusals of a store that may be about to be replaced."""
+
+
+class RemoteBroker:
+    """One broker of the cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        addresses: Sequence[str],
+        dial: Callable[[str], grpc.aio.Channel],
+        gateway: str,
+        credit: int,
+    ) -> None:
+        """`credit`: bytes of messages that its store may give ahead of clients."""
+        self.name = name
+        self.link: BrokerLink | None = None
+        """The link to its master; None while there is none."""
+        self.topics: RemoteEntries[TopicConfig] = RemoteEntries(TopicConfig.from_json, self._find_topic)
+        self.groups: RemoteEntries[GroupConfig] = RemoteEntries(GroupConfig.from_json, self._find_group)
+        self.linked: Callable[[RemoteBroker], None] = lambda broker: None
+        """Called with each new link, before anything is asked on it."""
+        self.checks: Callable[[RemoteBroker, broker_pb2.Check], None] = lambda broker, check: None
+        """Hears what clients are to be asked."""
+        self.links = 0
+        """How often there was a link."""
+        self._addresses = tuple(addresses)
+        self._dial = dial
+        self._gateway = gateway
+        self._credit = credit
+        self._lost_at = 0.0
+        self._turn: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._complained = ""
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look for the master from now on."""
+        self._lost_at = asyncio.get_running_loop().time()
+        self._task = asyncio.create_task(self._run(), name=f"broker {self.name}")
+
+    async def stop(self) -> None:
+        """End the link."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def there(self) -> bool:
+        """Whether it is linked, or was a moment ago: then it is worth waiting for."""
+        return self.link is not None or asyncio.get_running_loop().time() - self._lost_at < PATIENCE_SECONDS
+
+    async def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                link = await self._found(self._addresses)
+            except TandemError as error:
+                self._complain(error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            pause = FIRST_PAUSE
+            await self._use(link)
+
+    async def _use(self, link: BrokerLink) -> None:
+        """Be linked, until that ends or a newer master is found."""
+        try:
+            while True:
+                self._begin(link)
+                newer = await self._newer(link)
+                if newer is None:
+                    break
+                self._end(link)
+                await link.close()
+                link = newer
+        finally:
+            self._end(link)
+            await link.close()
+
+    async def _newer(self, link: BrokerLink) -> BrokerLink | None:
+        """A link to a newer master, as soon as there is one; None when the present link has ended."""
+        others = [one for one in self._addresses if one != link.address]
+        while True:
+            await asyncio.wait((link.ended,), timeout=RIVALS_SECONDS if others else None)
+            if link.ended.done():
+                log.warning("link to the broker lost", broker=self.name, reason=link.ended.result())
+                return None
+            with contextlib.suppress(TandemError):
+                rival = await self._found(others)
+                if rival.epoch > link.epoch:
+                    return rival
+                await rival.close()
+
+    async def _found(self, addresses: Sequence[str]) -> BrokerLink:
+        """A link to the newest master that answers at these addresses. Raises BrokerAway, WrongBroker."""
+        tries = {asyncio.create_task(self._try(address)) for address in addresses}
+        waiting, links = set(tries), list[BrokerLink]()
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=_OTHERS_SECONDS if links else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                links += [one.result() for one in done if one.exception() is None]
+                if not done:  # one is there, the others do not answer
+                    break
+        except asyncio.CancelledError:
+            for link in links:
+                await link.close()
+            raise
+        finally:
+            for one in waiting:
+                one.cancel()
+            failures = [one.exception() for one in await _settled(tries)]
+        if not links:
+            wrong = next((one for one in failures if isinstance(one, WrongBroker)), None)
+            raise wrong or BrokerAway("; ".join(str(one) for one in failures) or "It has no address.")
+        links.sort(key=lambda one: one.epoch)
+        for older in links[:-1]:
+            await older.close()
+        return links[-1]
+
+    async def _try(self, address: str) -> BrokerLink:
+        link = BrokerLink(self._dial(address), address, self._gateway, self._orphaned)
+        welcome = await link.begin(DIAL_SECONDS)
+        if welcome.broker != self.name:
+            await link.close()
+            raise WrongBroker(
+                f"{address} is broker {welcome.broker}, not {self.name}.",
+                remedy="Set `brokers` of the gateway to each broker's own brokerName.",
+            )
+        return link
+
+    def _begin(self, link: BrokerLink) -> None:
+        self.topics.forget()
+        self.groups.forget()
+        self.links += 1
+        self._complained = ""
+        log.info("linked with the broker", broker=self.name, address=link.address, epoch=link.epoch)
+        link.tell(Question(credit=broker_pb2.Credit(bytes=self._credit)))
+        self.link = link
+        self.linked(self)
+        self._tell()
+
+    def _end(self, link: BrokerLink) -> None:
+        if self.link is link:
+            self.link = None
+            self._lost_at = asyncio.get_running_loop().time()
+            self._tell()
+
+    def _tell(self) -> None:
+        changed, self._turn = self._turn, None
+        if changed is not None and not changed.done():
+            changed.set_result(None)
+
+    def _complain(self, error: TandemError) -> None:
+        if error.message != self._complained:
+            self._complained = error.message
+            log.warning("no link to the broker", broker=self.name, reason=error.explain())
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    async def current(self, seconds: float | None = None) -> BrokerLink:
+        """The link; waits for it if the broker was there a moment ago, or for so long. Raises BrokerAway."""
+        loop = asyncio.get_running_loop()
+        until = self._lost_at + PATIENCE_SECONDS if seconds is None else loop.time() + seconds
+        while self.link is None:
+            left = until - loop.time()
+            if left <= 0:
+                raise BrokerAway(
+                    f"Broker {self.name} does not answer at {' or '.join(self._addresses)}.",
+                    remedy="Its queues are back as soon as it is, or its slave was promoted.",
+                )
+            await self.changed(left)
+        return self.link
+
+    async def changed(self, seconds: float) -> None:
+        """Wait until a link has come or gone, so long at most."""
+        if self._turn is None or self._turn.done():
+            self._turn = asyncio.get_running_loop().create_future()
+        await asyncio.wait((self._turn,), timeout=seconds)
+
+    async def ask(self, question: Question, seconds: float = PATIENCE_SECONDS) -> Answer:
+        """Ask, and for so long ask again where the link was lost meanwhile: for what may be done twice.
+
+        Raises BrokerAway, LinkLost, BrokerRefusal.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while True:
+            link = await self.current(None if seconds == PATIENCE_SECONDS else max(until - loop.time(), 0))
+            try:
+                return await link.ask(question)
+            except TandemError as error:
+                if error.kind not in ELSEWHERE or loop.time() >= until:
+                    raise
+                if self.link is link and not isinstance(error, LinkLost):
+                    await self.changed(min(0.2, until - loop.time()))
+                    if self.link is link and error.kind is Kind.READ_ONLY:
+                        raise  # it is the store's own trouble
+
+    def tell(self, question: Question) -> None:
+        """Say something that has no answer; nothing while there is no link."""
+        if self.link is not None:
+            self.link.tell(question)
+
+    async def _find_topic(self, name: str) -> broker_pb2.Entry:
+        return (await self.ask(Question(find_topic=broker_pb2.FindEntry(name=name)))).topic
+
+    async def _find_group(self, name: str) -> broker_pb2.Entry:
+        return (await self.ask(Question(find_group=broker_pb2.FindEntry(name=name)))).group
+
+    # -- unasked ----------------------------------------------------------------------------------------------------
+
+    def _orphaned(self, answer: Answer) -> None:
+        kind = answer.WhichOneof("answer")
+        if kind == "given":  # its receive was given up, and the store told: the memory is free again
+            self.tell(Question(credit=broker_pb2.Credit(bytes=answer.given.bytes)))
+        elif answer.id:
+            return
+        elif kind == "topic":
+            self.topics.changed(answer.topic)
+        elif kind == "group":
+            self.groups.changed(answer.group)
+        elif kind == "check":
+            self.checks(self, answer.check)
+
+
+async def _settled(tries: "set[asyncio.Task[BrokerLink]]") -> "list[asyncio.Task[BrokerLink]]":
+    """Those that failed, when all have ended."""
+    await asyncio.wait(tries)
+    return [one for one in tries if not one.cancelled() and one.exception() is not None]

@@ -1,0 +1,126 @@
+"""The broker itself: its numbers and settings, and what tools have it do that the store does by itself."""
+
+import shutil
+import time
+
+from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.java_objects import dumps
+from tandemmq.common.wire.remoting.versions import OUR_VERSION
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+
+_VIEW = Need(Action.VIEW)
+_DESCRIPTION = "V5_3_2"
+"""The name of OUR_VERSION."""
+
+
+class BrokerStatus:
+    """Answers about it."""
+
+    def __init__(self, broker: Broker, rules: AdministrationRules) -> None:
+        self._broker = broker
+        self._rules = rules
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime,
+            RequestCode.GET_BROKER_CONFIG: self.settings,
+            RequestCode.UPDATE_BROKER_CONFIG: self.change,
+            RequestCode.GET_BROKER_HA_STATUS: self.replication,
+            RequestCode.VIEW_BROKER_STATS_DATA: self.rates,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.done,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.done,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
+        }
+
+    def runtime(self, call: Call) -> Command:
+        """GET_BROKER_RUNTIME_INFO. Rates are in our metrics; tools want their texts to be there."""
+        call.demand(_VIEW)
+        store = self._broker.store
+        begin, end = store.commit_log.min_offset, store.commit_log.max_offset
+        disk = shutil.disk_usage(store.config.store_path_root_dir)
+        ratio = f"{disk.used / (disk.used + disk.free):.4f}"
+        seconds = max(int(time.time() * 1000) - self._rules.started_ms, 0) // 1000
+        days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
+        told: dict[str, object] = {
+            "brokerVersion": OUR_VERSION,
+            "brokerVersionDesc": _DESCRIPTION,
+            "bootTimestamp": self._rules.started_ms,
+            "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]",
+            "brokerActive": "true" if store.writable else "false",
+            "commitLogMinOffset": begin,
+            "commitLogMaxOffset": end,
+            "dispatchBehindBytes": max(end - store.dispatched_offset, 0),
+            "remainHowManyDataToFlush": f"{max(end - store.flushed_offset, 0)} B",
+            "earliestMessageTimeStamp": self._oldest_ms(),
+            "commitLogDiskRatio": ratio,
+            "consumeQueueDiskRatio": ratio,
+            "pageCacheLockTimeMills": 0,
+            "startAcceptSendRequestTimeStamp": 0,
+        }
+        told |= dict.fromkeys(("putTps", "getTotalTps", "getFoundTps", "getMissTps", "getTransferedTps"), "0.0 0.0 0.0")
+        for what in ("Put", "Get"):
+            for when in ("TodayNow", "TodayMorning", "YesterdayMorning"):
+                told[f"msg{what}Total{when}"] = 0
+        for pool in ("send", "pull", "query"):
+            told |= {f"{pool}ThreadPoolQueueSize": 0, f"{pool}ThreadPoolQueueHeadWaitTimeMills": 0}
+            told[f"{pool}ThreadPoolQueueCapacity"] = 10_000
+        return call.ok(body=dumps({"table": {name: str(value) for name, value in told.items()}}))
+
+    def _oldest_ms(self) -> int:
+        """When the oldest message was stored; -1 where there is none."""
+        record = self._broker.store.read_record(self._broker.store.commit_log.min_offset)
+        try:
+            return -1 if record is None else decode_record(record, verify=False).store_timestamp
+        except CorruptRecord:
+            return -1
+
+    def settings(self, call: Call) -> Command:
+        """GET_BROKER_CONFIG: the store's settings; secrets are in files of their own."""
+        call.demand(Need(Action.MANAGE))
+        version = dumps({"counter": 0, "stateVersion": 0, "timestamp": self._rules.started_ms}).decode()
+        return call.ok({"version": version}, self._rules.properties().encode())
+
+    def change(self, call: Call) -> Command:
+        """UPDATE_BROKER_CONFIG: refused; a setting has one place, and the file says what runs."""
+        call.demand(Need(Action.MANAGE))
+        raise ProtocolRefusal(
+            ResponseCode.NO_PERMISSION,
+            "settings of this broker cannot be changed while it runs: change broker.conf and start it again",
+        )
+
+    def replication(self, call: Call) -> Command:
+        """GET_BROKER_HA_STATUS: as far as the store knows; `tandem replicas` knows each of them."""
+        call.demand(_VIEW)
+        store = self._broker.store
+        body = {
+            "haClientRuntimeInfo": {
+                "lastReadTimestamp": 0,
+                "lastWriteTimestamp": 0,
+                "masterFlushOffset": 0,
+                "maxOffset": 0,
+                "transferredByteInSecond": 0,
+            },
+            "haConnectionInfo": [],
+            "inSyncSlaveNums": self._broker.acknowledgement.transfer.in_sync,
+            "master": not store.replica.mastership.is_slave,
+            "masterCommitLogMaxOffset": store.commit_log.max_offset,
+        }
+        return call.ok(body=dumps(body))
+
+    def rates(self, call: Call) -> Command:
+        """VIEW_BROKER_STATS_DATA: there are none here; tools go on without."""
+        call.demand(_VIEW)
+        name, key = call.fields.text("statsName"), call.fields.text("statsKey")
+        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
+
+    def done(self, call: Call) -> Command:
+        """What the store does by itself: expired files and queues go, and it needs no telling."""
+        call.demand(Need(Action.MANAGE))
+        return call.ok()

@@ -1,0 +1,124 @@
+"""How far groups are: positions and ends of their queues, times, and positions that are set."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+
+_VIEW = Need(Action.VIEW)
+
+
+class Consumption:
+    """Answers about it."""
+
+    def __init__(self, broker: Broker, delivery: Delivery, topics: TopicAdmin, rules: AdministrationRules) -> None:
+        self._broker = broker
+        self._delivery = delivery
+        self._topics = topics
+        self._rules = rules
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.GET_CONSUME_STATS: self.stats,
+            RequestCode.GET_BROKER_CONSUME_STATS: self.all_stats,
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
+            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+        }
+
+    def stats(self, call: Call) -> Command:
+        """GET_CONSUME_STATS: every queue of a group's topics, or of one of them."""
+        group = call.fields.text("consumerGroup")
+        call.demand(use_group(group, Action.VIEW))
+        listed = (call.fields.text_or("topicList", "") or "").split(";")
+        topics = {one for one in (*listed, call.fields.text_or("topic", "")) if one}
+        return call.ok(body=dumps({"consumeTps": 0.0, "offsetTable": self._table(group, topics)}))
+
+    def all_stats(self, call: Call) -> Command:
+        """GET_BROKER_CONSUME_STATS: the same of all groups."""
+        call.demand(_VIEW)
+        found = []
+        total = 0
+        for group in self._delivery.ledger.groups():
+            table = self._table(group, set())
+            lag = sum(one["brokerOffset"] - one["consumerOffset"] for one in table.values())
+            total += lag
+            found.append({group: [{"consumeTps": 0.0, "offsetTable": table}] if table else []})
+        body = {
+            "brokerAddr": self._rules.address,
+            "consumeStatsList": found,
+            "totalDiff": total,
+            "totalInflightDiff": 0,
+        }
+        return call.ok(body=dumps(body))
+
+    def _table(self, group: str, topics: set[str]) -> dict[QueueKey, Any]:
+        table: dict[QueueKey, Any] = {}
+        for progress in self._delivery.ledger.places(group):
+            place = progress.place
+            if topics and place.topic not in topics:
+                continue
+            end, cursor = self._end(place), progress.cursor
+            last = self._topics.store_time(place.topic, place.queue, cursor - 1) if cursor > 0 else 0
+            table[QueueKey(place.topic, self._rules.broker_name, place.queue)] = {
+                "brokerOffset": end,
+                "consumerOffset": cursor,
+                "lastTimestamp": last,
+                "pullOffset": cursor,
+            }
+        return table
+
+    async def reset(self, call: Call) -> Command:
+        """INVOKE_BROKER_TO_RESET_OFFSET: a group goes on at a time, or at an offset of one queue; -1: at the end.
+
+        Consumers need not be there: their next pull is answered with the new position.
+        """
+        fields = call.fields
+        name, topic = fields.text("group"), fields.text("topic")
+        call.demand(Need(Action.MANAGE))
+        if self._delivery.groups.get(name) is None:
+            raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group {name} not exist")
+        wanted = dict(self._wanted(topic, fields.int64("timestamp"), fields.int32_or("queueId", -1), call))
+        if not fields.flag_or("isForce", True):
+            now = {one.place.queue: one.cursor for one in self._delivery.ledger.places(name, topic)}
+            wanted = {queue: min(offset, now.get(queue, offset)) for queue, offset in wanted.items()}
+        await self._delivery.reset(name, topic, wanted)
+        table = {QueueKey(topic, self._rules.broker_name, queue): offset for queue, offset in wanted.items()}
+        return call.ok(body=dumps({"offsetTable": table}))
+
+    def _wanted(self, topic: str, time_ms: int, queue: int, call: Call) -> Iterator[tuple[int, int]]:
+        """New positions by queue. Raises NoSuchQueue and its kinds."""
+        offset = call.fields.int64_or("offset", None)
+        states = self._broker.offsets(topic, None if queue < 0 else queue, max(time_ms, 0))
+        for state in states:
+            if queue >= 0 and offset is not None and offset >= 0:
+                yield state.queue_id, offset
+            else:
+                yield state.queue_id, state.max_offset if time_ms < 0 else (state.at_time or 0)
+
+    async def clone(self, call: Call) -> Command:
+        """CLONE_GROUP_OFFSET: one group stands where another does."""
+        call.demand(Need(Action.MANAGE))
+        fields = call.fields
+        source, target = fields.text("srcGroup"), fields.text("destGroup")
+        wanted = fields.text_or("topic", "")
+        topics = {one.place.topic for one in self._delivery.ledger.places(source)}
+        for topic in sorted(one for one in topics if wanted in ("", one)):
+            places = self._delivery.ledger.places(source, topic)
+            await self._delivery.reset(target, topic, {one.place.queue: one.cursor for one in places})
+        return call.ok()
+
+    def _end(self, place: Place) -> int:
+        queue = self._broker.store.queue(place.topic, place.queue)
+        return 0 if queue is None else queue.max_offset

@@ -1,0 +1,78 @@
+"""Groups, as tools ask for them: made, changed, deleted, listed; which topics they have."""
+
+from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.java_objects import dumps
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.fronts.remoting import json_bodies
+from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+
+_VIEW, _MANAGE = Need(Action.VIEW), Need(Action.MANAGE)
+
+
+class GroupAdmin:
+    """Answers about groups."""
+
+    def __init__(self, broker: Broker, delivery: Delivery, rules: AdministrationRules) -> None:
+        self._broker = broker
+        self._delivery = delivery
+        self._rules = rules
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.put,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
+            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.show,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
+        }
+
+    async def put(self, call: Call) -> Command:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: a group is like this from now on."""
+        call.demand(_MANAGE)
+        said = json_bodies.read(call.body)
+        name = json_bodies.text(said, "groupName")
+        try:
+            group = GroupConfig.from_json(name, said)
+        except ValueError as error:
+            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        await self._rules.edits.put_group(group)
+        await self._make_retry_topic(group)
+        return call.ok()
+
+    async def _make_retry_topic(self, group: GroupConfig) -> None:
+        """Tools look for a group at the brokers of its retry topic."""
+        topic, topics = f"%RETRY%{group.name}", self._broker.topics
+        if group.retry_queues > 0 and topics.get(topic) is None and self._broker.store.writable:
+            await topics.add([TopicConfig(topic, group.retry_queues, group.retry_queues)])
+            await self._rules.announced()
+
+    async def delete(self, call: Call) -> Command:
+        """DELETE_SUBSCRIPTIONGROUP; cleanOffset (5.x) or removeOffset (4.9): its positions go with it."""
+        call.demand(_MANAGE)
+        fields = call.fields
+        clean = fields.flag_or("cleanOffset", False) or fields.flag_or("removeOffset", False)
+        await self._rules.edits.delete_group(fields.text("groupName"), keep_offsets=not clean)
+        return call.ok()
+
+    def show(self, call: Call) -> Command:
+        """GET_SUBSCRIPTIONGROUP_CONFIG."""
+        call.demand(_VIEW)
+        name = call.fields.text("group")
+        group = self._delivery.groups.get(name)
+        if group is None:
+            raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {name} not exist")
+        return call.ok(body=dumps(group.to_json()))
+
+    def topics(self, call: Call) -> Command:
+        """QUERY_TOPICS_BY_CONSUMER: topics in which a group has a position."""
+        call.demand(_VIEW)
+        places = self._delivery.ledger.places(call.fields.text("group"))
+        topics = sorted({one.place.topic for one in places})
+        return call.ok(body=dumps({"brokerAddr": self._rules.address, "topicList": topics}))
