@@ -13,8 +13,10 @@ import tandemmq
 from tandemmq.common import grpc_status
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_status import StatusTable
+from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.rocketmq5.v2 import resources_pb2
 from tandemmq.store.fronts.native import statuses
+from tandemmq.store.fronts.remoting.statuses import CODES as CLASSIC_CODES
 from tandemmq.store.fronts.rocketmq5.statuses import CODES
 from tandemmq.store.v1 import store_pb2
 
@@ -37,6 +39,11 @@ CLIENTS_SEE = ("tandemmq.store.broker.", "tandemmq.store.fronts.native.", "tande
 def test_the_table_of_rocketmq_5_clients_has_every_kind() -> None:
     assert set(CODES) == set(Kind)
     assert not {resources_pb2.OK, resources_pb2.CODE_UNSPECIFIED} & set(CODES.values())
+
+
+def test_the_table_of_classic_clients_has_every_kind() -> None:
+    assert set(CLASSIC_CODES) == set(Kind)
+    assert ResponseCode.SUCCESS not in CLASSIC_CODES.values()
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -131,6 +131,13 @@ def test_a_taken_port(tmp_path: Path) -> None:
         assert f"cannot serve classic clients on 127.0.0.1:{port}" in refused.log.read_text()
 
 
+def test_the_second_port_serves_the_same(classic_store: StoreProcess, client: ClassicClient) -> None:
+    client.send("vip")
+    (event,) = [event for event in classic_store.events() if event["event"] == "listening for classic clients"]
+    with ClassicClient(event["vip"]) as vip:
+        assert vip.send("vip").fields["queueOffset"] == "1"
+
+
 def test_a_store_that_stops_answers_held_pulls(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store, ClassicClient(port_of(store)) as client:
         client.send("stopping")

@@ -100,6 +100,7 @@ public final class Client {
         producer.setNamesrvAddr(names);
         producer.setInstanceName("i" + ++instances);
         producer.setSendMsgTimeout(30_000);
+        producer.setMqClientApiTimeout(30_000);
         producer.setPollNameServerInterval(1_000);
         producer.setHeartbeatBrokerInterval(1_000);
         producer.start();
@@ -112,6 +113,7 @@ public final class Client {
         consumer.setNamesrvAddr(names);
         consumer.setInstanceName("i" + ++instances);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setMqClientApiTimeout(30_000);
         consumer.setPollNameServerInterval(1_000);
         consumer.setHeartbeatBrokerInterval(1_000);
         consumer.setPersistConsumerOffsetInterval(1_000);

@@ -4,7 +4,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tandemmq.common.made_certificate import made_context
 from tandemmq.common.wire.remoting.codec import decode, encode
@@ -42,9 +42,10 @@ def names(broker: str, cluster: str, port: int, *, tls: bool = False) -> Iterato
         def handle(self) -> None:
             reader = RemotingFrameReader()
             peer = self.request if context is None else context.wrap_socket(self.request, server_side=True)
-            while data := peer.recv(1 << 16):
-                for frame in reader.receive(data):
-                    peer.sendall(encode(answer(decode(frame))))
+            with peer, suppress(OSError):  # a client that ends closes nothing
+                while data := peer.recv(1 << 16):
+                    for frame in reader.receive(data):
+                        peer.sendall(encode(answer(decode(frame))))
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

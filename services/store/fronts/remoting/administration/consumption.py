@@ -11,6 +11,7 @@ from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -108,11 +109,13 @@ class Consumption:
                 yield state.queue_id, state.max_offset if time_ms < 0 else (state.at_time or 0)
 
     async def clone(self, call: RemotingCall) -> Command:
-        """CLONE_GROUP_OFFSET: one group stands where another does."""
+        """CLONE_GROUP_OFFSET: one group stands where another does; it is made if need be."""
         call.demand(Need(Action.MANAGE))
         fields = call.fields
         source, target = fields.text("srcGroup"), fields.text("destGroup")
         wanted = fields.text_or("topic", "")
+        if self._delivery.groups.get(target) is None:
+            await self._rules.edits.put_group(GroupConfig(target))
         topics = {one.place.topic for one in self._delivery.ledger.places(source)}
         for topic in sorted(one for one in topics if wanted in ("", one)):
             places = self._delivery.ledger.places(source, topic)

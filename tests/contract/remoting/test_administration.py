@@ -1,0 +1,168 @@
+"""What tools ask a broker over the remoting port: topics, groups, positions, connections, tables; what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.common import java_json
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tests.contract.remoting.classic_client import Answer, ClassicClient
+from tests.contract.remoting.conftest import Connect, classic, port_of
+
+code = RequestCode
+
+
+def topic_fields(name: str, read: int = 2, write: int = 3, perm: int = 6) -> dict[str, object]:
+    numbers = {"readQueueNums": read, "writeQueueNums": write, "perm": perm, "topicSysFlag": 0, "order": "false"}
+    return {"topic": name, "defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", **numbers}
+
+
+def make_topic(client: ClassicClient, name: str, **numbers: int) -> None:
+    client.ask(code.UPDATE_AND_CREATE_TOPIC, topic_fields(name, **numbers))
+
+
+def make_group(client: ClassicClient, name: str, **more: object) -> None:
+    client.ask(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=json.dumps({"groupName": name, **more}).encode())
+
+
+def by_queue(answer: Answer, key: str = "offsetTable") -> dict[int, Any]:
+    """A table whose keys are queues, which only fastjson reads: the numbers are taken out of the keys."""
+    text = answer.body.decode()
+    for queue in range(8):
+        text = text.replace(f'{{"brokerName":"broker-a","queueId":{queue},"topic":"', f'"{queue}')
+        text = text.replace('"}:', '":')
+    found = json.loads(text)[key]
+    return {int(name[0]): value for name, value in found.items()}
+
+
+def test_a_topic_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) -> None:
+    with classic(tmp_path / "store") as store:
+        with ClassicClient(port_of(store)) as client:
+            make_topic(client, "t")
+            make_topic(client, "t", perm=4)
+            make_topic(client, "gone")
+            client.ask(code.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})
+        store.restart()
+        with ClassicClient(port_of(store)) as client:
+            shown = json.loads(client.ask(code.GET_TOPIC_CONFIG, {"topic": "t"}).body)
+            assert (shown["readQueueNums"], shown["writeQueueNums"], shown["perm"]) == (2, 3, 4)
+            missing = client.call(code.GET_TOPIC_CONFIG, {"topic": "gone"})
+            assert missing.code == ResponseCode.TOPIC_NOT_EXIST
+            table = java_json.loads(client.ask(code.GET_ALL_TOPIC_CONFIG).body)
+            assert table["topicConfigTable"].keys() >= {"t"}
+            assert table["dataVersion"]["stateVersion"] == 1
+
+
+def test_a_group_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) -> None:
+    with classic(tmp_path / "store") as store:
+        with ClassicClient(port_of(store)) as client:
+            make_group(client, "g", retryMaxTimes=3)
+            make_group(client, "g", retryMaxTimes=5)
+            make_group(client, "gone")
+            client.ask(code.DELETE_SUBSCRIPTIONGROUP, {"groupName": "gone", "cleanOffset": "true"})
+        store.restart()
+        with ClassicClient(port_of(store)) as client:
+            assert json.loads(client.ask(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "g"}).body)["retryMaxTimes"] == 5
+            missing = client.call(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "gone"})
+            assert missing.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            assert client.ask(code.GET_TOPIC_CONFIG, {"topic": "%RETRY%g"}).body
+            table = java_json.loads(client.ask(code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
+            assert "g" in table["subscriptionGroupTable"]
+            assert "forbiddenTable" in table
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"read": 0},
+        {"write": 5_000},
+        {"perm": 8},
+        {"name": "TBW102"},
+        {"name": "with blank"},
+        {"name": "x" * 128},
+    ],
+)
+def test_a_topic_that_makes_no_sense_is_refused(client: ClassicClient, wrong: dict[str, Any]) -> None:
+    answer = client.call(code.UPDATE_AND_CREATE_TOPIC, topic_fields(**{"name": "bad", **wrong}))
+    assert answer.code != ResponseCode.SUCCESS
+    assert answer.remark
+    assert client.call(code.GET_TOPIC_CONFIG, {"topic": "bad"}).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"groupName":7}', b'{"groupName":"g","retryMaxTimes":"x"}'])
+def test_a_group_that_makes_no_sense_is_refused(client: ClassicClient, body: bytes) -> None:
+    answer = client.call(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert answer.remark
+
+
+def test_where_queues_and_groups_stand_and_resets(client: ClassicClient) -> None:
+    make_topic(client, "stand", read=2, write=2)
+    make_group(client, "stand-g")
+    for number in range(5):
+        assert client.send("stand", b"%d" % number, queue_id=number % 2).code == 0
+    queues = by_queue(client.ask(code.GET_TOPIC_STATS_INFO, {"topic": "stand"}))
+    assert {queue: (one["minOffset"], one["maxOffset"]) for queue, one in queues.items()} == {0: (0, 3), 1: (0, 2)}
+    assert all(one["lastUpdateTimestamp"] > 0 for one in queues.values())
+    reset = {"group": "stand-g", "topic": "stand", "isForce": "true"}
+    moved = by_queue(client.ask(code.INVOKE_BROKER_TO_RESET_OFFSET, {**reset, "timestamp": -1}))
+    assert moved == {0: 3, 1: 2}
+    moved = by_queue(client.ask(code.INVOKE_BROKER_TO_RESET_OFFSET, {**reset, "timestamp": 0}))
+    assert moved == {0: 0, 1: 0}
+    one = {**reset, "timestamp": 0, "queueId": 1, "offset": 1}
+    assert by_queue(client.ask(code.INVOKE_BROKER_TO_RESET_OFFSET, one)) == {1: 1}
+    stats = by_queue(client.ask(code.GET_CONSUME_STATS, {"consumerGroup": "stand-g", "topic": "stand"}))
+    assert {queue: (one["consumerOffset"], one["brokerOffset"]) for queue, one in stats.items()} == {
+        0: (0, 3),
+        1: (1, 2),
+    }
+    assert client.ask(code.CLONE_GROUP_OFFSET, {"srcGroup": "stand-g", "destGroup": "stand-h"}).code == 0
+    groups = json.loads(client.ask(code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "stand"}).body)["groupList"]
+    assert groups == ["stand-g", "stand-h"]
+    topics = json.loads(client.ask(code.QUERY_TOPICS_BY_CONSUMER, {"group": "stand-h"}).body)["topicList"]
+    assert topics == ["stand"]
+    table = java_json.loads(client.ask(code.GET_ALL_CONSUMER_OFFSET).body)
+    assert table["offsetTable"]["stand@stand-g"] == {"0": 0, "1": 1}
+    assert table["dataVersion"] == java_json.loads(client.ask(code.GET_ALL_CONSUMER_OFFSET).body)["dataVersion"]
+    units = json.loads(
+        client.ask(code.QUERY_CONSUME_QUEUE, {"topic": "stand", "queueId": 0, "index": 1, "count": 9}).body
+    )
+    assert (units["maxQueueIndex"], len(units["queueData"])) == (3, 2)
+
+
+def test_who_is_connected(connect: Connect) -> None:
+    client = connect("asks")
+    make_topic(client, "meet")
+    assert client.call(code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "meet-g"}).code == 206
+    assert client.call(code.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "meet-p"}).code == 1
+    other = connect("works")
+    other.heartbeat(consumes={"meet-g": {"meet": "A || B"}}, produces=("meet-p",))
+    body = json.loads(client.ask(code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "meet-g"}).body)
+    assert [one["clientId"] for one in body["connectionSet"]] == ["works"]
+    assert body["connectionSet"][0]["version"] == other.version
+    assert "meet" in body["subscriptionTable"]
+    body = json.loads(client.ask(code.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "meet-p"}).body)
+    assert [one["clientId"] for one in body["connectionSet"]] == ["works"]
+    assert "meet-p" in json.loads(client.ask(code.GET_ALL_PRODUCER_INFO).body)["data"]
+
+
+def test_the_broker_of_itself_and_what_is_refused_by_name(client: ClassicClient) -> None:
+    told = json.loads(client.ask(code.GET_BROKER_RUNTIME_INFO).body)["table"]
+    assert told["brokerVersion"].isdigit()
+    assert len(told["putTps"].split()) == 3
+    settings = client.ask(code.GET_BROKER_CONFIG)
+    assert b"brokerName=broker-a\n" in settings.body
+    assert json.loads(settings.fields["version"])["counter"] == 0
+    refused = client.call(code.UPDATE_BROKER_CONFIG, body=b"fileReservedTime=1\n")
+    assert (refused.code, "broker.conf" in refused.remark) == (ResponseCode.NO_PERMISSION, True)
+    assert client.call(code.VIEW_BROKER_STATS_DATA, {"statsName": "A", "statsKey": "B"}).remark == (
+        "The stats <A> <B> not exist"
+    )
+    assert client.call(code.UPDATE_AND_CREATE_STATIC_TOPIC).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    for done in (code.CLEAN_EXPIRED_CONSUMEQUEUE, code.CLEAN_UNUSED_TOPIC, code.DELETE_EXPIRED_COMMITLOG):
+        assert client.ask(done).code == 0
+    assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {}
+    assert "TBW102" in json.loads(client.ask(code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body)["topicList"]
+    assert json.loads(client.ask(code.GET_BROKER_HA_STATUS).body)["master"] is True
