@@ -170,6 +170,13 @@ def test_rule_24_the_id_of_a_message_comes_back(v2: V2Client, topic: str) -> Non
     assert entry.message_id == one.system_properties.message_id == entry.transaction_id
 
 
+def test_rule_24_a_repeated_send_gets_the_place_of_the_first(v2: V2Client, topic: str) -> None:
+    one, another = (message(topic, kind=pb.FIFO, message_group="one") for _ in range(2))  # of one queue
+    first, again, next_one = (v2.send(each).entries[0] for each in (one, one, another))
+    assert (again.status.code, again.message_id, again.offset) == (pb.OK, first.message_id, first.offset)
+    assert next_one.offset == first.offset + 1
+
+
 def test_rule_25_pings_without_calls_are_fine(v2: V2Client) -> None:
     ping, settings = b"\0\0\x08\x06\0\0\0\0\0" + b"tandemmq", b"\0\0\0\x04\0\0\0\0\0"
     host, _, port = v2.address.rpartition(":")

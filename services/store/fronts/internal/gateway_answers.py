@@ -79,6 +79,7 @@ def new_message(message: broker_pb2.Message) -> NewMessage:
         queue_id=ANY_QUEUE,
         sys_flag=message.sys_flag,
         born_timestamp=message.born_timestamp,
+        repeatable=True,  # gateways serve RocketMQ 5 clients only
     )
 
 
