@@ -18,9 +18,9 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.administration.parts import administration
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.dispatch import CallTimes, Dispatch
+from tandemmq.store.fronts.remoting.dispatch import Dispatch, RequestTimes
 from tandemmq.store.fronts.remoting.front import RemotingFront
-from tandemmq.store.fronts.remoting.identity import Identity
+from tandemmq.store.fronts.remoting.identity import SignedIdentity
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
 from tandemmq.store.settings import StoreSettings
@@ -34,7 +34,7 @@ VIP_BELOW = 2
 """The second port, for clients with the VIP channel, is so far below listenPort."""
 
 
-class PortTaken(TandemError):
+class ClassicPortTaken(TandemError):
     """Classic clients cannot be served where the settings say."""
 
     kind = Kind.AWAY
@@ -45,18 +45,18 @@ class ClassicClients:
     """Ports are taken before the store is opened, since their number stands in records; they answer when it is open."""
 
     def __init__(
-        self, settings: StoreSettings, guard: CallGuard, secrets: Mapping[str, str], metrics: CallTimes
+        self, settings: StoreSettings, guard: CallGuard, secrets: Mapping[str, str], metrics: RequestTimes
     ) -> None:
         """Take the ports, if classic clients are to be served. `secrets`: users' signing secrets.
 
-        Raises PortTaken, UnreadableCertificate.
+        Raises ClassicPortTaken, UnreadableCertificate.
         """
         self.port = 0
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
         self._names: NamesLink | None = None
         self._grace = settings.shutdown_grace_ms / 1000
-        self._dispatch = Dispatch(Identity(guard, secrets), metrics)
+        self._dispatch = Dispatch(SignedIdentity(guard, secrets), metrics)
         if settings.remoting_mode is not RemotingMode.OFF:
             self._bind(settings)
 
@@ -67,7 +67,7 @@ class ClassicClients:
         host = settings.grpc_host
         try:
             self.port = _taken(server, host, settings.listen_port, tls, only_tls=only_tls)
-        except PortTaken as error:
+        except ClassicPortTaken as error:
             if settings.remoting_mode is RemotingMode.ON:
                 raise
             log.warning("classic clients are not served", reason=error.explain())
@@ -76,7 +76,7 @@ class ClassicClients:
         try:
             vip = self.port - VIP_BELOW if settings.listen_port else 0
             vip = _taken(server, host, vip, tls, only_tls=only_tls)
-        except PortTaken as error:
+        except ClassicPortTaken as error:
             log.warning("classic clients are not served on the VIP channel", reason=error.explain())
             vip = 0
         log.info("listening for classic clients", remoting=f"{host}:{self.port}", vip=vip)
@@ -120,8 +120,8 @@ class ClassicClients:
 
 
 def _taken(server: RemotingServer, host: str, port: int, tls: TlsContext | None, *, only_tls: bool) -> int:
-    """The port's number. Raises PortTaken."""
+    """The port's number. Raises ClassicPortTaken."""
     try:
         return server.add_port(f"{host}:{port}", tls, only_tls=only_tls)
     except RuntimeError as error:
-        raise PortTaken(f"cannot serve classic clients on {host}:{port}") from error
+        raise ClassicPortTaken(f"cannot serve classic clients on {host}:{port}") from error

@@ -8,9 +8,9 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.fronts.remoting import json_bodies
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.clients import Clients
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 POP, PULL = "POP", "PULL"
 _MOST_MODES = 10_000
@@ -19,7 +19,7 @@ _MOST_MODES = 10_000
 class Assignments:
     """Answers them. The modes are not kept over a restart: then groups pull, which gives them the same messages."""
 
-    def __init__(self, broker: Broker, clients: Clients, broker_name: str) -> None:
+    def __init__(self, broker: Broker, clients: ConnectedClients, broker_name: str) -> None:
         self._broker = broker
         self._clients = clients
         self._broker_name = broker_name
@@ -32,20 +32,20 @@ class Assignments:
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
         }
 
-    def set_mode(self, call: Call) -> Command:
+    def set_mode(self, call: RemotingCall) -> Command:
         """SET_MESSAGE_REQUEST_MODE: whether a group pulls or pops a topic."""
         call.demand(Need(Action.MANAGE))
         said = json_bodies.read(call.body)
         key = json_bodies.text(said, "consumerGroup"), json_bodies.text(said, "topic")
         mode = json_bodies.text(said, "mode")
         if mode not in (POP, PULL):
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The mode {mode[:40]} is neither POP nor PULL.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The mode {mode[:40]} is neither POP nor PULL.")
         if len(self._popping) >= _MOST_MODES and key not in self._popping:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST_MODES:,} modes are set: no more are kept.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST_MODES:,} modes are set: no more are kept.")
         (self._popping.add if mode == POP else self._popping.discard)(key)
         return call.ok()
 
-    def assigned(self, call: Call) -> Command:
+    def assigned(self, call: RemotingCall) -> Command:
         """QUERY_ASSIGNMENT: the queues of one consumer in a topic."""
         said = json_bodies.read(call.body)
         group, topic = json_bodies.text(said, "consumerGroup"), json_bodies.text(said, "topic")
@@ -60,7 +60,7 @@ class Assignments:
             queues = share(queues, self._clients.consumer_ids(group), client_id, by_circle=strategy == "AVG_BY_CIRCLE")
         return self._told(call, topic, queues, PULL)
 
-    def _told(self, call: Call, topic: str, queues: list[int], mode: str) -> Command:
+    def _told(self, call: RemotingCall, topic: str, queues: list[int], mode: str) -> Command:
         assigned: list[dict[str, Any]] = [
             {"messageQueue": {"brokerName": self._broker_name, "queueId": queue, "topic": topic}, "mode": mode}
             for queue in queues

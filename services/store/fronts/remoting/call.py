@@ -1,4 +1,4 @@
-"""Call: one request on its way to an answer: who makes it, what it says, what it may do."""
+"""RemotingCall: one request on its way to an answer: who makes it, what it says, what it may do."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ from tandemmq.store.format.host import Host, IllegalHost
 _NOBODY = Host(bytes(4), 0)
 
 
-class Call:
+class RemotingCall:
     """What a handler is given."""
 
     __slots__ = ("begun", "command", "connection", "fields", "principal", "said")
@@ -66,7 +66,7 @@ class Call:
         return self.command.answer(code, texts, body, remark)
 
 
-Handler = Callable[[Call], "Awaitable[Command | None] | Command | None"]
+Handler = Callable[[RemotingCall], "Awaitable[Command | None] | Command | None"]
 """Answers a request. A plain function must not wait; where it gives None, it has the answer sent later by itself."""
 
 

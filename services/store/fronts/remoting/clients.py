@@ -1,4 +1,4 @@
-"""Clients: who is at the other ends of the connections, and what the broker tells them of its own accord.
+"""ConnectedClients: who is at the other ends of the connections, and what the broker tells them of its own accord.
 
 A client says what it is by heartbeats: producer of some groups, consumer in others. All of them share its connection,
 and end with it.
@@ -72,7 +72,7 @@ class Client:
         return True
 
 
-class Clients:
+class ConnectedClients:
     """All clients of this front; their members are told to `Sessions`."""
 
     def __init__(self, sessions: Sessions, groups: Groups) -> None:

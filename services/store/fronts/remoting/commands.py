@@ -14,14 +14,14 @@ from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.fronts.remoting.clients import Client
-from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.resets import PendingResets
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 
 
 class Commands:
     """Tells them; each method as `Peer.ask`."""
 
-    def __init__(self, resets: Resets, rules: RemotingRules) -> None:
+    def __init__(self, resets: PendingResets, rules: RemotingRules) -> None:
         self._resets = resets
         self._rules = rules
 

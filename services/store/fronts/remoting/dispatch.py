@@ -16,14 +16,14 @@ from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.identity import Identity
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal, code_of, remark_of
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.identity import SignedIdentity
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal, code_of, remark_of
 
 log = get_log(__name__)
 
 
-class CallTimes(Protocol):
+class RequestTimes(Protocol):
     """Hears how long calls take."""
 
     def called(
@@ -36,13 +36,13 @@ class CallTimes(Protocol):
 class Dispatch:
     """Knows the handlers by request code."""
 
-    def __init__(self, identity: Identity, metrics: CallTimes) -> None:
+    def __init__(self, identity: SignedIdentity, metrics: RequestTimes) -> None:
         self.handlers = Handlers()
         """What the server gives frames to."""
         self._identity = identity
         self._metrics = metrics
         self._step = first_step if takes_stand_ins() else without_step
-        self._waiting: dict[Connection, dict[Call, Callable[[], object]]] = {}
+        self._waiting: dict[Connection, dict[RemotingCall, Callable[[], object]]] = {}
 
     def add(self, handlers: Mapping[int, Handler]) -> None:
         """Serve these codes. Raises ValueError where one is served already."""
@@ -57,7 +57,7 @@ class Dispatch:
 
     def _measured(self, handler: Handler) -> Callable[[Connection, Command], Any]:
         def answer(connection: Connection, request: Command) -> Any:
-            call = Call(request, connection)
+            call = RemotingCall(request, connection)
             try:
                 call.principal = self._identity.principal(call)
                 outcome: Any = handler(call)
@@ -71,7 +71,7 @@ class Dispatch:
 
         return answer
 
-    async def _awaited(self, call: Call, suspended: Suspended) -> Command | None:
+    async def _awaited(self, call: RemotingCall, suspended: Suspended) -> Command | None:
         waiting = self._waiting.setdefault(call.connection, {})
         waiting[call] = suspended.stand_in.cancel
         try:
@@ -88,28 +88,28 @@ class Dispatch:
     # -- calls that are answered later ------------------------------------------------------------------------------
 
     @staticmethod
-    def defer(call: Call) -> None:
-        """The answer comes by `finish` or `fail`. Raises ProtocolRefusal: the client has asked too much already."""
+    def defer(call: RemotingCall) -> None:
+        """The answer comes by `finish` or `fail`. Raises RemotingRefusal: the client has asked too much already."""
         if not call.connection.begin_request(len(call.command.body)):
-            raise ProtocolRefusal(ResponseCode.SYSTEM_BUSY, OVERLOADED)
+            raise RemotingRefusal(ResponseCode.SYSTEM_BUSY, OVERLOADED)
 
-    def finish(self, call: Call, answer: Command) -> None:
+    def finish(self, call: RemotingCall, answer: Command) -> None:
         """Answer a deferred call."""
         call.connection.end_request(len(call.command.body))
         call.connection.respond(call.command, self._ended(call, answer))
 
-    def fail(self, call: Call, error: TandemError) -> None:
+    def fail(self, call: RemotingCall, error: TandemError) -> None:
         """Answer a deferred call with what went wrong."""
         self.finish(call, self._refusal(call, error))
 
     # -- both -------------------------------------------------------------------------------------------------------
 
-    def _refusal(self, call: Call, error: TandemError) -> Command:
+    def _refusal(self, call: RemotingCall, error: TandemError) -> Command:
         if error.kind is Kind.INTERNAL:
             log.failure("call failed", error, method=call.name)
         return call.reply(code_of(error, call.command.version), remark_of(error), call.said)
 
-    def _ended(self, call: Call, answer: Command) -> Command:
+    def _ended(self, call: RemotingCall, answer: Command) -> Command:
         seconds = time.perf_counter() - call.begun
         self._metrics.called(call.name, _outcome(answer.code), seconds, protocol="remoting")
         return answer

@@ -6,24 +6,24 @@ from tandemmq.common.net.remoting.connection import Connection
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.assignments import Assignments
-from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
 from tandemmq.store.fronts.remoting.commands import Commands
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
-from tandemmq.store.fronts.remoting.heartbeats import Heartbeats
+from tandemmq.store.fronts.remoting.heartbeats import ClassicHeartbeats
 from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
-from tandemmq.store.fronts.remoting.offsets import Offsets
+from tandemmq.store.fronts.remoting.offsets import ClassicOffsets
 from tandemmq.store.fronts.remoting.popping import Popping
 from tandemmq.store.fronts.remoting.pulling import Pulling
 from tandemmq.store.fronts.remoting.queries import Queries
 from tandemmq.store.fronts.remoting.queue_locking import QueueLocking
 from tandemmq.store.fronts.remoting.relays import Relays
 from tandemmq.store.fronts.remoting.replies import Replies
-from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.resets import PendingResets
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends
 from tandemmq.store.fronts.remoting.returns import Returns
 from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules, nobody_to_tell
-from tandemmq.store.fronts.remoting.sending import Sending
-from tandemmq.store.fronts.remoting.transactions import Transactions
+from tandemmq.store.fronts.remoting.sending import ClassicSends
+from tandemmq.store.fronts.remoting.transactions import TransactionEnds
 
 
 class RemotingFront:
@@ -42,21 +42,21 @@ class RemotingFront:
     ) -> None:
         """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`."""
         self.dispatch = dispatch
-        self.clients = Clients(delivery.sessions, delivery.groups.get)
-        self.resets = Resets(delivery.ledger, broker.store.timers.time)
+        self.clients = ConnectedClients(delivery.sessions, delivery.groups.get)
+        self.resets = PendingResets(delivery.ledger, broker.store.timers.time)
         held = HeldPulls()
         self.resets.on_reset = held.end
         self.clients.tell = Commands(self.resets, rules).tell
         retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)
-        sending = Sending(broker, rules, self.dispatch, retries)
+        sending = ClassicSends(broker, rules, self.dispatch, retries)
         for part in (
             sending,
             Pulling(broker, delivery, self.clients, self.resets, held, rules),
-            Heartbeats(broker, delivery, self.clients, rules, announced),
-            Offsets(broker, delivery, self.resets),
+            ClassicHeartbeats(broker, delivery, self.clients, rules, announced),
+            ClassicOffsets(broker, delivery, self.resets),
             QueueLocking(delivery.locks, rules.broker_name),
             Returns(delivery),
-            Transactions(delivery),
+            TransactionEnds(delivery),
             Popping(delivery, rules),
             Assignments(broker, self.clients, rules.broker_name),
             Queries(broker),

@@ -15,10 +15,10 @@ from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import FilterKind, Subscription
 from tandemmq.store.delivery.receive_rules import admitted
 from tandemmq.store.fronts.remoting import json_bodies
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.clients import Client, Clients, Consumes, Subscribed
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import Client, ConnectedClients, Consumes, Subscribed
 from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 MOST_GROUPS = 1_000
 """Of one client."""
@@ -29,11 +29,11 @@ _NO_V2 = {"IS_SUPPORT_HEART_BEAT_V2": "false", "IS_SUB_CHANGE": "true"}
 """Heartbeats that leave out what has not changed are not taken."""
 
 
-class Heartbeats:
+class ClassicHeartbeats:
     """Notes who is there."""
 
     def __init__(
-        self, broker: Broker, delivery: Delivery, clients: Clients, rules: RemotingRules, announced: Announced
+        self, broker: Broker, delivery: Delivery, clients: ConnectedClients, rules: RemotingRules, announced: Announced
     ) -> None:
         """`announced`: see `rules.Announced`."""
         self._announced = announced
@@ -51,13 +51,13 @@ class Heartbeats:
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumers,
         }
 
-    async def beat(self, call: Call) -> Command:
+    async def beat(self, call: RemotingCall) -> Command:
         """HEART_BEAT: a client is there, as producer and as consumer of some groups."""
         said = json_bodies.read(call.body)
         consumers = [_consumes(one) for one in json_bodies.objects(said, "consumerDataSet")]
         producers = [json_bodies.text(one, "groupName") for one in json_bodies.objects(said, "producerDataSet")]
         if len(consumers) + len(producers) > MOST_GROUPS:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"A client may be in {MOST_GROUPS:,} groups.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"A client may be in {MOST_GROUPS:,} groups.")
         for one in consumers:
             call.demand(use_group(one.group), *(subscribe(topic) for topic in one.topics if not topic.startswith("%")))
         client_id = _client_id(json_bodies.text(said, "clientID"))
@@ -92,7 +92,7 @@ class Heartbeats:
             await self._broker.sender.create({topic: TopicConfig(topic, group.retry_queues, group.retry_queues)})
             await self._announced()
 
-    def end(self, call: Call) -> Command:
+    def end(self, call: RemotingCall) -> Command:
         """UNREGISTER_CLIENT: a client is no longer in a group."""
         client: Client = self._clients.of(call.connection)
         call.fields.text("clientID")
@@ -102,7 +102,7 @@ class Heartbeats:
                 self._clients.ended(client, group, producer=producer)
         return call.ok()
 
-    def check(self, call: Call) -> Command:
+    def check(self, call: RemotingCall) -> Command:
         """CHECK_CLIENT_CONFIG: whether a filter is understood. Raises BadFilter."""
         said = json_bodies.read(call.body)
         data = said.get("subscriptionData")
@@ -110,7 +110,7 @@ class Heartbeats:
             parse(_subscription(data))
         return call.ok()
 
-    def consumers(self, call: Call) -> Command:
+    def consumers(self, call: RemotingCall) -> Command:
         """GET_CONSUMER_LIST_BY_GROUP: those who share out the queues."""
         group = call.fields.text("consumerGroup")
         call.demand(use_group(group))
@@ -122,17 +122,17 @@ class Heartbeats:
 
 def _client_id(given: str) -> str:
     if len(given) > LONGEST_ID or not given.isprintable():
-        raise ProtocolRefusal(
+        raise RemotingRefusal(
             ResponseCode.SYSTEM_ERROR, f"The client id has over {LONGEST_ID} characters, or odd ones."
         )
     return given
 
 
 def _consumes(said: dict[str, Any]) -> Consumes:
-    """What is said of one group. Raises ProtocolRefusal."""
+    """What is said of one group. Raises RemotingRefusal."""
     topics = json_bodies.objects(said, "subscriptionDataSet")
     if len(topics) > MOST_TOPICS:
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"A group has {len(topics):,} topics: {MOST_TOPICS:,} may be.")
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"A group has {len(topics):,} topics: {MOST_TOPICS:,} may be.")
     return Consumes(
         json_bodies.text(said, "groupName"),
         json_bodies.text_or(said, "consumeType", "CONSUME_PASSIVELY"),
@@ -143,7 +143,7 @@ def _consumes(said: dict[str, Any]) -> Consumes:
 
 
 def subscribed(data: dict[str, Any]) -> Subscribed:
-    """What is said of one topic. Raises ProtocolRefusal."""
+    """What is said of one topic. Raises RemotingRefusal."""
     return Subscribed(_subscription(data), json_bodies.number_or(data, "subVersion", 0), data)
 
 
@@ -153,10 +153,10 @@ def _subscription(data: dict[str, Any]) -> Subscription:
 
 
 def filter_kind(text: str) -> FilterKind:
-    """TAG or SQL92. Raises ProtocolRefusal."""
+    """TAG or SQL92. Raises RemotingRefusal."""
     try:
         return FilterKind(text)
     except ValueError:
-        raise ProtocolRefusal(
+        raise RemotingRefusal(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"The expression type {text[:40]} is neither TAG nor SQL92."
         ) from None

@@ -1,4 +1,6 @@
-"""Identity: who makes a request, by access key and signature (RocketMQ: ``AclClientRPCHook``, the same in 4 and 5).
+"""SignedIdentity: who makes a request, by access key and signature.
+
+RocketMQ: ``AclClientRPCHook``, the same in 4 and 5.
 
 Signed are the values of all extFields but the signature, one behind the other in the order of their names, and then the
 body: HMAC-SHA1 under the user's signing secret, in base64. Nothing of that is secret on the way or used up by a
@@ -16,7 +18,7 @@ from tandemmq.common.access.principal import Principal
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.versions import V4_9_3
-from tandemmq.store.fronts.remoting.call import Call
+from tandemmq.store.fronts.remoting.call import RemotingCall
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -24,7 +26,7 @@ _ADDED_LATER = "_UNIQUE_KEY_QUERY"
 """A field that clients up to 4.9.3 add behind the signature."""
 
 
-class Identity:
+class SignedIdentity:
     """Recognizes callers by the signing secrets of users."""
 
     def __init__(self, guard: CallGuard, secrets: Mapping[str, str]) -> None:
@@ -32,7 +34,7 @@ class Identity:
         self._guard = guard
         self._secrets = secrets
 
-    def principal(self, call: Call) -> Principal | None:
+    def principal(self, call: RemotingCall) -> Principal | None:
         """Who asks; None where everybody may do everything. Raises Unauthenticated."""
         gate = self._guard.gate
         if gate is None:

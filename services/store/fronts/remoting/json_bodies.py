@@ -5,7 +5,7 @@ from typing import Any
 
 from tandemmq.common import java_json
 from tandemmq.common.wire.remoting.codes import ResponseCode
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 MOST_BODY = 4 << 20
 """Bytes of a body that is JSON."""
@@ -13,13 +13,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """The object that a body says. Raises ProtocolRefusal."""
+    """The object that a body says. Raises RemotingRefusal."""
     if len(body) > MOST_BODY:
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body has {len(body):,} bytes: that is too much.")
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body has {len(body):,} bytes: that is too much.")
     try:
         return java_json.loads(body)
     except ValueError as error:
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body is no JSON object: {error}") from None
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body is no JSON object: {error}") from None
 
 
 def write(document: dict[str, Any]) -> bytes:
@@ -28,7 +28,7 @@ def write(document: dict[str, Any]) -> bytes:
 
 
 def text(document: dict[str, Any], name: str) -> str:
-    """A text that must be there. Raises ProtocolRefusal."""
+    """A text that must be there. Raises RemotingRefusal."""
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise _wrong(name, "a text")
@@ -36,12 +36,12 @@ def text(document: dict[str, Any], name: str) -> str:
 
 
 def text_or(document: dict[str, Any], name: str, default: str) -> str:
-    """A text, or what stands for a missing one. Raises ProtocolRefusal."""
+    """A text, or what stands for a missing one. Raises RemotingRefusal."""
     return default if document.get(name) in (None, "") else text(document, name)
 
 
 def number_or(document: dict[str, Any], name: str, default: int) -> int:
-    """A number, or what stands for a missing one. Raises ProtocolRefusal."""
+    """A number, or what stands for a missing one. Raises RemotingRefusal."""
     value = document.get(name)
     if value is None:
         return default
@@ -51,7 +51,7 @@ def number_or(document: dict[str, Any], name: str, default: int) -> int:
 
 
 def objects(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """A list of objects; none where it is missing. Raises ProtocolRefusal."""
+    """A list of objects; none where it is missing. Raises RemotingRefusal."""
     value = document.get(name)
     if value is None:
         return []
@@ -60,5 +60,5 @@ def objects(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return value
 
 
-def _wrong(name: str, what: str) -> ProtocolRefusal:
-    return ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The body's {name} is missing, or not {what}.")
+def _wrong(name: str, what: str) -> RemotingRefusal:
+    return RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body's {name} is missing, or not {what}.")

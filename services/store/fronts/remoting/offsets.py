@@ -12,17 +12,17 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.starts import near_the_end
 from tandemmq.store.format.record import decode_record
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.resets import PendingResets
 
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 _RESET = "Offset has been previously reset"
 
 
-class Offsets:
+class ClassicOffsets:
     """Answers about them."""
 
-    def __init__(self, broker: Broker, delivery: Delivery, resets: Resets) -> None:
+    def __init__(self, broker: Broker, delivery: Delivery, resets: PendingResets) -> None:
         self._broker = broker
         self._delivery = delivery
         self._resets = resets
@@ -40,7 +40,7 @@ class Offsets:
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
-    def position(self, call: Call) -> Command:
+    def position(self, call: RemotingCall) -> Command:
         """QUERY_CONSUMER_OFFSET: below it all is dealt with.
 
         A group that is new begins at 0 where that is near, and where there is nothing yet: else it might miss what
@@ -64,7 +64,7 @@ class Offsets:
         lost = may_have_been_lost(self._broker.store, place.topic, place.queue)
         return config is not None and 0 <= place.queue < config.read_queues and not lost
 
-    async def commit(self, call: Call) -> Command:
+    async def commit(self, call: RemotingCall) -> Command:
         """UPDATE_CONSUMER_OFFSET: all below is dealt with; never backwards."""
         place = _place(call)
         call.demand(use_group(place.group))
@@ -76,17 +76,17 @@ class Offsets:
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
-    def first(self, call: Call) -> Command:
+    def first(self, call: RemotingCall) -> Command:
         """GET_MIN_OFFSET; 0 for a queue that is not there."""
         state = self._state(call)
         return call.ok({"offset": 0 if state is None else state.min_offset})
 
-    def last(self, call: Call) -> Command:
+    def last(self, call: RemotingCall) -> Command:
         """GET_MAX_OFFSET: the number of the next message that consumers will see; 0 for a queue that is not there."""
         state = self._state(call)
         return call.ok({"offset": 0 if state is None else state.max_offset})
 
-    def by_time(self, call: Call) -> Command:
+    def by_time(self, call: RemotingCall) -> Command:
         """SEARCH_OFFSET_BY_TIMESTAMP: the first message stored then or later; with UPPER the last one not later."""
         time_ms = max(call.fields.int64("timestamp"), 0)
         upper = call.fields.text_or("boundaryType", "LOWER").upper() == "UPPER"
@@ -96,7 +96,7 @@ class Offsets:
         found = state.at_time - 1 if upper else state.at_time
         return call.ok({"offset": max(found, state.min_offset)})
 
-    def earliest(self, call: Call) -> Command:
+    def earliest(self, call: RemotingCall) -> Command:
         """GET_EARLIEST_MSG_STORETIME: when the first message of a queue was stored; -1 where there is none."""
         topic, queue_id, state = call.fields.text("topic"), call.fields.int32("queueId"), self._state(call)
         stored, store = -1, self._broker.store
@@ -107,7 +107,7 @@ class Offsets:
             stored = -1 if data is None else decode_record(data, verify=False).store_timestamp
         return call.ok({"timestamp": stored})
 
-    def _state(self, call: Call, time_ms: int | None = None) -> QueueState | None:
+    def _state(self, call: RemotingCall, time_ms: int | None = None) -> QueueState | None:
         """The queue that is asked about; None where there is none."""
         topic, queue_id = call.fields.text("topic"), call.fields.int32("queueId")
         call.demand(subscribe(topic, Action.VIEW))
@@ -117,6 +117,6 @@ class Offsets:
             return None
 
 
-def _place(call: Call) -> Place:
+def _place(call: RemotingCall) -> Place:
     fields = call.fields
     return Place(fields.text("consumerGroup"), fields.text("topic"), fields.int32("queueId"))

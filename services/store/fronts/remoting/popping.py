@@ -21,10 +21,10 @@ from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.port import ANY, GivenMessage, Subscription, Wish
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.record import decode_record
-from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.heartbeats import filter_kind
 from tandemmq.store.fronts.remoting.rules import RemotingRules
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 MOST_MESSAGES = 32
 MOST_POLL_MS = 60_000
@@ -47,7 +47,7 @@ class Popping:
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
         }
 
-    async def pop(self, call: Call) -> Command:
+    async def pop(self, call: RemotingCall) -> Command:
         """POP_MESSAGE: messages, now or when there are some."""
         wish = self._wish(call)
         call.demand(use_group(wish.group), subscribe(wish.topic))
@@ -70,8 +70,8 @@ class Popping:
         given = [self._given(one, now) for one in messages]
         return call.reply(ResponseCode.SUCCESS, "FOUND", header | _offsets(messages), b"".join(given))
 
-    def _wish(self, call: Call) -> Wish:
-        """What is asked for. Raises BadField, ProtocolRefusal."""
+    def _wish(self, call: RemotingCall) -> Wish:
+        """What is asked for. Raises BadField, RemotingRefusal."""
         fields = call.fields
         kind = filter_kind(fields.text_or("expType", "TAG"))
         return Wish(
@@ -88,7 +88,7 @@ class Popping:
     def _check_order(self, name: str) -> None:
         group = self._delivery.groups.get(name)
         if group is None or not group.consume_message_orderly:
-            raise ProtocolRefusal(
+            raise RemotingRefusal(
                 ResponseCode.SYSTEM_ERROR,
                 f"Group {name} is not one that consumes in order.",
                 remedy="Set consumeMessageOrderly for the group, or leave the rebalance to the client.",
@@ -105,7 +105,7 @@ class Popping:
         size = record.size - len(record.properties_bytes) + len(own)
         return replace(record, properties_bytes=own, size=size, reconsume_times=given.number - 1).encode()
 
-    async def acknowledge(self, call: Call) -> Command:
+    async def acknowledge(self, call: RemotingCall) -> Command:
         """ACK_MESSAGE: a message is dealt with."""
         group, topic = call.fields.text("consumerGroup"), call.fields.text("topic")
         call.demand(use_group(group))
@@ -114,7 +114,7 @@ class Popping:
             raise outcome.error
         return call.ok()
 
-    async def change(self, call: Call) -> Command:
+    async def change(self, call: RemotingCall) -> Command:
         """CHANGE_MESSAGE_INVISIBLETIME: a message comes again after that time."""
         fields = call.fields
         group, topic, invisible = fields.text("consumerGroup"), fields.text("topic"), fields.int64("invisibleTime")
@@ -123,7 +123,7 @@ class Popping:
         return call.ok({"popTime": int(time.time() * 1000), "invisibleTime": invisible, "reviveQid": 0})
 
 
-def _handle(call: Call) -> str:
+def _handle(call: RemotingCall) -> str:
     """Our handle in the receipt. Raises BadHandle."""
     parts = call.fields.text("extraInfo").split(" ")
     if len(parts) <= _HANDLE_FIELD:

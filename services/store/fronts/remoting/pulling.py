@@ -19,14 +19,14 @@ from tandemmq.store.delivery.filters.subscriptions import parse
 from tandemmq.store.delivery.port import EVERYTHING, FilterKind, Subscription
 from tandemmq.store.delivery.receive_rules import admitted
 from tandemmq.store.delivery.selection import Selection, Selections
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tandemmq.store.fronts.remoting.heartbeats import filter_kind
 from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
-from tandemmq.store.fronts.remoting.resets import Resets
+from tandemmq.store.fronts.remoting.resets import PendingResets
 from tandemmq.store.fronts.remoting.rules import RemotingRules
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 log = get_log(__name__)
 
@@ -85,8 +85,8 @@ class Pulling:
         self,
         broker: Broker,
         delivery: Delivery,
-        clients: Clients,
-        resets: Resets,
+        clients: ConnectedClients,
+        resets: PendingResets,
         held: HeldPulls,
         rules: RemotingRules,
     ) -> None:
@@ -103,7 +103,7 @@ class Pulling:
         """By request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
 
-    async def pull(self, call: Call) -> Command:
+    async def pull(self, call: RemotingCall) -> Command:
         """PULL_MESSAGE: messages of one queue from an offset on."""
         header = PullHeader.read(call.fields)
         call.demand(use_group(header.group), subscribe(header.topic))
@@ -130,18 +130,18 @@ class Pulling:
     # -- before -----------------------------------------------------------------------------------------------------
 
     async def _check_group(self, header: PullHeader) -> None:
-        """Raises UnknownGroup, ForbiddenGroup, BadDelivery, ProtocolRefusal. A slave makes no groups."""
+        """Raises UnknownGroup, ForbiddenGroup, BadDelivery, RemotingRefusal. A slave makes no groups."""
         create = self._rules.create_groups and self._broker.store.writable
         config = await admitted(header.group, self._delivery.groups, create=create)
         said = self._clients.consumes(header.group)
         broadcast = said is not None and said.message_model == "BROADCASTING"
         if broadcast and not config.consume_broadcast_enable:
-            raise ProtocolRefusal(
+            raise RemotingRefusal(
                 ResponseCode.NO_PERMISSION, f"the consumer group[{header.group}] can not consume by broadcast way"
             )
 
     def _subscription(self, header: PullHeader) -> Subscription:
-        """What is wanted: as the pull says, or the newest heartbeat. Raises ProtocolRefusal.
+        """What is wanted: as the pull says, or the newest heartbeat. Raises RemotingRefusal.
 
         A client filters tags itself too. So one whose heartbeat has not come yet, or is older than the request, gets
         its messages; RocketMQ would keep it waiting for up to half a minute.
@@ -155,7 +155,7 @@ class Pulling:
             return found.subscription
         if kind is FilterKind.TAG:
             return EVERYTHING
-        raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+        raise RemotingRefusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
 
     def _commit(self, header: PullHeader) -> None:
         """The position that a pull brings along; it is not waited for."""
@@ -188,7 +188,7 @@ class Pulling:
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    async def _look(self, call: Call, wanted: Wanted, selection: Selection, seconds: float) -> PullAnswer:
+    async def _look(self, call: RemotingCall, wanted: Wanted, selection: Selection, seconds: float) -> PullAnswer:
 
         async def room(_: int) -> None:
             await call.connection.drained()
@@ -198,7 +198,7 @@ class Pulling:
         return await self._broker.pull(wanted, seconds, room)
 
     async def _wait(
-        self, call: Call, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer
+        self, call: RemotingCall, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer
     ) -> PullAnswer:
         """Hold the pull; when the time is over, what was found at first is told."""
         seconds = min(max(header.suspend_ms, 0), _MOST_SUSPEND_MS) / 1000
@@ -212,7 +212,7 @@ class Pulling:
         return later
 
 
-def _answer(call: Call, pulled: PullAnswer, advice: int) -> Command:
+def _answer(call: RemotingCall, pulled: PullAnswer, advice: int) -> Command:
     fields = {
         "suggestWhichBrokerId": str(advice),
         "nextBeginOffset": str(pulled.next_offset),

@@ -6,8 +6,8 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.reading import read_whole
 from tandemmq.store.format.record import decode_record
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 UNIQUE = "_UNIQUE_KEY_QUERY"
 _MOST = 64
@@ -24,7 +24,7 @@ class Queries:
         """By request code."""
         return {RequestCode.QUERY_MESSAGE: self.by_key, RequestCode.VIEW_MESSAGE_BY_ID: self.by_offset}
 
-    def by_key(self, call: Call) -> Command:
+    def by_key(self, call: RemotingCall) -> Command:
         """QUERY_MESSAGE: records with a key, newest first."""
         fields = call.fields
         topic, unique = fields.text("topic"), bool(fields.flag_or(UNIQUE, False))
@@ -41,12 +41,12 @@ class Queries:
             return call.reply(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct", said)
         return call.ok(said, _joined(found))
 
-    def by_offset(self, call: Call) -> Command:
+    def by_offset(self, call: RemotingCall) -> Command:
         """VIEW_MESSAGE_BY_ID: the record at a place in the log, which the client has taken from an offset id."""
         offset = call.fields.int64("offset")
         data = read_whole(self._broker.store, offset)
         if data is None:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         if call.principal is not None:
             call.demand(subscribe(decode_record(data, verify=False).topic, Action.VIEW))
         return call.ok(None, data)

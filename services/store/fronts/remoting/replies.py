@@ -11,8 +11,8 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format import properties as names
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
 from tandemmq.store.fronts.remoting.relays import ask
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.remoting.sent_message import SendHeader, new_message
@@ -25,7 +25,11 @@ class Replies:
     """Takes them."""
 
     def __init__(
-        self, broker: Broker, clients: Clients, rules: RemotingRules, receipt: Callable[[Call, Receipt], Command]
+        self,
+        broker: Broker,
+        clients: ConnectedClients,
+        rules: RemotingRules,
+        receipt: Callable[[RemotingCall, Receipt], Command],
     ) -> None:
         """`receipt` makes the answer for a message that is stored."""
         self._broker = broker
@@ -37,15 +41,15 @@ class Replies:
         """By request code."""
         return {RequestCode.SEND_REPLY_MESSAGE: self.long, RequestCode.SEND_REPLY_MESSAGE_V2: self.short}
 
-    async def long(self, call: Call) -> Command:
+    async def long(self, call: RemotingCall) -> Command:
         """SEND_REPLY_MESSAGE: the header has long names."""
         return await self._reply(SendHeader.long(call.fields), call)
 
-    async def short(self, call: Call) -> Command:
+    async def short(self, call: RemotingCall) -> Command:
         """SEND_REPLY_MESSAGE_V2: the header has letters."""
         return await self._reply(SendHeader.short(call.fields), call)
 
-    async def _reply(self, header: SendHeader, call: Call) -> Command:
+    async def _reply(self, header: SendHeader, call: RemotingCall) -> Command:
         """Push it, then store it; the replier hears where the requester could not be told."""
         call.demand(publish(header.topic))
         message = new_message(header, call.body, call.peer, self._rules.cluster)
@@ -59,7 +63,7 @@ class Replies:
             answer.code, answer.remark = ResponseCode.SYSTEM_ERROR, failure
         return answer
 
-    async def _push(self, header: SendHeader, given: dict[str, str], call: Call) -> str | None:
+    async def _push(self, header: SendHeader, given: dict[str, str], call: RemotingCall) -> str | None:
         """PUSH_REPLY_MESSAGE_TO_CLIENT; gives why it did not arrive."""
         requester = given.get(REPLY_TO_CLIENT, "")
         client = self._clients.requester(requester) if requester else None

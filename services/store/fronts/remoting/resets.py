@@ -1,4 +1,4 @@
-"""Resets: positions that an operator has set, until the consumer of each queue has heard of it.
+"""PendingResets: positions that an operator has set, until the consumer of each queue has heard of it.
 
 A classic consumer keeps positions in memory and commits them as it goes; what it commits before it has heard of the
 reset would undo that. So its commits do not count until its next pull was answered with the new position (RocketMQ 5:
@@ -14,7 +14,7 @@ FORGOTTEN_SECONDS = 300.0
 """After so long whoever has the queue then has read the new position."""
 
 
-class Resets:
+class PendingResets:
     """Those that consumers have not heard of."""
 
     def __init__(self, ledger: Ledger, now: Callable[[], float]) -> None:

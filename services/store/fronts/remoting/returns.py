@@ -4,7 +4,7 @@ from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.delivery.port import DeliveryPort
-from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 
 
 class Returns:
@@ -17,7 +17,7 @@ class Returns:
         """By request code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
-    async def send_back(self, call: Call) -> Command:
+    async def send_back(self, call: RemotingCall) -> Command:
         """Answered when the copy is as safe as a send: the consumer then counts the message as dealt with."""
         fields = call.fields
         group, offset = fields.text("group"), fields.int64("offset")

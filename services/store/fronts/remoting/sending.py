@@ -17,12 +17,12 @@ from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
-from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends, group_of_retry
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.remoting.sent_message import REGION, SendHeader, new_batch, new_message
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 STATUSES = {
     PutStatus.PUT_OK: ResponseCode.SUCCESS,
@@ -35,7 +35,7 @@ _OF_THE_MESSAGE = frozenset({Kind.INVALID, Kind.UNSUPPORTED})
 """Kinds that are told of a message as MESSAGE_ILLEGAL."""
 
 
-class Sending:
+class ClassicSends:
     """Takes messages of producers."""
 
     def __init__(self, broker: Broker, rules: RemotingRules, dispatch: Dispatch, retries: RetrySends) -> None:
@@ -43,7 +43,7 @@ class Sending:
         self._rules = rules
         self._dispatch = dispatch
         self._retries = retries
-        self._calls: list[Call] = []
+        self._calls: list[RemotingCall] = []
         self._messages: list[NewMessage] = []
 
     def handlers(self) -> dict[int, Handler]:
@@ -56,17 +56,17 @@ class Sending:
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
-    def send_long(self, call: Call) -> Coroutine[Any, Any, Command] | None:
+    def send_long(self, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE: the header has long names."""
         call.said = _SAID
         return self._take(SendHeader.long(call.fields), call)
 
-    def send_short(self, call: Call) -> Coroutine[Any, Any, Command] | None:
+    def send_short(self, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE_V2: the header has letters."""
         call.said = _SAID
         return self._take(SendHeader.short(call.fields), call)
 
-    def _take(self, header: SendHeader, call: Call) -> Coroutine[Any, Any, Command] | None:
+    def _take(self, header: SendHeader, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """Keep the message until the end of the turn; a retry has its own way. Raises PermissionDenied."""
         check(header, call)
         message = new_message(header, call.body, call.peer, self._rules.cluster)
@@ -79,7 +79,7 @@ class Sending:
         self._messages.append(message)
         return None
 
-    async def _send_retry(self, header: SendHeader, message: NewMessage, call: Call) -> Command:
+    async def _send_retry(self, header: SendHeader, message: NewMessage, call: RemotingCall) -> Command:
         try:
             return self.receipt(call, await self._retries.send(header, message))
         except TandemError as error:
@@ -95,14 +95,14 @@ class Sending:
 
         self._broker.submit(messages, told)
 
-    def _answer(self, call: Call, outcome: Receipt | TandemError) -> None:
+    def _answer(self, call: RemotingCall, outcome: Receipt | TandemError) -> None:
         """Tell a producer what became of its message."""
         if isinstance(outcome, TandemError):
             self._dispatch.fail(call, of_message(outcome))
         else:
             self._dispatch.finish(call, self.receipt(call, outcome))
 
-    def receipt(self, call: Call, receipt: Receipt, *, reply: bool = False) -> Command:
+    def receipt(self, call: RemotingCall, receipt: Receipt, *, reply: bool = False) -> Command:
         """The answer for a message that is stored; that for a `reply` names no transaction."""
         ready, place, status = receipt
         fields = {
@@ -118,14 +118,14 @@ class Sending:
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
-    async def send_batch(self, call: Call) -> Command:
+    async def send_batch(self, call: RemotingCall) -> Command:
         """SEND_BATCH_MESSAGE: the body has many messages, for one queue."""
         call.said = _SAID
         header = SendHeader.short(call.fields)
         check(header, call)
         try:
             if header.topic.startswith(message_rules.GROUP_TOPICS):
-                raise ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
+                raise RemotingRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
             batch = new_batch(header, call.body, call.peer)
             sent = await self._broker.append([], [batch], wait=header.waits)
             status = await self._broker.acknowledged(sent)
@@ -133,7 +133,7 @@ class Sending:
             raise of_message(error) from error
         stored = sent.batches[0]
         if stored.place is None:
-            raise stored.failure or ProtocolRefusal(ResponseCode.SYSTEM_ERROR, "The batch was not stored.")
+            raise stored.failure or RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The batch was not stored.")
         host = self._rules.store_host
         fields = {
             "msgId": ",".join(encode_offset_id(host, offset) for offset in stored.place.physical_offsets),
@@ -147,7 +147,7 @@ class Sending:
         return call.command.answer(STATUSES[status], fields)
 
 
-def check(header: SendHeader, call: Call) -> None:
+def check(header: SendHeader, call: RemotingCall) -> None:
     """Whether the caller may send that. Raises PermissionDenied."""
     if call.principal is None:
         return
@@ -157,6 +157,6 @@ def check(header: SendHeader, call: Call) -> None:
 
 def of_message(error: TandemError) -> TandemError:
     """What is wrong with a message is told as such."""
-    if error.kind in _OF_THE_MESSAGE and not isinstance(error, ProtocolRefusal):
-        return ProtocolRefusal(ResponseCode.MESSAGE_ILLEGAL, error.message, remedy=error.remedy)
+    if error.kind in _OF_THE_MESSAGE and not isinstance(error, RemotingRefusal):
+        return RemotingRefusal(ResponseCode.MESSAGE_ILLEGAL, error.message, remedy=error.remedy)
     return error

@@ -1,6 +1,6 @@
 """What classic clients are told of an error: one table from kinds to response codes.
 
-Clients act on few of them: a synchronous send is tried again on 1, 14, 16 and 17, a pull on all of them.
+ConnectedClients act on few of them: a synchronous send is tried again on 1, 14, 16 and 17, a pull on all of them.
 """
 
 from types import MappingProxyType
@@ -64,7 +64,7 @@ MOST_REMARK = 1_000
 """Characters of a remark of ours."""
 
 
-class ProtocolRefusal(TandemError):
+class RemotingRefusal(TandemError):
     """A request breaks a rule of the protocol that has a code of its own."""
 
     kind = Kind.INVALID
@@ -75,8 +75,8 @@ class ProtocolRefusal(TandemError):
 
 
 def code_of(error: TandemError, version: int) -> ResponseCode:
-    """What an error is to a client of a version. Clients before 5.0 know no INVALID_PARAMETER."""
-    if isinstance(error, ProtocolRefusal):
+    """What an error is to a client of a version. ConnectedClients before 5.0 know no INVALID_PARAMETER."""
+    if isinstance(error, RemotingRefusal):
         return error.code
     if isinstance(error, BadField):
         return ResponseCode.SYSTEM_ERROR

@@ -5,13 +5,13 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.delivery.port import DeliveryPort, Ending
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _ENDINGS = {0: Ending.UNKNOWN, 8: Ending.COMMIT, 12: Ending.ROLLBACK}
 
 
-class Transactions:
+class TransactionEnds:
     """Ends them."""
 
     def __init__(self, delivery: DeliveryPort) -> None:
@@ -21,12 +21,12 @@ class Transactions:
         """By request code."""
         return {RequestCode.END_TRANSACTION: self.end}
 
-    async def end(self, call: Call) -> Command:
+    async def end(self, call: RemotingCall) -> Command:
         """END_TRANSACTION, of its producer's own accord or as the answer to a check."""
         fields = call.fields
         ending = _ENDINGS.get(fields.int32("commitOrRollback"))
         if ending is None:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, "commitOrRollback is none of 0, 8 and 12.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "commitOrRollback is none of 0, 8 and 12.")
         topic = fields.text_or("topic", "")
         if topic:
             call.demand(publish(topic))

@@ -11,8 +11,8 @@ from tandemmq.common.wire.remoting.versions import OUR_VERSION
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _VIEW = Need(Action.VIEW)
 _DESCRIPTION = "V5_3_2"
@@ -39,7 +39,7 @@ class BrokerStatus:
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
         }
 
-    def runtime(self, call: Call) -> Command:
+    def runtime(self, call: RemotingCall) -> Command:
         """GET_BROKER_RUNTIME_INFO. Rates are in our metrics; tools want their texts to be there."""
         call.demand(_VIEW)
         store = self._broker.store
@@ -81,21 +81,21 @@ class BrokerStatus:
         except CorruptRecord:
             return -1
 
-    def settings(self, call: Call) -> Command:
+    def settings(self, call: RemotingCall) -> Command:
         """GET_BROKER_CONFIG: the store's settings; secrets are in files of their own."""
         call.demand(Need(Action.MANAGE))
         version = dumps({"counter": 0, "stateVersion": 0, "timestamp": self._rules.started_ms}).decode()
         return call.ok({"version": version}, self._rules.properties().encode())
 
-    def change(self, call: Call) -> Command:
+    def change(self, call: RemotingCall) -> Command:
         """UPDATE_BROKER_CONFIG: refused; a setting has one place, and the file says what runs."""
         call.demand(Need(Action.MANAGE))
-        raise ProtocolRefusal(
+        raise RemotingRefusal(
             ResponseCode.NO_PERMISSION,
             "settings of this broker cannot be changed while it runs: change broker.conf and start it again",
         )
 
-    def replication(self, call: Call) -> Command:
+    def replication(self, call: RemotingCall) -> Command:
         """GET_BROKER_HA_STATUS: as far as the store knows; `tandem replicas` knows each of them."""
         call.demand(_VIEW)
         store = self._broker.store
@@ -114,13 +114,13 @@ class BrokerStatus:
         }
         return call.ok(body=dumps(body))
 
-    def rates(self, call: Call) -> Command:
+    def rates(self, call: RemotingCall) -> Command:
         """VIEW_BROKER_STATS_DATA: there are none here; tools go on without."""
         call.demand(_VIEW)
         name, key = call.fields.text("statsName"), call.fields.text("statsKey")
-        raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
 
-    def done(self, call: Call) -> Command:
+    def done(self, call: RemotingCall) -> Command:
         """What the store does by itself: expired files and queues go, and it needs no telling."""
         call.demand(Need(Action.MANAGE))
         return call.ok()

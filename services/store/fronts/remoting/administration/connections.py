@@ -7,9 +7,9 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.store.delivery.sessions import Member, Sessions
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.clients import Clients
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _VIEW = Need(Action.VIEW)
 
@@ -17,7 +17,7 @@ _VIEW = Need(Action.VIEW)
 class Connections:
     """Answers about them."""
 
-    def __init__(self, sessions: Sessions, clients: Clients) -> None:
+    def __init__(self, sessions: Sessions, clients: ConnectedClients) -> None:
         self._sessions = sessions
         self._clients = clients
 
@@ -29,13 +29,13 @@ class Connections:
             RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
         }
 
-    def consumers(self, call: Call) -> Command:
+    def consumers(self, call: RemotingCall) -> Command:
         """GET_CONSUMER_CONNECTION_LIST: the consumers of a group, of every protocol."""
         call.demand(_VIEW)
         group = call.fields.text("consumerGroup")
         members = self._sessions.consumers(group)
         if not members:
-            raise ProtocolRefusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
+            raise RemotingRefusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
         said = self._clients.consumes(group)
         subscriptions = {} if said is None else {topic: one.given for topic, one in said.topics.items()}
         body: dict[str, Any] = {
@@ -47,16 +47,16 @@ class Connections:
         }
         return call.ok(body=dumps(body))
 
-    def producers(self, call: Call) -> Command:
+    def producers(self, call: RemotingCall) -> Command:
         """GET_PRODUCER_CONNECTION_LIST."""
         call.demand(_VIEW)
         group = call.fields.text("producerGroup")
         members = self._sessions.producers(group)
         if not members:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
         return call.ok(body=dumps({"connectionSet": list(map(_connection, members))}))
 
-    def all_producers(self, call: Call) -> Command:
+    def all_producers(self, call: RemotingCall) -> Command:
         """GET_ALL_PRODUCER_INFO."""
         call.demand(_VIEW)
         groups = {group: self._sessions.producers(group) for group in self._sessions.groups()}

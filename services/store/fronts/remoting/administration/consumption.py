@@ -14,8 +14,8 @@ from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _VIEW = Need(Action.VIEW)
 
@@ -38,7 +38,7 @@ class Consumption:
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
         }
 
-    def stats(self, call: Call) -> Command:
+    def stats(self, call: RemotingCall) -> Command:
         """GET_CONSUME_STATS: every queue of a group's topics, or of one of them."""
         group = call.fields.text("consumerGroup")
         call.demand(use_group(group, Action.VIEW))
@@ -46,7 +46,7 @@ class Consumption:
         topics = {one for one in (*listed, call.fields.text_or("topic", "")) if one}
         return call.ok(body=dumps({"consumeTps": 0.0, "offsetTable": self._table(group, topics)}))
 
-    def all_stats(self, call: Call) -> Command:
+    def all_stats(self, call: RemotingCall) -> Command:
         """GET_BROKER_CONSUME_STATS: the same of all groups."""
         call.demand(_VIEW)
         found = []
@@ -80,7 +80,7 @@ class Consumption:
             }
         return table
 
-    async def reset(self, call: Call) -> Command:
+    async def reset(self, call: RemotingCall) -> Command:
         """INVOKE_BROKER_TO_RESET_OFFSET: a group goes on at a time, or at an offset of one queue; -1: at the end.
 
         Consumers need not be there: their next pull is answered with the new position.
@@ -89,7 +89,7 @@ class Consumption:
         name, topic = fields.text("group"), fields.text("topic")
         call.demand(Need(Action.MANAGE))
         if self._delivery.groups.get(name) is None:
-            raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group {name} not exist")
+            raise RemotingRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group {name} not exist")
         wanted = dict(self._wanted(topic, fields.int64("timestamp"), fields.int32_or("queueId", -1), call))
         if not fields.flag_or("isForce", True):
             now = {one.place.queue: one.cursor for one in self._delivery.ledger.places(name, topic)}
@@ -98,7 +98,7 @@ class Consumption:
         table = {QueueKey(topic, self._rules.broker_name, queue): offset for queue, offset in wanted.items()}
         return call.ok(body=dumps({"offsetTable": table}))
 
-    def _wanted(self, topic: str, time_ms: int, queue: int, call: Call) -> Iterator[tuple[int, int]]:
+    def _wanted(self, topic: str, time_ms: int, queue: int, call: RemotingCall) -> Iterator[tuple[int, int]]:
         """New positions by queue. Raises NoSuchQueue and its kinds."""
         offset = call.fields.int64_or("offset", None)
         states = self._broker.offsets(topic, None if queue < 0 else queue, max(time_ms, 0))
@@ -108,7 +108,7 @@ class Consumption:
             else:
                 yield state.queue_id, state.max_offset if time_ms < 0 else (state.at_time or 0)
 
-    async def clone(self, call: Call) -> Command:
+    async def clone(self, call: RemotingCall) -> Command:
         """CLONE_GROUP_OFFSET: one group stands where another does; it is made if need be."""
         call.demand(Need(Action.MANAGE))
         fields = call.fields

@@ -10,8 +10,8 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _VIEW, _MANAGE = Need(Action.VIEW), Need(Action.MANAGE)
 
@@ -33,7 +33,7 @@ class GroupAdmin:
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
         }
 
-    async def put(self, call: Call) -> Command:
+    async def put(self, call: RemotingCall) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: a group is like this from now on."""
         call.demand(_MANAGE)
         said = json_bodies.read(call.body)
@@ -41,7 +41,7 @@ class GroupAdmin:
         try:
             group = GroupConfig.from_json(name, said)
         except ValueError as error:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
         await self._rules.edits.put_group(group)
         await self._make_retry_topic(group)
         return call.ok()
@@ -53,7 +53,7 @@ class GroupAdmin:
             await topics.add([TopicConfig(topic, group.retry_queues, group.retry_queues)])
             await self._rules.announced()
 
-    async def delete(self, call: Call) -> Command:
+    async def delete(self, call: RemotingCall) -> Command:
         """DELETE_SUBSCRIPTIONGROUP; cleanOffset (5.x) or removeOffset (4.9): its positions go with it."""
         call.demand(_MANAGE)
         fields = call.fields
@@ -61,16 +61,16 @@ class GroupAdmin:
         await self._rules.edits.delete_group(fields.text("groupName"), keep_offsets=not clean)
         return call.ok()
 
-    def show(self, call: Call) -> Command:
+    def show(self, call: RemotingCall) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""
         call.demand(_VIEW)
         name = call.fields.text("group")
         group = self._delivery.groups.get(name)
         if group is None:
-            raise ProtocolRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {name} not exist")
+            raise RemotingRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {name} not exist")
         return call.ok(body=dumps(group.to_json()))
 
-    def topics(self, call: Call) -> Command:
+    def topics(self, call: RemotingCall) -> Command:
         """QUERY_TOPICS_BY_CONSUMER: topics in which a group has a position."""
         call.demand(_VIEW)
         places = self._delivery.ledger.places(call.fields.text("group"))

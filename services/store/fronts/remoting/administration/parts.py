@@ -10,11 +10,11 @@ from tandemmq.store.fronts.remoting.administration.rules import AdministrationRu
 from tandemmq.store.fronts.remoting.administration.tables import Tables
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler
-from tandemmq.store.fronts.remoting.clients import Clients
+from tandemmq.store.fronts.remoting.clients import ConnectedClients
 
 
 def administration(
-    broker: Broker, delivery: Delivery, clients: Clients, rules: AdministrationRules
+    broker: Broker, delivery: Delivery, clients: ConnectedClients, rules: AdministrationRules
 ) -> dict[int, Handler]:
     """What answers tools, by request code."""
     topics = TopicAdmin(broker, delivery, rules)

@@ -14,7 +14,7 @@ from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.call import Call, Handler
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 
 _VIEW = Need(Action.VIEW)
 _NO_VERSION = {"counter": 0, "stateVersion": 0, "timestamp": 0}
@@ -37,7 +37,7 @@ class Tables:
             RequestCode.GET_ALL_DELAY_OFFSET: self.delays,
         }
 
-    def topics(self, call: Call) -> Command:
+    def topics(self, call: RemotingCall) -> Command:
         """GET_ALL_TOPIC_CONFIG. Attributes stay here: slaves of 5.3.2 and 5.3.3 fail on them."""
         call.demand(_VIEW)
         table = {one.name: {**one.to_json(), "attributes": {}} for one in self._broker.topics.all()}
@@ -52,13 +52,13 @@ class Tables:
             )
         )
 
-    def groups(self, call: Call) -> Command:
+    def groups(self, call: RemotingCall) -> Command:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
         call.demand(_VIEW)
         table = {one.name: {**one.to_json(), "attributes": {}} for one in self._delivery.groups.all()}
         return call.ok(body=self._versioned({"forbiddenTable": {}, "subscriptionGroupTable": table}))
 
-    def offsets(self, call: Call) -> Command:
+    def offsets(self, call: RemotingCall) -> Command:
         """GET_ALL_CONSUMER_OFFSET: the next offset of each queue, by `topic@group`."""
         call.demand(_VIEW)
         table: dict[str, dict[int, int]] = {}
@@ -67,7 +67,7 @@ class Tables:
             table.setdefault(f"{place.topic}@{place.group}", {})[place.queue] = progress.cursor
         return call.ok(body=self._versioned({"offsetTable": table}))
 
-    def delays(self, call: Call) -> Command:
+    def delays(self, call: RemotingCall) -> Command:
         """GET_ALL_DELAY_OFFSET: delays are this broker's own, and no slave has to know of them; but never empty."""
         call.demand(_VIEW)
         return call.ok(body=self._versioned({"offsetTable": {}}))

@@ -13,8 +13,8 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.call import Call, Handler
-from tandemmq.store.fronts.remoting.statuses import ProtocolRefusal
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _MOST_QUEUES = 1_024
 _MOST_UNITS = 1_024
@@ -41,17 +41,17 @@ class TopicAdmin:
             RequestCode.QUERY_CONSUME_QUEUE: self.units,
         }
 
-    async def put(self, call: Call) -> Command:
+    async def put(self, call: RemotingCall) -> Command:
         """UPDATE_AND_CREATE_TOPIC: a topic has these queues and permissions from now on; what is not named stays."""
         call.demand(_MANAGE)
         fields = call.fields
         name = fields.text("topic")
         if name in self._rules.system_topics:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
         read, write = fields.int32("readQueueNums"), fields.int32("writeQueueNums")
         perm = fields.int32("perm")
         if not 0 < read <= _MOST_QUEUES or not 0 < write <= _MOST_QUEUES or not 0 <= perm <= 7:
-            raise ProtocolRefusal(
+            raise RemotingRefusal(
                 ResponseCode.SYSTEM_ERROR, f"A topic has 1 to {_MOST_QUEUES} queues and a perm of 0 to 7."
             )
         check_topic_name(name)
@@ -63,21 +63,21 @@ class TopicAdmin:
         await self._rules.announced()
         return call.ok()
 
-    async def delete(self, call: Call) -> Command:
+    async def delete(self, call: RemotingCall) -> Command:
         """DELETE_TOPIC_IN_BROKER; its messages stay until their files expire."""
         call.demand(_MANAGE)
         name = call.fields.text("topic")
         if name in self._rules.system_topics:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is a system topic: it stays.")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is a system topic: it stays.")
         await self._rules.edits.delete_topic(name)
         return call.ok()
 
-    def show(self, call: Call) -> Command:
+    def show(self, call: RemotingCall) -> Command:
         """GET_TOPIC_CONFIG."""
         call.demand(_VIEW)
         return call.ok(body=dumps(self._known(call.fields.text("topic")).to_json()))
 
-    def queues(self, call: Call) -> Command:
+    def queues(self, call: RemotingCall) -> Command:
         """GET_TOPIC_STATS_INFO: where each queue begins and ends, and when it was written last."""
         call.demand(_VIEW)
         topic, store = self._known(call.fields.text("topic")), self._broker.store
@@ -93,24 +93,24 @@ class TopicAdmin:
             }
         return call.ok(body=dumps({"offsetTable": table}))
 
-    def system(self, call: Call) -> Command:
+    def system(self, call: RemotingCall) -> Command:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         return call.ok(body=dumps({"topicList": self._rules.system_topics}))
 
-    def groups(self, call: Call) -> Command:
+    def groups(self, call: RemotingCall) -> Command:
         """QUERY_TOPIC_CONSUME_BY_WHO: groups that have a position in a topic."""
         call.demand(_VIEW)
         topic, ledger = call.fields.text("topic"), self._delivery.ledger
         found = [group for group in ledger.groups() if ledger.places(group, topic)]
         return call.ok(body=dumps({"groupList": sorted(found)}))
 
-    def units(self, call: Call) -> Command:
+    def units(self, call: RemotingCall) -> Command:
         """QUERY_CONSUME_QUEUE: some entries of a queue."""
         call.demand(_VIEW)
         fields = call.fields
         queue = self._broker.store.queue(fields.text("topic"), fields.int32("queueId"))
         if queue is None:
-            raise ProtocolRefusal(ResponseCode.SYSTEM_ERROR, f"{fields.text('topic')} has no such queue with messages")
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{fields.text('topic')} has no such queue with messages")
         begin = max(fields.int64_or("index", queue.min_offset), queue.min_offset)
         count = min(max(fields.int32_or("count", 32), 0), _MOST_UNITS)
         found = [queue.unit(at) for at in range(begin, min(begin + count, queue.max_offset))]
@@ -138,5 +138,5 @@ class TopicAdmin:
     def _known(self, name: str) -> TopicConfig:
         topic = self._broker.topics.get(name)
         if topic is None:
-            raise ProtocolRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+            raise RemotingRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return topic
