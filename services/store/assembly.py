@@ -84,6 +84,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     store, ledger, clock = broker.store, Ledger(), BootClock()
     base, safe_base = Base(store.config.mapped_file_size_commit_log), SafeBase()
     journal = Journal(store, ledger, broker.acknowledgement, settings.store_host(), base, safe_base)
+    store.keep_from(lambda: safe_base.at(store.flushed_offset))
     follower = JournalFollower(store, ledger, base, safe_base)
     cursors = DurableCursors(store, journal)
     files = OffsetFiles(store, cursors, LocalDisk(), SystemClock(), keeps=settings.metasync_address is None)
@@ -97,7 +98,6 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
         life.services.append(OffsetsLink(settings.metasync_address, dialer, store, journal, cursors))
     if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
         life.services.append(Deletions(journal, groups, broker.topics, store.timers))
-    store.keep_from(lambda: safe_base.at(store.flushed_offset))
     store.keep_from(Unconsumed(store, ledger, groups).oldest)
     delivery = Delivery(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)

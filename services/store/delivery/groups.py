@@ -28,7 +28,7 @@ class GroupConfig:
     retry_queues: int = 1
     consume_timeout_minutes: int = 15
     retry_policy: tuple[int, ...] = ()
-    """Milliseconds until the 2nd, 3rd, ... delivery, the last one for all later; empty: RocketMQ's levels 3 to 18."""
+    """Milliseconds until the 2nd, 3rd, ... delivery, the last one for all later; empty: RocketMQ's levels."""
     attributes: Mapping[str, str] = field(default_factory=dict, compare=False)
     other: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """The fields of the file that have no meaning here."""
@@ -91,10 +91,10 @@ _FIELDS: Mapping[str, tuple[str, Any]] = {
 
 
 LEVELS_AS_POLICY = (
-    10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000, 480_000, 540_000, 600_000, 1_200_000,
-    1_800_000, 3_600_000, 7_200_000,
+    1_000, 5_000, 10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000, 480_000, 540_000,
+    600_000, 1_200_000, 1_800_000, 3_600_000, 7_200_000,
 )  # fmt: skip
-"""Delay levels 3 to 18, as a retry policy."""
+"""Delay levels 1 to 18, as a retry policy."""
 
 
 class GroupTable(Protocol):

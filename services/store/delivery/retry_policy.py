@@ -6,16 +6,14 @@ from typing import Any
 _MOST = 32
 """Steps of an exponential policy, as RocketMQ counts them."""
 _LONGEST_MS = 40 * 24 * 3_600_000
-_FIRST_STEP = 2
-"""RocketMQ takes the third wait of a list first, as its consumers begin with delay level 3."""
 
 
 def policy_of(entry: Any) -> tuple[int, ...]:
     """Milliseconds until the 2nd, 3rd, ... delivery; empty for RocketMQ's levels, and where the entry makes no sense.
 
     ``{"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 5000, "max": 7200000, "multiplier": 2}}`` or
-    ``{"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000, 5000, 10000, …]}}``, of which the third is the
-    first to be waited for, as in RocketMQ.
+    ``{"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000, 5000, 10000, …]}}``, which consumers are told
+    whole, as RocketMQ's proxy does. (Its broker itself takes the third one first.)
     """
     if not isinstance(entry, Mapping):
         return ()
@@ -24,7 +22,7 @@ def policy_of(entry: Any) -> tuple[int, ...]:
     waits = _object(entry.get("customizedRetryPolicy")).get("next")
     if not isinstance(waits, list) or not waits or not all(map(_is_wait, waits)):
         return ()
-    return tuple(waits[_FIRST_STEP:]) or (waits[-1],)
+    return tuple(waits)
 
 
 def _exponential(entry: Mapping[str, Any]) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tests.contract.rocketmq5.v2_client import SERVICE, V2Client, duration, message
 
+at_the_store = pytest.mark.parametrize("v2", ["store"], indirect=True)
+
 TOPIC, GROUP = "read-by-offset", "pullers"
 NOW = Timestamp(seconds=1)
 
@@ -41,6 +43,7 @@ def sent(v2: V2Client) -> int:
     return ends.index(max(ends))
 
 
+@at_the_store
 def test_a_queue_is_read_by_offset(v2: V2Client, sent: int) -> None:
     parts = pull(v2, 0, message_queue=queue(sent), batch_size=3)
     assert [one.WhichOneof("content") for one in parts] == ["status", "message", "message", "message", "next_offset"]
@@ -51,6 +54,7 @@ def test_a_queue_is_read_by_offset(v2: V2Client, sent: int) -> None:
     assert {one.message.system_properties.tag for one in tagged if one.HasField("message")} == {"b"}
 
 
+@at_the_store
 def test_an_offset_that_holds_nothing_is_corrected_and_the_end_waits(v2: V2Client, sent: int) -> None:
     beyond = pull(v2, 10_000, message_queue=queue(sent))
     assert [one.WhichOneof("content") for one in beyond] == ["status", "next_offset"]
@@ -61,6 +65,7 @@ def test_an_offset_that_holds_nothing_is_corrected_and_the_end_waits(v2: V2Clien
     assert pull(v2, 0, wait=-1)[0].status.code == pb.ILLEGAL_POLLING_TIME
 
 
+@at_the_store
 def test_offsets_of_groups_and_queues(v2: V2Client, sent: int) -> None:
     group, at = pb.Resource(name="offset-keepers"), queue(sent)
     assert v2.ask("GetOffset", group=group, message_queue=at).status.code == pb.OFFSET_NOT_FOUND
@@ -71,3 +76,9 @@ def test_offsets_of_groups_and_queues(v2: V2Client, sent: int) -> None:
     assert (begin.status.code, begin.offset, early.offset) == (pb.OK, 0, 0)
     unknown = v2.ask("QueryOffset", message_queue=queue(0, "nobody-made-it"))
     assert unknown.status.code == pb.TOPIC_NOT_FOUND
+
+
+@pytest.mark.parametrize("v2", ["gateway"], indirect=True)
+def test_a_gateway_reads_no_queues(v2: V2Client) -> None:
+    v2.route(TOPIC)
+    assert v2.ask("QueryOffset", message_queue=queue()).status.code == pb.UNSUPPORTED

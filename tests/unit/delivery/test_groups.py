@@ -90,7 +90,7 @@ def growing(**values: Any) -> dict[str, Any]:
     [
         (None, LEVELS_AS_POLICY),
         ({"type": "CUSTOMIZED"}, LEVELS_AS_POLICY),
-        (custom(1, 2, 3_000, 4_000), (3_000, 4_000, 4_000)),  # RocketMQ begins with the third
+        (custom(1, 2, 3_000, 4_000), (1, 2, 3_000, 4_000, 4_000)),
         (custom(7), (7, 7)),
         (custom(), LEVELS_AS_POLICY),
         (custom(-1, 2, 3), LEVELS_AS_POLICY),

@@ -31,6 +31,19 @@ async def test_a_client_that_was_never_heard_of_is_not_renewed(tmp_path: Path) -
         assert numbers(await at.take()) == [2]
 
 
+async def test_what_may_never_have_arrived_is_not_renewed_for_hours(tmp_path: Path) -> None:
+    """A gateway was killed with an answer on its way: it counts as given, and the living client may not have it."""
+    async with scene(tmp_path) as at:
+        at.send("a")
+        at.sessions.register(Member("client", GROUP))
+        batch = await at.receive(renew=True, client_id="client")
+        batch.lost()
+        batch.release()  # nothing after that
+        assert await at.take() == []
+        await at.timers.advance(61)
+        assert numbers(await at.take()) == [2]
+
+
 async def test_a_client_that_says_so_is_gone_at_once(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a")
