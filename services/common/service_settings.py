@@ -27,7 +27,7 @@ _NAMES = {
         maxInFlight maxInFlightTotal maxHeldBack advertisedAddress timerMaxDelaySec timerPrecisionMs timerWheelEnable
         tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut namesrvAddr registerNameServerPeriod
         registerBrokerTimeoutMills haListenPort remotingMode remotingMaxConnections
-        serverChannelMaxIdleTimeSeconds
+        serverChannelMaxIdleTimeSeconds rocketmq5DeduplicationWindow
     """,
     "replicator": """
         brokerClusterName brokerName brokerId storePathRootDir storeAddress storeTlsTrustCertPath

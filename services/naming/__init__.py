@@ -8,7 +8,7 @@ One noun per file::
     broker.py     what the table knows of one broker
     bodies.py     routes and lists as the JSON that clients read
     kv.py         KvStore: small values by namespace and key, in one file
-    asked.py      Asked: what answers which request code
+    asked.py      NameAnswers: what answers which request code
     watch.py      brokers that have not been heard of, or whose connections closed, go
     settings.py   NamingSettings
     metrics.py    what it tells Prometheus

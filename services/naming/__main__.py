@@ -16,12 +16,12 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import AddressTaken, ServiceHost, run
-from tandemmq.naming.asked import Asked, NamingRules, as_properties, code_of
+from tandemmq.naming.asked import NameAnswers, NamingRules, as_properties, code_of
 from tandemmq.naming.kv import KvStore
 from tandemmq.naming.metrics import NamingMetrics
 from tandemmq.naming.routes import RouteTable
 from tandemmq.naming.settings import PROFILES, NamingSettings, load_settings
-from tandemmq.naming.watch import Watch
+from tandemmq.naming.watch import BrokerWatch
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 
 log = get_log("tandemmq.naming")
@@ -47,8 +47,8 @@ async def serve(settings: NamingSettings, announce: Announce | None = None) -> N
     routes = RouteTable(settings.names_broker_expiry / 1000)
     values = KvStore(settings.names_directory / "kvConfig.json")
     rules = NamingRules(settings.order_message_enable, settings.return_order_topic_config_to_broker)
-    asked = Asked(routes, values, time.monotonic, rules, lambda: _properties(settings))
-    watch = Watch(routes, time.monotonic)
+    asked = NameAnswers(routes, values, time.monotonic, rules, lambda: _properties(settings))
+    watch = BrokerWatch(routes, time.monotonic)
     limits = Limits(connections=settings.names_max_connections)
     server = RemotingServer(Handlers(asked.handlers(), code_of), limits, closed=watch.closed)
     metrics = NamingMetrics(host_port(settings.names_host, settings.names_port))

@@ -1,4 +1,4 @@
-"""Asked: what answers which request code of a name server."""
+"""NameAnswers: what answers which request code of a name server."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -15,9 +15,9 @@ from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.common.wire.remoting.registration import (
     BadRegistration,
     BrokerIdentity,
-    DataVersion,
     RegisteredTopic,
     Registration,
+    TopicsVersion,
 )
 from tandemmq.common.wire.remoting.versions import V4_9_4
 from tandemmq.naming.bodies import cluster_body, in_zone, member_body, route_body, topics_body
@@ -56,7 +56,7 @@ def code_of(error: TandemError) -> int:
     return ResponseCode.QUERY_NOT_FOUND if isinstance(error, UnknownValue) else ResponseCode.SYSTEM_ERROR
 
 
-class Asked:
+class NameAnswers:
     """Answers from the table of routes and the values."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Asked:
         return request.answer()
 
     def _data_version(self, _: Connection, request: Command) -> Command:
-        asked = DataVersion.from_json(_object(request))
+        asked = TopicsVersion.from_json(_object(request))
         known = self._routes.heard(_who(request), self._now())
         changed = "false" if known == asked else "true"
         return request.answer(

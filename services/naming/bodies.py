@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tandemmq.common.wire.remoting.java_objects import dumps
-from tandemmq.naming.broker import MASTER_ID, Broker, TopicQueues
+from tandemmq.naming.broker import MASTER_ID, NamedBroker, TopicQueues
 
 Document = dict[str, Any]
 
 
 def route_body(
-    brokers: Iterable[Broker], queues: Mapping[str, TopicQueues], *, standard: bool, order: str | None
+    brokers: Iterable[NamedBroker], queues: Mapping[str, TopicQueues], *, standard: bool, order: str | None
 ) -> bytes:
     """GET_ROUTEINFO_BY_TOPIC. `standard`: ids of brokers are quoted, which clients before 4.9.4 do not all read.
 
@@ -35,7 +35,7 @@ def route_body(
     return dumps(document)
 
 
-def broker_document(broker: Broker, *, standard: bool) -> Document:
+def broker_document(broker: NamedBroker, *, standard: bool) -> Document:
     """One broker (RocketMQ: ``BrokerData``)."""
     document: Document = {
         "brokerAddrs": {str(number) if standard else number: one for number, one in broker.addresses.items()},
@@ -48,18 +48,18 @@ def broker_document(broker: Broker, *, standard: bool) -> Document:
     return document
 
 
-def in_zone(brokers: Iterable[Broker], zone: str) -> list[Broker]:
+def in_zone(brokers: Iterable[NamedBroker], zone: str) -> list[NamedBroker]:
     """Brokers of a zone, and those of others that have no master."""
     return [one for one in brokers if one.zone == zone or MASTER_ID not in one.members]
 
 
-def cluster_body(brokers: Mapping[str, Broker], clusters: Mapping[str, list[str]]) -> bytes:
+def cluster_body(brokers: Mapping[str, NamedBroker], clusters: Mapping[str, list[str]]) -> bytes:
     """GET_BROKER_CLUSTER_INFO; RocketMQ never quotes the ids here."""
     table = {name: broker_document(one, standard=False) for name, one in brokers.items()}
     return dumps({"brokerAddrTable": table, "clusterAddrTable": dict(clusters)})
 
 
-def member_body(broker: Broker | None) -> bytes:
+def member_body(broker: NamedBroker | None) -> bytes:
     """GET_BROKER_MEMBER_GROUP: the processes of one broker."""
     if broker is None:
         return dumps({})

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tandemmq.common.wire.remoting.registration import DataVersion
+from tandemmq.common.wire.remoting.registration import TopicsVersion
 
 MASTER_ID = 0
 
@@ -11,13 +11,13 @@ READ, WRITE = 4, 2
 
 
 @dataclass(slots=True)
-class Member:
+class BrokerProcess:
     """One process of a broker: a master or a slave."""
 
     broker_id: int
     address: str
     ha_address: str
-    version: DataVersion
+    version: TopicsVersion
     heard_at: float
     """When it said something last, on the clock of who calls the table."""
     patience: float
@@ -27,12 +27,12 @@ class Member:
 
 
 @dataclass(slots=True)
-class Broker:
+class NamedBroker:
     """Master and slaves of one name."""
 
     cluster: str
     name: str
-    members: dict[int, Member] = field(default_factory=dict)
+    members: dict[int, BrokerProcess] = field(default_factory=dict)
     """By broker id; 0 is the master."""
     acting_master: bool = False
     zone: str | None = None

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.wire.remoting.registration import BrokerIdentity, DataVersion, RegisteredTopic, Registration
-from tandemmq.naming.broker import MASTER_ID, WRITE, Broker, Member, TopicQueues
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, RegisteredTopic, Registration, TopicsVersion
+from tandemmq.naming.broker import MASTER_ID, WRITE, BrokerProcess, NamedBroker, TopicQueues
 
 DEFAULT_PATIENCE = 120.0
 """Seconds after which RocketMQ forgets a broker."""
 
 
-class OlderMaster(TandemError):
+class OlderMastership(TandemError):
     """A registration of a master whose mastership is older than that of the registered one."""
 
     kind = Kind.CONFLICT
@@ -37,7 +37,7 @@ class RouteTable:
     def __init__(self, patience: float = DEFAULT_PATIENCE) -> None:
         """`patience`: seconds without a word after which a broker that does not say otherwise is gone."""
         self._patience = patience
-        self.brokers: dict[str, Broker] = {}
+        self.brokers: dict[str, NamedBroker] = {}
         """By name."""
         self.topics: dict[str, dict[str, TopicQueues]] = {}
         """By topic, then by broker."""
@@ -45,24 +45,24 @@ class RouteTable:
     # -- what brokers say ---------------------------------------------------------------------------------------------
 
     def register(self, said: Registration, connection: object, now: float) -> Registered:
-        """A broker is there. Its topics count if it is the master. Raises OlderMaster."""
+        """A broker is there. Its topics count if it is the master. Raises OlderMastership."""
         who = said.broker
         broker = self.brokers.get(who.name)
         known = broker.members.get(who.broker_id) if broker is not None else None
         other = who.broker_id == MASTER_ID and known is not None and known.address != who.address
         if known is not None and other and known.version.state > said.version.state:
-            raise OlderMaster(
+            raise OlderMastership(
                 f"{known.address} is broker {who.broker_id} of {who.name} in epoch {known.version.state}; "
                 f"{who.address} comes with epoch {said.version.state}"
             )
         if broker is None:
-            broker = self.brokers[who.name] = Broker(who.cluster, who.name)
+            broker = self.brokers[who.name] = NamedBroker(who.cluster, who.name)
         broker.cluster, broker.acting_master, broker.zone = who.cluster, said.acting_master, said.zone
         self._forget_other_ids(broker, who)
         patience = self._patience if said.heartbeat_ms is None else said.heartbeat_ms / 1000
         is_new = who.broker_id not in broker.members
         changed = known is None or known.version != said.version or known.address != who.address
-        broker.members[who.broker_id] = Member(
+        broker.members[who.broker_id] = BrokerProcess(
             who.broker_id, who.address, said.ha_address, said.version, now, patience, connection
         )
         if who.broker_id == MASTER_ID and (is_new or changed):
@@ -73,7 +73,7 @@ class RouteTable:
             return Registered(None, None)
         return Registered(master.address, master.ha_address)
 
-    def _forget_other_ids(self, broker: Broker, who: BrokerIdentity) -> None:
+    def _forget_other_ids(self, broker: NamedBroker, who: BrokerIdentity) -> None:
         """One address is one process: after a promotion or a demotion it has another id."""
         for number, member in list(broker.members.items()):
             if member.address == who.address and number != who.broker_id:
@@ -88,7 +88,7 @@ class RouteTable:
         self._remove(broker, who.broker_id)
         return True
 
-    def heard(self, who: BrokerIdentity, now: float) -> DataVersion | None:
+    def heard(self, who: BrokerIdentity, now: float) -> TopicsVersion | None:
         """A broker lives; the version of its topics, None if it is not registered."""
         broker = self.brokers.get(who.name)
         for member in broker.members.values() if broker is not None else ():
@@ -105,7 +105,7 @@ class RouteTable:
         """The connection of some brokers has closed: forget them; their addresses."""
         return self._forget(lambda member: member.connection is connection)
 
-    def _forget(self, is_gone: Callable[[Member], bool]) -> list[str]:
+    def _forget(self, is_gone: Callable[[BrokerProcess], bool]) -> list[str]:
         gone = [
             (broker, number, member.address)
             for broker in self.brokers.values()
@@ -116,7 +116,7 @@ class RouteTable:
             self._remove(broker, number)
         return [address for _, _, address in gone]
 
-    def _remove(self, broker: Broker, number: int) -> None:
+    def _remove(self, broker: NamedBroker, number: int) -> None:
         """Take one process away; with the last one, the broker and its topics."""
         del broker.members[number]
         if not broker.members:
@@ -154,7 +154,7 @@ class RouteTable:
 
     # -- what clients ask ---------------------------------------------------------------------------------------------
 
-    def route(self, topic: str) -> tuple[list[Broker], dict[str, TopicQueues]]:
+    def route(self, topic: str) -> tuple[list[NamedBroker], dict[str, TopicQueues]]:
         """Brokers that have a topic and are there, and its queues on each."""
         queues = {name: one for name, one in self.topics.get(topic, {}).items() if name in self.brokers}
         return [self.brokers[name] for name in queues], queues

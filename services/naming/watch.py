@@ -1,4 +1,4 @@
-"""Watch: brokers of which nothing is heard, and those whose connections closed, are forgotten."""
+"""BrokerWatch: brokers of which nothing is heard, and those whose connections closed, are forgotten."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from tandemmq.naming.routes import RouteTable
 log = get_log(__name__)
 
 
-class Watch:
+class BrokerWatch:
     """Keeps the table of routes true."""
 
     def __init__(self, routes: RouteTable, now: Callable[[], float]) -> None:

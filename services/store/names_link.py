@@ -95,7 +95,7 @@ class _NameServer:
             await asyncio.sleep(_GATHERED_SECONDS)
 
     async def _register(self) -> None:
-        """Say what there is. Raises PeerGone, PeerSilent, Refused."""
+        """Say what there is. Raises PeerGone, PeerSilent, RegistrationRefused."""
         change, who = self._registered.change, self._registered.identity()
         if self._known is not None and self._known != who:
             await self._ask(Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields()))
@@ -110,7 +110,7 @@ class _NameServer:
     async def _ask(self, command: Command) -> None:
         answer = await self._client.ask(command, self._timeout)
         if answer.code:
-            raise Refused(f"it answers {answer.code}: {answer.remark}")
+            raise RegistrationRefused(f"it answers {answer.code}: {answer.remark}")
 
     def _failed(self, error: TandemError) -> None:
         if self._reachable:
@@ -140,7 +140,7 @@ class _NameServer:
         await self._client.close()
 
 
-class Refused(TandemError):
+class RegistrationRefused(TandemError):
     """A name server does not take the registration."""
 
     kind = Kind.NOT_POSSIBLE

@@ -7,7 +7,7 @@ those of RocketMQ's tools. Each is created by the first send.
 
 from collections.abc import Callable, Iterator
 
-from tandemmq.common.wire.remoting.registration import BrokerIdentity, DataVersion, RegisteredTopic, Registration
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, RegisteredTopic, Registration, TopicsVersion
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.replica.mastership import Mastership
 
@@ -67,7 +67,7 @@ class RegisteredTopics:
 
     def registration(self, who: BrokerIdentity) -> Registration:
         """What there is now."""
-        version = DataVersion(self._mastership.epoch, self._counter, self._changed_ms)
+        version = TopicsVersion(self._mastership.epoch, self._counter, self._changed_ms)
         topics = {topic.name: topic for topic in self._all()}
         return Registration(who, self._ha_address, version, topics)
 

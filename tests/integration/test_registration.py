@@ -12,7 +12,7 @@ from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import Limits
 from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
-from tandemmq.naming.asked import Asked, NamingRules, code_of
+from tandemmq.naming.asked import NameAnswers, NamingRules, code_of
 from tandemmq.naming.kv import KvStore
 from tandemmq.naming.routes import RouteTable
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
@@ -88,7 +88,7 @@ class Link:
 async def linked(tmp_path: Path, role: Role) -> AsyncIterator[tuple[Link, RouteTable]]:
     """A link that has registered, and the table in which."""
     routes, values = RouteTable(), KvStore(tmp_path / "kv.json")
-    asked = Asked(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
+    asked = NameAnswers(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
     server = RemotingServer(Handlers(asked.handlers(), code_of), Limits())
     port = server.add_port("127.0.0.1:0")
     await server.start()

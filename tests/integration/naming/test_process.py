@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tandemmq.common.wire.remoting.registration import BrokerIdentity, DataVersion, RegisteredTopic, Registration
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, RegisteredTopic, Registration, TopicsVersion
 from tandemmq.node.v1 import node_pb2
 from tandemmq.node.v1.node_pb2_grpc import NodeStub
 from tests.interop.remoting import Remoting
@@ -20,7 +20,7 @@ PUT_KV, GET_KV, UPDATE_CONFIG, GET_CONFIG = 100, 101, 318, 319
 def register(remoting: Remoting, address: str = "h:1", broker_id: int = 0, name: str = "b") -> dict[str, str]:
     who = BrokerIdentity("C", name, broker_id, address)
     topics = {"T": RegisteredTopic("T", 4, 4, 6)}
-    said = Registration(who, f"ha-{address}", DataVersion(0, 1, 1), topics).to_command()
+    said = Registration(who, f"ha-{address}", TopicsVersion(0, 1, 1), topics).to_command()
     return remoting.ask(REGISTER_BROKER, dict(said.fields or {}), bytes(said.body)).fields
 
 

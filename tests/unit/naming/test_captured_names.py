@@ -12,7 +12,7 @@ from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import FrameReader
-from tandemmq.naming.asked import Asked, NamingRules, NoRoute, code_of
+from tandemmq.naming.asked import NameAnswers, NamingRules, NoRoute, code_of
 from tandemmq.naming.broker import READ, WRITE
 from tandemmq.naming.kv import KvStore, UnknownValue
 from tandemmq.naming.routes import RouteTable
@@ -38,7 +38,7 @@ class Names:
     def __init__(self, directory: Path) -> None:
         rules, values = NamingRules(), KvStore(directory / "kv.json")
         self.routes = RouteTable()
-        self._handlers = Asked(self.routes, values, float, rules, lambda: "listenPort=9876\n").handlers()
+        self._handlers = NameAnswers(self.routes, values, float, rules, lambda: "listenPort=9876\n").handlers()
 
     def answer(self, request: Command) -> Command:
         try:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tandemmq.common.wire.remoting.registration import BrokerIdentity, DataVersion, RegisteredTopic, Registration
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, RegisteredTopic, Registration, TopicsVersion
 from tandemmq.naming.broker import TopicQueues
-from tandemmq.naming.routes import OlderMaster, RouteTable
+from tandemmq.naming.routes import OlderMastership, RouteTable
 
 
 def topic(name: str, queues: int = 4, perm: int = 6) -> RegisteredTopic:
@@ -15,7 +15,7 @@ def said(
     address: str = "h:1",
     broker_id: int = 0,
     topics: tuple[RegisteredTopic, ...] = (topic("T"),),
-    version: DataVersion = DataVersion(0, 1, 1),  # noqa: B008 - immutable
+    version: TopicsVersion = TopicsVersion(0, 1, 1),  # noqa: B008 - immutable
     name: str = "b",
     heartbeat_ms: int | None = None,
 ) -> Registration:
@@ -49,9 +49,9 @@ def test_a_registration_adds_to_the_topics_and_the_same_version_changes_nothing(
     """Brokers send only the topics that changed (registerIncrementBrokerData)."""
     routes = RouteTable()
     routes.register(said(), "c", 0.0)
-    routes.register(said(topics=(topic("U"),), version=DataVersion(0, 2, 2)), "c", 0.0)
+    routes.register(said(topics=(topic("U"),), version=TopicsVersion(0, 2, 2)), "c", 0.0)
     assert set(routes.topics) == {"T", "U"}
-    routes.register(said(topics=(topic("T", 9), topic("V")), version=DataVersion(0, 2, 2)), "c", 0.0)
+    routes.register(said(topics=(topic("T", 9), topic("V")), version=TopicsVersion(0, 2, 2)), "c", 0.0)
     assert set(routes.topics) == {"T", "U"}
     assert routes.topics["T"]["b"].read_queues == 4
 
@@ -62,7 +62,7 @@ def test_a_broker_that_is_silent_goes_with_its_topics_and_one_that_is_heard_stay
     routes.register(said("h:2", name="other", topics=(topic("T"), topic("U"))), "c2", 0.0)
     routes.register(said("h:3", name="quick", topics=(), heartbeat_ms=10_000), "c3", 0.0)
     assert routes.expire(10.1) == ["h:3"]
-    assert routes.heard(BrokerIdentity("C", "b", 0, "h:1"), 100.0) == DataVersion(0, 1, 1)
+    assert routes.heard(BrokerIdentity("C", "b", 0, "h:1"), 100.0) == TopicsVersion(0, 1, 1)
     assert routes.heard(BrokerIdentity("C", "b", 0, "h:9"), 100.0) is None
     assert routes.expire(120.1) == ["h:2"]
     assert set(routes.topics) == {"T"}
@@ -84,17 +84,17 @@ def test_a_closed_connection_takes_its_broker_away_and_no_other() -> None:
 
 def test_a_promoted_slave_is_the_master_and_no_slave_any_more() -> None:
     routes = RouteTable()
-    routes.register(said("h:1", 0, version=DataVersion(1, 1, 1)), "c1", 0.0)
-    routes.register(said("h:2", 1, version=DataVersion(1, 1, 1)), "c2", 0.0)
-    routes.register(said("h:2", 0, version=DataVersion(2, 1, 1)), "c2", 0.0)
+    routes.register(said("h:1", 0, version=TopicsVersion(1, 1, 1)), "c1", 0.0)
+    routes.register(said("h:2", 1, version=TopicsVersion(1, 1, 1)), "c2", 0.0)
+    routes.register(said("h:2", 0, version=TopicsVersion(2, 1, 1)), "c2", 0.0)
     assert addresses(routes) == {0: "h:2"}
 
 
 def test_an_old_master_does_not_take_the_place_of_a_newer_one() -> None:
     routes = RouteTable()
-    routes.register(said("h:2", 0, version=DataVersion(2, 1, 1)), "c2", 0.0)
-    with pytest.raises(OlderMaster, match="h:2 is broker 0 of b in epoch 2"):
-        routes.register(said("h:1", 0, version=DataVersion(1, 9, 9)), "c1", 0.0)
+    routes.register(said("h:2", 0, version=TopicsVersion(2, 1, 1)), "c2", 0.0)
+    with pytest.raises(OlderMastership, match="h:2 is broker 0 of b in epoch 2"):
+        routes.register(said("h:1", 0, version=TopicsVersion(1, 9, 9)), "c1", 0.0)
     assert addresses(routes) == {0: "h:2"}
 
 

@@ -15,9 +15,9 @@ from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
 from tandemmq.common.wire.remoting.registration import (
     BadRegistration,
     BrokerIdentity,
-    DataVersion,
     RegisteredTopic,
     Registration,
+    TopicsVersion,
 )
 
 WHO = BrokerIdentity("C", "b", 0, "h:1")
@@ -35,7 +35,7 @@ REGISTRATIONS = st.builds(
     Registration,
     st.builds(BrokerIdentity, NAMES, NAMES, st.integers(0, 2**62), NAMES),
     NAMES,
-    st.builds(DataVersion, *[st.integers(0, 2**62)] * 3),
+    st.builds(TopicsVersion, *[st.integers(0, 2**62)] * 3),
     st.lists(TOPICS, max_size=4).map(lambda topics: {topic.name: topic for topic in topics}),
     st.none() | st.integers(1, 2**40),
     st.booleans(),
@@ -54,13 +54,13 @@ def test_the_crc_of_the_facts() -> None:
         b'"topicConfigTable":{}}}'
     )
     command = Command(103, fields={**WHO.to_fields(), "bodyCrc32": "561324779"}, body=body)
-    assert Registration.from_command(command).version == DataVersion(0, 1, 1700000000000)
+    assert Registration.from_command(command).version == TopicsVersion(0, 1, 1700000000000)
     with pytest.raises(BadRegistration, match="crc32 not match"):
         Registration.from_command(Command(103, fields=command.fields, body=body + b" "))
 
 
 def test_what_we_send_is_what_brokers_send() -> None:
-    said = Registration(WHO, "h:2", DataVersion(3, 2, 1), {"T": RegisteredTopic("T", 4, 8, 6)}).to_command()
+    said = Registration(WHO, "h:2", TopicsVersion(3, 2, 1), {"T": RegisteredTopic("T", 4, 8, 6)}).to_command()
     assert said.code == RequestCode.REGISTER_BROKER
     assert said.version > 37, "below, a name server reads another body"
     assert said.fields == {
@@ -91,7 +91,7 @@ VERSION = part(b'{"counter":7,"timestamp":5}')
 def test_a_compressed_registration() -> None:
     rest = (part(b"T 4 8 6 SINGLE_TAG"), part(b'U 1 2 7 MULTI_TAG {"a":"b c"}'), part(b"[]"), bytes(4))
     read = Registration.from_command(compressed(VERSION, struct.pack(">i", 2), *rest))
-    assert read.version == DataVersion(0, 7, 5)
+    assert read.version == TopicsVersion(0, 7, 5)
     assert list(read.topics.values()) == [RegisteredTopic("T", 4, 8, 6), RegisteredTopic("U", 1, 2, 7)]
 
 

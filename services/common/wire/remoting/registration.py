@@ -38,8 +38,11 @@ class BadRegistration(TandemError):
     kind = Kind.INVALID
 
 
-class DataVersion(NamedTuple):
-    """The version of a table of topics: equal versions mean equal content. Ordered by mastership first."""
+class TopicsVersion(NamedTuple):
+    """The version of a table of topics (RocketMQ: ``DataVersion``): equal versions mean equal content.
+
+    Ordered by mastership first.
+    """
 
     state: int = 0
     """The epoch of the mastership; 0 for brokers that have none."""
@@ -52,7 +55,7 @@ class DataVersion(NamedTuple):
         return {"counter": self.counter, "stateVersion": self.state, "timestamp": self.timestamp}
 
     @classmethod
-    def from_json(cls, said: Any) -> "DataVersion":
+    def from_json(cls, said: Any) -> "TopicsVersion":
         """What a body says; 4.9 has no stateVersion. Raises BadRegistration."""
         if not isinstance(said, Mapping):
             raise BadRegistration("dataVersion is no object")
@@ -139,7 +142,7 @@ class Registration:
     broker: BrokerIdentity
     ha_address: str
     """Where slaves dial."""
-    version: DataVersion
+    version: TopicsVersion
     topics: Mapping[str, RegisteredTopic]
     heartbeat_ms: int | None = None
     """After so long without a word the broker counts as gone; None: the name server's default."""
@@ -151,7 +154,7 @@ class Registration:
         """The request, uncompressed."""
         wrapper = {
             "dataVersion": self.version.to_json(),
-            "mappingDataVersion": DataVersion().to_json(),
+            "mappingDataVersion": TopicsVersion().to_json(),
             "topicConfigTable": {name: topic.to_json() for name, topic in self.topics.items()},
             "topicQueueMappingDetailMap": {},
             "topicQueueMappingInfoMap": {},
@@ -186,10 +189,10 @@ class Registration:
         )
 
 
-def _read(body: bytes) -> tuple[DataVersion, dict[str, RegisteredTopic]]:
+def _read(body: bytes) -> tuple[TopicsVersion, dict[str, RegisteredTopic]]:
     """Version and topics. The oldest brokers send the wrapper alone."""
     if not body:
-        return DataVersion(), {}
+        return TopicsVersion(), {}
     try:
         said = java_json.loads(body)
     except ValueError as error:
@@ -198,17 +201,17 @@ def _read(body: bytes) -> tuple[DataVersion, dict[str, RegisteredTopic]]:
     table = wrapper.get("topicConfigTable", {}) if isinstance(wrapper, Mapping) else None
     if not isinstance(table, Mapping):
         raise BadRegistration("the body has no table of topics")
-    return DataVersion.from_json(wrapper.get("dataVersion", {})), _topics(table)
+    return TopicsVersion.from_json(wrapper.get("dataVersion", {})), _topics(table)
 
 
 def _topics(table: Mapping[str, Any]) -> dict[str, RegisteredTopic]:
     return {name: RegisteredTopic.from_json(name, said) for name, said in table.items()}
 
 
-def _read_compressed(body: bytes) -> tuple[DataVersion, dict[str, RegisteredTopic]]:
+def _read_compressed(body: bytes) -> tuple[TopicsVersion, dict[str, RegisteredTopic]]:
     parts = _parts(_inflated(body))
     try:
-        version = DataVersion.from_json(java_json.loads(next(parts)))
+        version = TopicsVersion.from_json(java_json.loads(next(parts)))
         (number,) = _LENGTH.unpack(next(parts))
         read = [_topic_of_text(next(parts).decode()) for _ in range(number)]
     except (StopIteration, ValueError):

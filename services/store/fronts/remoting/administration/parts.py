@@ -7,7 +7,7 @@ from tandemmq.store.fronts.remoting.administration.connections import Connection
 from tandemmq.store.fronts.remoting.administration.consumption import Consumption
 from tandemmq.store.fronts.remoting.administration.group_admin import GroupAdmin
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
-from tandemmq.store.fronts.remoting.administration.tables import Tables
+from tandemmq.store.fronts.remoting.administration.tables import TableCopies
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler
 from tandemmq.store.fronts.remoting.clients import Clients
@@ -24,5 +24,5 @@ def administration(
         **Consumption(broker, delivery, topics, rules).handlers(),
         **Connections(delivery.sessions, clients).handlers(),
         **BrokerStatus(broker, rules).handlers(),
-        **Tables(broker, delivery, rules).handlers(),
+        **TableCopies(broker, delivery, rules).handlers(),
     }

@@ -20,7 +20,7 @@ _VIEW = Need(Action.VIEW)
 _NO_VERSION = {"counter": 0, "stateVersion": 0, "timestamp": 0}
 
 
-class Tables:
+class TableCopies:
     """Answers with them."""
 
     def __init__(self, broker: Broker, delivery: Delivery, rules: AdministrationRules) -> None:
