@@ -1,10 +1,15 @@
-"""Writes docs/settings.md and docs/metrics.md from the code; with ``--check`` only says whether they are stale."""
+"""Writes docs/settings.md, docs/metrics.md and services/common/setting_names.py from the code.
+
+With ``--check`` it only says whether they are stale.
+"""
 
 import asyncio
+import dataclasses
 import os
 import socket
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,7 +41,7 @@ from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 _SERVICES: dict[str, type[ServerSettings]] = {
     "store": StoreSettings,
@@ -210,19 +215,50 @@ async def _of_metasync() -> list[Metric]:
     return families
 
 
+_NAMES_HEAD = '''"""The names of settings, by service; written by `make docs` from the settings classes, and not edited.
+
+They stand here because this package may not import the services.
+"""
+
+'''
+
+
+def setting_names() -> str:
+    """The module of all names: what every service has is left out."""
+    shared = {field.name for field in dataclasses.fields(ServerSettings)}
+    lines = ["NAMES = {\n"]
+    for service, kind in _SERVICES.items():
+        own = sorted(one.name for one in kind().describe() if one.attribute not in shared)
+        lines.append(f'    "{service}": """\n{_wrapped(own, 8)}\n    """,\n')
+    lines.append('}\n"""What each service has of its own."""\n\n')
+    lines.append(f'WITHOUT_EFFECT = """\n{_wrapped(sorted(StoreSettings.without_effect), 4)}\n"""\n')
+    lines.append('"""What the store accepts of RocketMQ\'s settings without effect."""\n')
+    return _NAMES_HEAD + "".join(lines)
+
+
+def _wrapped(names: list[str], indent: int) -> str:
+    space = " " * indent
+    return textwrap.fill(" ".join(names), 119, initial_indent=space, subsequent_indent=space)
+
+
 def main() -> int:
-    """Write or check the pages; gives the exit status."""
-    os.chdir(DOCS.parent)
+    """Write or check the files; gives the exit status."""
+    os.chdir(REPOSITORY)
     stale = []
-    for name, text in (("settings.md", settings_page()), ("metrics.md", metrics_page())):
-        path = DOCS / name
+    texts = {
+        "services/common/setting_names.py": setting_names(),
+        "docs/settings.md": settings_page(),
+        "docs/metrics.md": metrics_page(),
+    }
+    for name, text in texts.items():
+        path = REPOSITORY / name
         if path.exists() and path.read_text() == text:
             continue
         stale.append(name)
         if "--check" not in sys.argv:
             path.write_text(text)
     if stale and "--check" in sys.argv:
-        print(f"docs/{', docs/'.join(stale)} stale: run `make docs`", file=sys.stderr)
+        print(f"{', '.join(stale)} stale: run `make docs`", file=sys.stderr)
         return 1
     return 0
 

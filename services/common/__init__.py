@@ -10,7 +10,8 @@ One noun per file::
     settings.py          typed settings: profile < broker.conf < environment < command line, with origins;
                          settings_profiles.py, settings_errors.py, setting_values.py: its parts
     server_settings.py   the settings that every service has: addresses, TLS, metrics, logging, shutdown
-    service_settings.py  which settings each service of a node has, so that one broker.conf serves all
+    service_settings.py  which settings each service of a node has, so that one broker.conf serves all;
+                         setting_names.py: their names, generated
     addresses.py         addresses of other services, as settings hold them
     command.py           `python -m tandemmq.<service>`: options, and an error as one line
     process.py           open files, malloc thresholds, garbage collector
