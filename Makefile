@@ -4,6 +4,9 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 
+# Tests start thousands of processes: without bytecode each would compile all modules anew, half a second of CPU.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: docs dashboards help venv demo test coverage campaigns test-all check lint format protos constraints bench soak clean
 

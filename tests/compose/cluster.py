@@ -15,7 +15,7 @@ from tandemmq.common.errors import TandemError
 from tests.compose.engine import REPOSITORY, docker
 from tests.compose.waiting import PATIENCE, eventually
 
-SERVICES = ("a-metasync", "a-store", "a-replicator", "b-metasync", "b-store", "b-replicator", "admin")
+SERVICES = ("a-metasync", "a-store", "a-replicator", "b-metasync", "b-store", "b-replicator", "names", "admin")
 TOPIC = "orders"
 
 

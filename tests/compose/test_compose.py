@@ -13,14 +13,17 @@ from pathlib import Path
 import pytest
 
 from tandemmq.client import StoreClient
+from tandemmq.common import java_json
 from tandemmq.store.v1 import store_pb2
 from tests.compose import engine
 from tests.compose.cluster import SERVICES, Cluster, Producer
 from tests.compose.engine import docker
 from tests.compose.waiting import PATIENCE, eventually
+from tests.interop.remoting import GET_ALL_TOPIC_CONFIG, SUCCESS, Remoting
 
 pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(2400)]
 
+GET_BROKER_CLUSTER_INFO = 106
 _MEGABYTE = 1_000_000
 _LARGEST_IMAGE = 300 * _MEGABYTE
 _PROMETHEUS = "prom/prometheus:v3.5.0"
@@ -119,6 +122,21 @@ def test_prometheus_scrapes_every_service(cluster: Cluster) -> None:
         return [one["scrapeUrl"] for one in targets if one["health"] != "up"] if targets else ["none at all"]
 
     wait_for(lambda: not down(), otherwise=lambda: f"not scraped: {down()}")
+
+
+def test_classic_clients_find_both_nodes(cluster: Cluster) -> None:
+    """As they see them from the host: the name server tells published ports, and the master answers there."""
+
+    def addresses() -> dict[str, str]:
+        with Remoting(9876, host=cluster.host) as names:
+            answer = names.call(GET_BROKER_CLUSTER_INFO)
+        table = java_json.loads(answer.body)["brokerAddrTable"]
+        return dict(table["broker"]["brokerAddrs"]) if table else {}
+
+    expected = {"0": f"{cluster.host}:10911", "1": f"{cluster.host}:10921"}
+    wait_for(lambda: addresses() == expected, otherwise=lambda: f"the name server knows {addresses()}")
+    with Remoting(10911, host=cluster.host) as master:
+        assert master.call(GET_ALL_TOPIC_CONFIG).code == SUCCESS
 
 
 def test_console_answers(cluster: Cluster) -> None:

@@ -1,5 +1,6 @@
 """Transactions of a store process: over the contract, through stops and kills."""
 
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -81,7 +82,11 @@ def test_metrics_of_transactions(own_store: StoreProcess) -> None:
         keys = [client.send("t", b"x", properties=HALF).unique_key for _ in range(4)]
         end(stub, keys[0], COMMIT)
         end(stub, keys[1], ROLLBACK)
-    lines = own_store.scrape()
+    deadline = time.monotonic() + 60
+    shown = re.compile(r"rocketmq_half_messages\{.* 2\.0")  # read every few seconds
+    while not any(map(shown.match, lines := own_store.scrape())):
+        assert time.monotonic() < deadline, "half messages are not shown"
+        time.sleep(0.2)
     for name, value in (("half_messages", 2), ("commit_messages_total", 1), ("rollback_messages_total", 1)):
         (line,) = [one for one in lines if one.startswith(f"rocketmq_{name}{{")]
         assert 'topic="t"' in line

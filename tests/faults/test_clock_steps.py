@@ -37,12 +37,18 @@ WALL_CLOCK = {
     "services/admin/mirror.py",  # when the copy was current
     "services/admin/tail.py",  # messages since now
     "services/cli/demo/ledger.py",  # unique ids
+    "services/cli/nouns/group_view.py",  # how old a message is that is next
     "services/cli/talk/moments.py",  # "an hour ago"
     "services/cli/nouns/node.py",  # how long a node has been up
     "services/cli/pair/reseed.py",  # the name of a directory
     "services/client/encode.py",  # born time, unique ids
     "services/client/outgoing.py",  # unique ids
     "services/metasync/keeper.py",  # versions of tables, which never go back
+    "services/store/classic_clients.py",  # since when the broker runs, told to tools
+    "services/store/delivery_metrics.py",  # how old messages are
+    "services/store/fronts/remoting/administration/broker_status.py",  # the same
+    "services/store/fronts/remoting/popping.py",  # when an answer was given, told to its client
+    "services/store/fronts/remoting/replies.py",  # when a reply was passed on, told to its client
     "services/store/fronts/rocketmq5/receiving.py",  # when an answer was given, told to its client
     "services/store/log/edges/clock.py",  # store times, which never go back; expiry of files
     "services/store/metrics.py",  # how far back messages reach

@@ -434,7 +434,7 @@ def test_an_address_that_is_none() -> None:
 
 
 def test_settings_with_their_origins(tmp_path: Path) -> None:
-    (tmp_path / "broker.conf").write_text("flushDiskType=SYNC_FLUSH\nhaListenPort=10912\nnamesrvAddr=a\n")
+    (tmp_path / "broker.conf").write_text("flushDiskType=SYNC_FLUSH\nhaListenPort=10912\nlongPollingEnable=true\n")
     shown = tandem(
         "settings", "--config", str(tmp_path / "broker.conf"), "--set", "maxMessageSize=1000", "--json",
         environment={"TANDEM_BROKER_NAME": "b1"},
@@ -445,7 +445,7 @@ def test_settings_with_their_origins(tmp_path: Path) -> None:
     assert by_name["brokerName"]["origin"]["place"] == "TANDEM_BROKER_NAME"
     assert by_name["mappedFileSizeCommitLog"]["value"] == str(1 << 30), "with a file, RocketMQ's own defaults"
     assert all(one["doc"] for one in shown["settings"])
-    assert "namesrvAddr" in shown["without_effect"]
+    assert "longPollingEnable" in shown["without_effect"]
     assert "haListenPort" not in shown["without_effect"], "the replicator's, who reads the same file"
 
 

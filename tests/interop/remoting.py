@@ -41,8 +41,8 @@ class Refused(Exception):
 class Remoting:
     """A connection to a broker."""
 
-    def __init__(self, port: int, timeout: float = 120.0) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    def __init__(self, port: int, timeout: float = 120.0, host: str = "127.0.0.1") -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout)
         self._stream = self._socket.makefile("rb")
         self._opaque = 0
 

@@ -173,7 +173,7 @@ async def test_the_store_s_groups_follow_too(master: MetasyncProcess, tmp_path: 
     link = MetasyncLink(master.address, topics, PLAIN, groups)
     link.start()
     await until(lambda: groups.get("theirs") and groups.get("mine") and not groups.waiting, "in step")
-    assert groups.get("theirs") == GroupConfig("theirs", retry_max_times=3, retry_policy=(3000,))
+    assert groups.get("theirs") == GroupConfig("theirs", retry_max_times=3, retry_policy=(1, 2, 3000))
     assert groups.get("mine") == mine
     with master.stub() as stub:
         there = {one.name: one for one in stub.ListGroups(pb.ListGroupsRequest()).groups}

@@ -41,7 +41,8 @@ def test_a_broker_conf_of_rocketmq(tmp_path: Path) -> None:
     assert config.message_delay_levels == (1_000, 5_000, 60_000)
     assert config.max_index_num == 20_000_000, "RocketMQ's own defaults"
     assert str(settings.store_host()) == "10.1.2.3:10911"
-    assert settings.ignored == ("namesrvAddr",)
+    assert settings.namesrv_addr == "127.0.0.1:9876"
+    assert settings.ignored == ()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_failures_of_background_tasks_begin_at_0_so_that_the_first_is_an_increas
 
 
 def test_topics_beyond_the_limit_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandemmq.store.metrics._MOST_SERIES", 3)
+    monkeypatch.setattr("tandemmq.store.metrics.MOST_SERIES", 3)
     metrics = StoreMetrics("c", "n")
     for number in range(10):
         metrics.sent(f"topic-{number}", 2, 100)

@@ -46,7 +46,8 @@ export function resetOffsets(group, topics) {
     actionNow: () => (preview ? "Reset" : "Preview"),
     dangerNow: () => Boolean(preview),
     body: (draw) => h("div", { class: "fields", onchange: (event) => choose(event, draw), oninput: (event) => choose(event, draw) },
-      h("p", { class: "dim" }, "What consumers hold is called back. A program that pulls and commits offsets by itself should be stopped: it may commit old ones again."),
+      h("p", { class: "dim" }, "What consumers hold is called back. A program that pulls and commits offsets by itself should be stopped: it may "
+        + "commit old ones again."),
       field("Topic", select("topic", chosen.topic, topics.map((name) => [name, name]))),
       field("Go to", select("target", chosen.target, TARGETS)),
       chosen.target === "time" && field("Time", text("time", chosen.time, { type: "datetime-local", step: "1", required: true })),
