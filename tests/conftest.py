@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 import uvloop
+from hypothesis import settings
 
 from tests.seed import SEED
+
+settings.register_profile("patient", deadline=None)  # no test asserts how quick something is
+settings.load_profile("patient")
 
 OF_THE_TESTS = ("TANDEM_TEST_", "TANDEM_GOLDEN", "TANDEM_SEED")
 """Variables that are for the tests themselves."""
