@@ -488,12 +488,11 @@ class Sender:
 
     def _watched_keys(self, batch: EncodedBatch) -> list[str]:
         """The UNIQ_KEY of each message, if a copy of the batch can be recognized by them."""
-        if self.duplicates is None:
-            return []
+        if self.duplicates is None or not self.duplicates.watches(batch.topic, "any", batch.reconsume_times):
+            return []  # to read all properties costs as much as the rest of the send
         each = [properties.decode(one.properties) for one in decode_client_batch(batch.blob)]
         keys = [found.get(properties.UNIQ_KEY, "") for found in each]
-        watches = self.duplicates.watches
-        return keys if all(watches(batch.topic, key, batch.reconsume_times) for key in keys) else []
+        return keys if all(keys) else []
 
     def _copy_of_batch(self, batch: EncodedBatch, known: list[FirstCopy]) -> SentBatch:
         assert self.duplicates is not None

@@ -32,6 +32,7 @@ class FrameReader(Bodies):
         """See ControlFrames."""
         super().__init__(limits, finished, now)
         self._rest = b""
+        self._begins = 0  # where in `_rest` what is not read yet begins: a slice does not copy what it leaves
         """The beginning of a frame that is not whole."""
         self._largest_block = BLOCK_FACTOR * limits.max_header_list_size
         self._block: list[bytes] = []
@@ -68,8 +69,7 @@ class FrameReader(Bodies):
     def _consume(self, data: bytes) -> None:
         position = 0
         if self._rest:
-            data = self._rest + data
-            self._rest = b""
+            data, position = self._with_rest(data)
         if not self.prefaced:
             position = self._preface(data)
         elif self.data_left:
@@ -107,12 +107,18 @@ class FrameReader(Bodies):
                 self.behind = True
                 break
         if position < end:
-            self._rest = data[position:]
+            self._rest, self._begins = (data, position) if self.behind else (data[position:], 0)
+
+    def _with_rest(self, data: bytes) -> tuple[bytes, int]:
+        """What was not read, with what has come since; and where it begins."""
+        rest, begins = self._rest, self._begins
+        self._rest, self._begins = b"", 0
+        return (rest[begins:] + data, 0) if data else (rest, begins)
 
     @property
     def unread(self) -> int:
         """Bytes of a frame or header block that is not complete."""
-        return len(self._rest) + sum(map(len, self._block))
+        return len(self._rest) - self._begins + sum(map(len, self._block))
 
     @property
     def incomplete(self) -> bool:

@@ -25,9 +25,10 @@ def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
     if tag := message.tag:
         _take_shorthand(properties, TAGS, "tag", tag)
     if keys := message.keys:
-        if any(KEY_SEPARATOR in key or not key for key in keys):
+        joined = KEY_SEPARATOR.join(keys)
+        if "" in keys or joined.count(KEY_SEPARATOR) >= len(keys):
             raise IllegalMessage("A key is empty or has a space in it: spaces separate keys.")
-        _take_shorthand(properties, KEYS, "keys", KEY_SEPARATOR.join(keys))
+        _take_shorthand(properties, KEYS, "keys", joined)
     born_host = message.born_host
     queue_id = message.queue_id
     return NewMessage(
