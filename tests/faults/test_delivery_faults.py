@@ -1,7 +1,6 @@
 """Producers and consumers at stores that are killed: a small round of each scene of the delivery campaign.
 
-`TANDEM_SEED=<n>` replays the choices; as long as you like: `make soak ARGS="--delivery"`. The scene with two nodes runs
-there only, until it is known why one round of 28 ended with a timed message that nobody got (docs/known-faults.md).
+`TANDEM_SEED=<n>` replays the choices; as long as you like: `make soak ARGS="--delivery"`.
 """
 
 from pathlib import Path
@@ -16,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SECONDS = 12
 
 
-@pytest.mark.parametrize("scene", ["store", pytest.param("power", marks=pytest.mark.root)])
+@pytest.mark.parametrize("scene", ["store", pytest.param("power", marks=pytest.mark.root), "pair"])
 def test_every_message_is_dealt_with(tmp_path: Path, scene: str) -> None:
     options = ("--scene", scene, "--seed", SEED, "--seconds", SECONDS, "--keep", tmp_path / "kept")
     report = run_campaign("delivery_campaign", *options, timeout=860)

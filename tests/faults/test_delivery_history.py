@@ -122,6 +122,9 @@ def test_events_become_a_history(tmp_path: Path) -> None:
     record("send", value="w", begun=7, tag="T1", key="", due=9, copied=True)
     record("sent", value="w", at=20, queue=0, offset=99)
     record("never", value="w")
+    record("send", value="x", begun=7, tag="T1", key="", due=9, copied=True)
+    record("sent", value="x", at=20, queue=0, offset=99)
+    record("unsure", value="x")
     record("got", group="g", begun=8, at=9, answer="a1", invisible_ms=100, seen=[["v", 1, "work", 0, 3]])
     record("settle", id="s1", group="g", how="ack", begun=10, after_ms=0, what=[["v", "work", 0, 3]])
     record("settled", id="s1", at=21, told=[1], gone=[0])
@@ -134,6 +137,7 @@ def test_events_become_a_history(tmp_path: Path) -> None:
     history = history_of(tmp_path, [GROUP], [])
     assert history.sent["v"] == Sent("v", 5, 6, "T1", "", 0, QUEUE, 3)
     assert (history.sent["w"].copied, history.sent["w"].never, history.sent["w"].told) == (True, True, 20)
+    assert (history.sent["x"].never, history.sent["x"].told) == (False, 0), "its recall was begun, and never answered"
     assert history.receipts == [Receipt("g", "v", 1, 8, 9, QUEUE, 3, 100, "a1", 0)]
     assert history.settlings == [
         Settling(message, "ack", 10, 21), Settling(message, "retry", 12, 0, refused=True, after_ms=5),
