@@ -28,6 +28,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 AGAIN_AT_MOST = 8
 """More than so many have not lost a race: something is broken."""
 FAILED, NONE_FOUND = 1, 5
+SLOWEST = ("--durations=30", "--durations-min=4")
+"""What took longest is told at the end: a test that takes so long belongs to the campaigns."""
 _CACHE = Path(".pytest_cache")
 _LAST_FAILED = _CACHE / "v/cache/lastfailed"
 
@@ -77,9 +79,8 @@ def main() -> int:
 
     seed = begin()
     measured = ("--cov", "--cov-report=") if options.coverage else ()
-    beside = run(
-        "-n", options.workers, "--dist", "loadgroup", "-m", both("not serial", options.marked), *measured, *arguments
-    )
+    many = ("-n", options.workers, "--dist", "loadgroup", *SLOWEST)
+    beside = run(*many, "-m", both("not serial", options.marked), *measured, *arguments)
     status = all_of([beside, run("-m", both("serial", options.marked), *arguments)])
     if status == FAILED and 0 < len(failed_tests()) <= AGAIN_AT_MOST:
         status = second_try(arguments)
