@@ -12,6 +12,7 @@ from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import lag_of
 from tandemmq.admin.queue_ends import EndsKeeper, QueueEnds
 from tandemmq.admin.tables import Tables
+from tandemmq.admin.v1 import admin_pb2
 
 _GROUPS_AT_ONCE = 250
 """So many groups are worked off before other calls have their turn."""
@@ -115,7 +116,7 @@ class Books:
         )
         cluster = next((one.cluster for one in nodes if one.cluster), "")
         own = frozenset({broker, cluster})
-        return Book(broker, cluster, nodes[0].node, tables, ends, store, (*first, *second), own)
+        return Book(broker, cluster, nodes[0].node, tables, ends, store, tuple(dict.fromkeys((*first, *second))), own)
 
     async def _tables(self, nodes: list[NodeStanding]) -> tuple[Tables | None, list[str]]:
         tried: list[Mirror] = []
@@ -123,7 +124,7 @@ class Books:
             mirror = self._mirrors.setdefault(one.node.name, Mirror(one.node))
             tried.append(mirror)
             if await mirror.use():
-                return mirror.tables, _asked_instead("metasync", nodes[0].node, one.node, tried[0].reason)
+                return mirror.tables, _asked_instead("metasync", nodes[0], one.node, tried[0].reason)
         last = max(tried, key=lambda mirror: mirror.current_ms)
         silent = ", ".join(f"{mirror.node.name} ({mirror.reason})" for mirror in tried)
         if not last.tables.whole:
@@ -142,15 +143,17 @@ class Books:
             except AdminError as error:
                 reasons.append(f"{one.node.name} ({getattr(error, 'reason', error.message)})")
                 continue
-            return ends, one.node, _asked_instead("store", nodes[0].node, one.node, ", ".join(reasons))
+            return ends, one.node, _asked_instead("store", nodes[0], one.node, ", ".join(reasons))
         what = f"no store of {nodes[0].broker} answers, so messages and lag are missing"
         return None, None, [f"{what}: {', '.join(reasons)}"]
 
 
-def _asked_instead(service: str, best: KnownNode, asked: KnownNode, reason: str) -> list[str]:
-    if asked is best:
+def _asked_instead(service: str, best: NodeStanding, asked: KnownNode, reason: str) -> list[str]:
+    if best.role != admin_pb2.MASTER:  # one that is silent for long is not the best any more
+        return [f"no master of {best.broker} answers, so {asked.name} was asked"]
+    if asked is best.node:
         return []
-    return [f"the {service} of {best.name} does not answer, so {asked.name} was asked: {reason or 'silent'}"]
+    return [f"the {service} of {best.node.name} does not answer, so {asked.name} was asked: {reason or 'silent'}"]
 
 
 def merged_names(books: list[Book], names_of: Callable[[Book], set[str]]) -> set[str]:

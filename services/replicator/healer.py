@@ -37,7 +37,7 @@ _LOOK_SECONDS = 2.0
 _STORE_SECONDS = 10.0
 _REPAIR_SECONDS = 600.0
 _EXAMINE_SECONDS = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 """Before a stretch that could not be mended is tried again."""
 NEIGHBOURS = 4 << 10
 """So many bytes before and behind a damaged stretch must be the same at the peer."""

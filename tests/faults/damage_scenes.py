@@ -13,12 +13,12 @@ from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.format.replica_stretch import MarkWords
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
 from tandemmq.store.log.replica.replica_mark import NAME as MARK
-from tandemmq.store.log.replica.replica_mark import boot_id
 from tests.access_users import access_text
 from tests.faults.harness import FOREVER, PATIENCE_MS, QUEUES, message, settle, small_config
 from tests.golden import copy_of, golden_store

@@ -82,7 +82,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.clock = HandClock()
         self.checker = Checker()
         self.pending: list[tuple[Ack, int]] = []
-        self.life = self.number = 0
+        self.life = self.number = self.boots = 0
         self.sync = sync
         self.damaged = self.numbers_in_manifest_only = False
         self.root = self.scratch / "0"
@@ -113,7 +113,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
         async def opened() -> MessageStore:
-            store = MessageStore.open(config, disk=self.disk, clock=self.clock)
+            store = MessageStore.open(config, disk=self.disk, clock=self.clock, boot=bytes([1 + self.boots % 255]) * 16)
             store.start()
             return store
 
@@ -259,6 +259,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(chance=st.integers(0, 1 << 32), look=st.booleans())
     def cut_the_power(self, chance: int, look: bool) -> None:
         self.quiet()
+        self.boots += 1
         fresh = self.scratch / f"{self.life}"
         self.disk.image(fresh, random.Random(chance))
         self.move_to(fresh)

@@ -24,12 +24,14 @@ from tests.faults.harness import QUEUES, intact, message, settle, small_config, 
 
 LOG_FILE = 16 * 1024
 MESSAGES = 260
+BEHIND = 15
+"""So many of them come behind the last checkpoint of a store that is killed."""
 ONCE_EARLY, ONCE_LATE = ("once", 0), ("once", 1)
 """Queues of one message each: in the middle of the log, and in its last file."""
 
-LOGS = ("first", "middle", "last", "log")
-"""Log files, and the directory with all of them."""
-BESIDE = ("consumequeue", "index", "checkpoint", "tandem.manifest")
+LOGS = ("first", "middle", "last", "log", "older")
+"""Log files, the directory with all of them, and the last file replaced by an older copy of itself."""
+BESIDE = ("consumequeue", "index", "checkpoint", "tandem.manifest", "tandem.end")
 PARTS = (*LOGS, *BESIDE)
 
 
@@ -40,6 +42,7 @@ def config_of(root: Path) -> StoreConfig:
         file_reserved_time=0,
         delete_file_batch_max=1,
         clean_resource_interval=3_600_000,
+        flush_consume_queue_thorough_interval=3_600_000,
         prefault_bytes=0,
     )
 
@@ -61,6 +64,22 @@ class Original:
     acked: tuple[Acked, ...]
     ends: dict[Queue, int]
 
+    @property
+    def used(self) -> int:
+        """A log offset behind the last record's begin."""
+        return self.acked[-1].physical + 1
+
+    @property
+    def older_end(self) -> int:
+        """Where an older copy of the last file ends."""
+        last = [one.physical for one in self.acked if one.physical >= self.used - self.used % LOG_FILE]
+        return last[len(last) * 3 // 4]
+
+    def is_left(self, one: Acked, gone: Collection[str], left: Collection[str]) -> bool:
+        """Whether the message is in the log files that are ``left``."""
+        at = one.physical
+        return f"{at - at % LOG_FILE:020d}" in left and not ("older" in gone and at >= self.older_end)
+
 
 async def build(root: Path, seed: int, *, clean: bool) -> Original:
     """Fill a store and stop it; or, where it is not to be ``clean``, leave what a killed one leaves."""
@@ -69,6 +88,9 @@ async def build(root: Path, seed: int, *, clean: bool) -> Original:
     store.start()
     acked, ends = [], dict.fromkeys([*QUEUES, ONCE_EARLY, ONCE_LATE], 0)
     for number in range(MESSAGES):
+        if number == MESSAGES - BEHIND:
+            await settle(store)
+            assert await store._retention.run_once() == 1
         queue = {MESSAGES // 2: ONCE_EARLY, MESSAGES - 1: ONCE_LATE}.get(number) or rng.choice(QUEUES)
         value = f"m-{number}"
         appended = store.append(message(queue, value))
@@ -76,7 +98,6 @@ async def build(root: Path, seed: int, *, clean: bool) -> Original:
         acked.append(Acked(queue, appended.queue_offset, appended.physical_offset, value))
         ends[queue] += 1
     await settle(store)
-    assert await store._retention.run_once() == 1
     begin = store.commit_log.min_offset
     if not clean:
         await settle(store)
@@ -103,7 +124,14 @@ def remove(root: Path, parts: Collection[str], used: int) -> None:
         if path.is_dir():
             shutil.rmtree(path)
         elif name in BESIDE:
-            path.unlink()
+            path.unlink(missing_ok=True)  # a store that was stopped has no tandem.end
+
+
+def replace_by_older(original: Original, root: Path) -> None:
+    """Let the last file be one that was copied when most of what is in it was written."""
+    at = original.older_end
+    path = root / "commitlog" / f"{at - at % LOG_FILE:020d}"
+    path.write_bytes(path.read_bytes()[: at % LOG_FILE].ljust(LOG_FILE, b"\0"))
 
 
 def names(root: Path) -> list[str]:
@@ -121,10 +149,12 @@ def open_or_refuse(root: Path) -> tuple[MessageStore | None, str]:
 async def try_without(original: Original, parts: Collection[str], root: Path) -> str:
     """Start a copy without ``parts``; what became of it, in a word. AssertionError where that is not as promised."""
     shutil.copytree(original.root, root)
-    used = max(one.physical for one in original.acked) + 1
+    used = original.used
     remove(root, parts, used)
+    if "older" in parts:
+        replace_by_older(original, root)
     gone, before = set(parts), names(root)
-    end_lost = bool(gone & {"last", "log"})
+    end_lost = bool(gone & {"last", "log", "older"})
     store, refusal = open_or_refuse(root)
     if store is None:
         assert end_lost, f"refused without need: {refusal}"
@@ -145,12 +175,17 @@ async def try_without(original: Original, parts: Collection[str], root: Path) ->
 def must_be_refused(clean: bool, gone: Collection[str]) -> bool:
     """Whether something is left that knows of the lost end. After a kill that is the file before it, which is full.
 
-    After a clean stop without our manifest, files of which units are left may as well be those that RocketMQ removes
-    when it cuts a log: that is only told.
+    Of a file that is there and older than the others the manifest tells after a clean stop, after a kill ``tandem.end``
+    (the manifest where it is newer than the copy). After a clean stop without our manifest, files of which units are
+    left may as well be those that RocketMQ removes when it cuts a log: that is only told.
     """
-    left = set(BESIDE) - set(gone)
+    left = set(BESIDE) - set(gone) - ({"tandem.end"} if clean else set())
     if "log" in gone:
         return bool(left)
+    if "tandem.end" in left:
+        return True
+    if "older" in gone:
+        return clean and "tandem.manifest" in left
     return "tandem.manifest" in left or not clean
 
 
@@ -163,11 +198,12 @@ async def judge(
         await settle(store)
         damage = store.damage
         nothing_known = "log" in gone and {"tandem.manifest", "consumequeue", "index"} <= set(gone)
+        unknown = end_unknown(original, gone)
         for one in original.acked:
             queue = store.queue(*one.queue)
             unit = queue.unit(one.offset) if queue is not None else None
             record = intact(store.read_record(one.physical))
-            if f"{one.physical - one.physical % LOG_FILE:020d}" in left:
+            if original.is_left(one, gone, left):
                 assert record is not None, f"{one} is not served"
                 assert value_of(record.body) == one.value
                 assert unit is not None, one
@@ -181,8 +217,8 @@ async def judge(
             assert record is None
             told = any(known.begin <= one.physical < known.end for known in damage) or store.recovery.notes
             first_untold = "first" in gone and "tandem.manifest" in gone and one.physical < int(min(left))
-            assert told or first_untold or nothing_known or end_unknown(gone), f"{one} is gone, and nobody says so"
-        if (numbers_known(original, gone) and (accepted or not end_unknown(gone))) or not set(LOGS) & set(gone):
+            assert told or first_untold or nothing_known or unknown, f"{one} is gone, and nobody says so"
+        if (numbers_known(original, gone) and (accepted or not unknown)) or not set(LOGS) & set(gone):
             for name, end in original.ends.items():
                 appended = store.append(message(name, "after"))
                 assert appended.queue_offset >= end, f"{name} gave {appended.queue_offset} again, it was at {end}"
@@ -196,16 +232,20 @@ def numbers_known(original: Original, gone: Collection[str]) -> bool:
     return "consumequeue" not in gone or (original.clean and "tandem.manifest" not in gone)
 
 
-def end_unknown(gone: Collection[str]) -> bool:
+def end_unknown(original: Original, gone: Collection[str]) -> bool:
     """Whether a start cannot be sure that the end of the log is gone (see `must_be_refused`)."""
-    return "last" in gone and "tandem.manifest" in gone
+    if "older" in gone and not original.clean:
+        return "tandem.end" in gone
+    return bool({"last", "older"} & set(gone)) and "tandem.manifest" in gone
 
 
 def combinations(most: int) -> Iterator[tuple[str, ...]]:
     """Every combination of up to ``most`` parts; the directory stands for all files in it."""
     for count in range(1, most + 1):
         for parts in itertools.combinations(PARTS, count):
-            if "log" not in parts or not {"first", "middle", "last"} & set(parts):
+            if ("log" not in parts or set(parts).isdisjoint(LOGS[:3])) and (
+                "older" not in parts or set(parts).isdisjoint({"last", "log"})
+            ):
                 yield parts
 
 

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from struct import pack
 
+from tandemmq.store.log.marks.end_file import NAME as END
 from tests.faults.lives import LIFE_SECONDS_MAX, Lives
 from tests.faults.worker import Life, spawn
 
@@ -96,9 +97,11 @@ class LoopDisk:
             os.close(fd)
 
     def restore(self) -> None:
-        """Power comes back: the journal is replayed."""
+        """Power comes back: the journal is replayed. What a store noted of this boot is that of an earlier one."""
         self.unmount()
         self.mount()
+        for path in self.mount_point.rglob(END):
+            path.unlink()
 
     def remove(self) -> None:
         try:

@@ -49,6 +49,9 @@ async def test_every_kind_of_file_is_damaged_and_described(tmp_path: Path) -> No
     assert [name for name in sorted(names) if name not in document] == []
     kinds = {kind for scene in await all_scenes(tmp_path, golden=False) for kind in kinds_of(scene.root)}
     expected = {"commitlog", "consumequeue", "index", "checkpoint", "abort", "access.toml", "config/topics.json"}
-    assert expected | {"tandem.manifest", "tandem.epoch", "tandem.damage", "tandem.replica", "tandem.topics"} <= kinds
+    assert (
+        expected | {"tandem.manifest", "tandem.epoch", "tandem.damage", "tandem.end", "tandem.replica", "tandem.topics"}
+        <= kinds
+    )
     described = [name for name in kinds if name.startswith("tandem.") and "/" not in name and name not in table]
     assert described == []

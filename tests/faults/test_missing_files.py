@@ -12,14 +12,18 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.walker import python_walker
+from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import LogFilesMissing, NothingMissing, WrongRole
 from tandemmq.store.log.inspect import inspect_store
+from tandemmq.store.log.marks.abort_file import Exit
+from tandemmq.store.log.marks.end_file import reached_end
+from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.recovery.accepted_loss import accept_loss
 from tests.contract.store_process import StoreProcess
 from tests.faults import missing
-from tests.faults.harness import QUEUE_FILE, settle
+from tests.faults.harness import QUEUE_FILE, message, settle
 from tests.seed import SEED
 
 
@@ -52,6 +56,81 @@ def test_a_volume_that_is_not_mounted(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").rename(logs)
     with store, store.client() as client:
         assert client.send("orders", b"next", queue_id=0).queue_offset == 40
+
+
+async def test_an_older_copy_of_the_last_file_after_a_kill(tmp_path: Path) -> None:
+    """Within one boot it was no power cut: refused, with nothing changed. After another boot nobody can tell."""
+    original = await missing.build(tmp_path / "original", 7, clean=False)
+    manifest = read_manifest(original.root)
+    assert manifest is not None
+    assert manifest.position <= original.older_end
+    last = Path("commitlog") / missing.names(original.root)[-2]
+    for boot in (None, bytes([1]) * 16):
+        root = shutil.copytree(original.root, tmp_path / f"older-{boot is None}")
+        missing.replace_by_older(original, root)
+        before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+        if boot is not None:
+            store = MessageStore.open(missing.config_of(root), boot=boot)
+            assert store.commit_log.max_offset == original.older_end
+            await store.close()
+            continue
+        with pytest.raises(LogFilesMissing, match=f"ends at offset {original.older_end:,}, but tandem.end") as refused:
+            MessageStore.open(missing.config_of(root))
+        assert f"Missing: {last.name} (from {original.older_end:,} on)" in refused.value.message
+        assert before == {path: path.read_bytes() for path in before}
+        assert any(
+            "tandem.end says that it had reached" in one for one in inspect_store(root, python_walker()).problems
+        )
+        shutil.copy(original.root / last, root / last)
+        await missing.judge(
+            original, (), missing.names(root), MessageStore.open(missing.config_of(root)), accepted=False
+        )
+
+
+async def test_a_loss_within_a_file_is_accepted(tmp_path: Path) -> None:
+    """The log goes on in the next file: no number is given twice, now and after further starts."""
+    original = await missing.build(tmp_path / "data", 8, clean=False)
+    config = missing.config_of(original.root)
+    missing.replace_by_older(original, original.root)
+    loss = accept_loss(config, LocalDisk())
+    assert (loss.begin, loss.numbers_known) == (original.older_end, True)
+    for _ in range(2):
+        await missing.judge(
+            original, ("older",), missing.names(original.root), MessageStore.open(config), accepted=True
+        )
+        store = MessageStore.open(config)
+        assert [(found.kind, found.begin) for found in store.damage] == [("rot", original.older_end)]
+        await store.close()
+
+
+async def test_rot_in_the_last_record_is_no_torn_tail_where_the_machine_ran_on(tmp_path: Path) -> None:
+    """Its number was acknowledged: it is not given again."""
+    original = await missing.build(tmp_path / "data", 9, clean=False)
+    last = original.acked[-1]
+    path = original.root / "commitlog" / f"{last.physical - last.physical % missing.LOG_FILE:020d}"
+    content = bytearray(path.read_bytes())
+    content[last.physical % missing.LOG_FILE + 4] ^= 1  # in the magic number
+    path.write_bytes(content)
+    store = MessageStore.open(missing.config_of(original.root))
+    store.start()
+    try:
+        assert [(found.kind, found.begin) for found in store.damage] == [("rot", last.physical)]
+        assert store.append(message(last.queue, "next")).queue_offset == last.offset + 1
+    finally:
+        await store.close()
+
+
+async def test_what_a_failed_flush_may_have_dropped_is_not_missing(tmp_path: Path) -> None:
+    """The kernel may have thrown pages away: the log may be shorter, though the machine ran on."""
+    store = MessageStore.open(missing.config_of(tmp_path / "live"))
+    store.start()
+    appended = store.append(message(("orders", 0), "one"))
+    assert await store.wait_flushed(appended.end_offset)
+    await settle(store)
+    assert reached_end(tmp_path / "live", Exit.CRASH, boot_id()) == appended.end_offset
+    store._on_flush_failed(OSError("the disk is bad"))
+    assert reached_end(tmp_path / "live", Exit.CRASH, boot_id()) == 0
+    await store.close()
 
 
 async def test_damage_is_told_in_log_order(tmp_path: Path) -> None:
@@ -134,6 +213,20 @@ async def test_files_that_have_expired_are_not_missing(tmp_path: Path) -> None:
         store = MessageStore.open(missing.config_of(original.root))
         assert store.damage == []
         await store.close()
+
+
+async def test_a_checkpoint_while_files_expire_does_not_make_them_missing(tmp_path: Path) -> None:
+    """The manifest has said that they go; one that is written before they have gone says so too."""
+    original = await missing.build(tmp_path / "data", 2, clean=True)
+    store = MessageStore.open(missing.config_of(original.root))
+    store.start()
+    begin = store.commit_log.min_offset
+    await store._checkpointer.expire_below(begin + missing.LOG_FILE)
+    await store._checkpointer.take()
+    manifest = read_manifest(original.root)
+    assert manifest is not None
+    assert manifest.begin == begin + missing.LOG_FILE
+    await store.close()
 
 
 async def test_no_loss_is_accepted_where_there_is_none(tmp_path: Path) -> None:

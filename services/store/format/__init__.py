@@ -63,6 +63,7 @@ Files of ours::
     sealed.py          JSON with a checksum: the form of most of them
     manifest.py        `tandem.manifest`        staged.py           `tandem.rebuilt`
     audit_result.py    `tandem.audit`           replica_stretch.py  `tandem.replica`
+    log_reached.py     `tandem.end`
     offset_ranges.py   sets of queue offsets
 
 Errors are FormatError (errors.py) and below.

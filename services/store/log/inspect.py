@@ -17,10 +17,14 @@ from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun, Walker
 from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import is_zero
 from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
 from tandemmq.store.log.errors import UnusableDirectory
+from tandemmq.store.log.marks.abort_file import last_exit
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.end_file import NAME as END
+from tandemmq.store.log.marks.end_file import reached_end
 from tandemmq.store.log.marks.manifest import NAME as MANIFEST
 from tandemmq.store.log.marks.manifest import Manifest, read_manifest
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
@@ -204,6 +208,12 @@ def _read_small_files(found: StoreInspection) -> None:
 def _look_for_missing_files(found: StoreInspection) -> None:
     """What a start would say of files in front of the first and behind the last; those between, the walk has met."""
     manifest = believed(found.manifest, CheckpointFile(found.root, ReadOnlyDisk()))
+    reached = 0 if found.in_use else reached_end(found.root, last_exit(found.root), boot_id())
+    if manifest is found.manifest and reached > found.max_offset:
+        found.problems.append(
+            f"commitlog: it ends at offset {found.max_offset:,}, but {END} says that it had reached {reached:,}: a "
+            "file is missing or older than the others (a start is refused, unless this is a slave's)"
+        )
     starts = [int(name) for name, _ in found.files]
     end = starts[-1] + found.file_size if starts else 0
     found.damage[:0] = [one for one in find_missing(starts, found.file_size, [], manifest) if one.end == starts[0]]

@@ -14,6 +14,7 @@ from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.dispatch import Dispatcher
+from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
 from tandemmq.store.log.edges.offset_waiters import Told, settling
@@ -26,6 +27,7 @@ from tandemmq.store.log.index.index_repairs import IndexRepairs
 from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
 from tandemmq.store.log.marks.checkpointer import Checkpointer
+from tandemmq.store.log.marks.end_file import EndFile, reached_end
 from tandemmq.store.log.marks.lock import StoreLock
 from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
@@ -62,7 +64,9 @@ log = logging.getLogger(__name__)
 class MessageStore:
     """A store directory in use. Made by `open`; `start` begins the background work, `close` ends it cleanly."""
 
-    def __init__(self, lock: StoreLock, parts: StoreParts, commit_log: CommitLog, recovery: RecoveryReport) -> None:
+    def __init__(
+        self, lock: StoreLock, parts: StoreParts, commit_log: CommitLog, recovery: RecoveryReport, end_file: EndFile
+    ) -> None:
         """Put recovered parts together; use `open`."""
         self._lock = lock
         self._parts = parts
@@ -76,6 +80,8 @@ class MessageStore:
         self._flush = GroupCommit(parts, commit_log, self._on_flushed, self._on_flush_failed, recovery.ended_at)
         self._dispatcher = Dispatcher(parts, self.flags, self._dispatch_limit, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
+        self._end_file = end_file
+        self._dispatcher.dispatched.listen(lambda: end_file.note(self._dispatcher.position))
         recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
         self._retention = Retention(parts, self.flags, self._checkpointer)
@@ -101,6 +107,7 @@ class MessageStore:
         clock: Clock | None = None,
         timers: Timers | None = None,
         observer: Observer | None = None,
+        boot: bytes | None = None,
     ) -> "MessageStore":
         """Lock, load and recover the directory. Blocks for as long as that takes.
 
@@ -110,20 +117,28 @@ class MessageStore:
             DiskFull: there is no room for what recovery must write, such as the first file of a new store.
             DiskFailed, FlushFailed: the disk refused; try again when it is well.
         """
+        boot = boot_id() if boot is None else boot
         disk, clock, timers = disk or LocalDisk(), clock or SystemClock(), timers or LoopTimers()
         root = config.store_path_root_dir
         with disk_errors(f"The store in {root} cannot be opened"):
             make_dirs(disk, root)
             lock = StoreLock(root, disk)
             try:
-                return cls._open_locked(lock, config, disk, clock, timers, observer or NullObserver())
+                return cls._open_locked(lock, config, disk, clock, timers, observer or NullObserver(), boot)
             except BaseException:
                 lock.release()
                 raise
 
     @classmethod
     def _open_locked(
-        cls, lock: StoreLock, config: StoreConfig, disk: Disk, clock: Clock, timers: Timers, observer: Observer
+        cls,
+        lock: StoreLock,
+        config: StoreConfig,
+        disk: Disk,
+        clock: Clock,
+        timers: Timers,
+        observer: Observer,
+        boot: bytes,
     ) -> "MessageStore":
         root = config.store_path_root_dir
         exit_before = abort_file.last_exit(root)
@@ -134,12 +149,14 @@ class MessageStore:
         manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else known
         mastership = Mastership(root, disk, Role(config.broker_role))
         group = GroupFile(root, disk)
-        doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave)
+        reached = 0 if mastership.is_slave else reached_end(root, exit_before, boot, problems)
+        doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave, reached=reached)
         if mastership.is_slave or mastership.fenced_by:
             mastership.name()
         files = MappedFileQueue(config.commit_log_dir, config.mapped_file_size_commit_log, disk)
         try:
-            zero_unfinished(root, files, disk, exit_before, manifest.position if manifest is not None else 0, problems)
+            durable = manifest.position if manifest is not None else 0
+            zero_unfinished(root, files, disk, exit_before, durable, problems, boot)
             roll_forward(root, disk)
             walkers = Walkers(config.compiled_walker)
             queues, index = ConsumeQueueStore(config, disk, confirmed, observer), None
@@ -149,16 +166,22 @@ class MessageStore:
             parts = StoreParts(
                 config, disk, clock, timers, observer, files, queues, index, checkpoint, manifest,
                 DamageList(root, disk, problems, expected=manifest is not None and manifest.damaged > 0),
-                NextOffsets(), walkers, mastership, group, confirmed,
+                NextOffsets(), walkers, mastership, group, confirmed, boot,
                 problems,
             )  # fmt: skip
             given = known.queues if known is not None else {}
-            report = Recovery(parts, given, clean_exit=exit_before is abort_file.Exit.CLEAN, doubt=doubt).run()
+            clean = exit_before is abort_file.Exit.CLEAN
+            report = Recovery(parts, given, clean_exit=clean, doubt=doubt, reached=reached).run()
             commit_log = CommitLog(config, files, parts.offsets, clock, walkers.batch_writer())
             parts.checkpoint.resume_confirmed(mastership.role, report.ended_at)
             commit_log.resume_at(report.ended_at, report.last_store_timestamp)
-            abort_file.write(root, disk)
-            return cls(lock, parts, commit_log, report)
+            end_file = EndFile(root, disk, boot, report.ended_at)
+            try:
+                abort_file.write(root, disk)
+                return cls(lock, parts, commit_log, report, end_file)
+            except BaseException:
+                end_file.close()
+                raise
         except BaseException:
             files.close()
             raise
@@ -211,6 +234,7 @@ class MessageStore:
         self._parts.queues.close()
         try:
             self.replica.close(clean=clean)
+            self._end_file.close(clean=clean)
             if clean:
                 abort_file.remove(self.config.store_path_root_dir, self._parts.disk)
         except OSError as error:
@@ -371,6 +395,7 @@ class MessageStore:
 
     def _on_flush_failed(self, error: OSError) -> None:
         self.flags.set(Reason.FLUSH_FAILED, f"the disk failed to make messages durable: {error}")
+        self._end_file.forget()
         log.critical("The store is read-only from here on, the disk failed: %s", error)
         self._observer.failed("flush")
 

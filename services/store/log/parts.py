@@ -63,6 +63,8 @@ class StoreParts:
     mastership: Mastership
     group: GroupFile
     confirmed: Confirmed
+    boot: bytes
+    """The machine's `boot_id`."""
     problems: list[FileProblem] = field(default_factory=list)
     """Files beside the log that this start could not use."""
 

@@ -1,11 +1,13 @@
 """A master with its slave: how replication is told, and where changes go when the master dies."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
 import pytest
 
+from tandemmq.admin.brokers import KEPT_SECONDS
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
@@ -50,6 +52,8 @@ def test_from_one_master_to_the_other(both: tuple[Pair, AdminProcess]) -> None:
     # The master dies. What is read comes from the slave; nothing can be changed.
     pair.master.kill()
     orders = pb.GetTopicRequest(topic="orders")
+    until(lambda: admin.node("left").role != pb.MASTER, 60, lambda: str(admin.node("left")))
+    time.sleep(2 * KEPT_SECONDS)  # until those who read know it too: from then on nobody is asked in its place first
     told = "right was asked"
     until(lambda: any(told in one for one in admin.stub.GetTopic(orders).problems), 60, "the master is missed")
     assert [one.messages for one in admin.stub.GetTopic(orders).topics] == [1]

@@ -18,6 +18,7 @@ from tandemmq.store.log.errors import RepairRefused
 from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.recovery.damage import DamagedRange
+from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import FILE_SIZE, config, derived, log_of, master_log, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12
@@ -234,6 +235,7 @@ async def test_half_a_record_at_the_end_of_a_slaves_log_is_no_damage(tmp_path: P
     slave = opened(tmp_path / "b", "SLAVE")
     slave.append_replica(0, memoryview(log)[: end - 1_000])
     copied = tmp_path / "c"
+    wait_for_files_ahead(slave)
     shutil.copytree(tmp_path / "b", copied)  # as a killed one leaves it
     await slave.close()
     again = opened(copied, "SLAVE")

@@ -175,7 +175,7 @@ async def test_what_a_killed_slave_was_writing_is_zeroed_at_the_next_start(tmp_p
     # As after kill -9 while [whole, 30,000) was being copied: its end has arrived, its beginning has not.
     again = opened(root, "SLAVE")
     again.append_replica(whole, memoryview(log)[whole:30_000])
-    begun = ReplicaMark(root, again._parts.disk)
+    begun = ReplicaMark(root, again._parts.disk, again._parts.boot)
     begun.begin(whole, 30_000)
     begun.close()
     file = again.commit_log.files.files[0]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tandemmq.store.format.replica_stretch import MarkWords
+from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.replica.replica_mark import NAME, boot_id
+from tandemmq.store.log.replica.replica_mark import NAME
 from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import FILE_SIZE, config, derived, log_of, master_log, message, opened
 

@@ -164,6 +164,23 @@ def create_file(disk: Disk, path: Path, temporary: Path, fill: Callable[[int], N
     disk.sync_dir(path.parent)
 
 
+def map_fresh(disk: Disk, path: Path, data: bytes) -> tuple[int, mmap.mmap]:
+    """Put a new small file in the place of ``path``, and map it; gives the descriptor too. Raises OSError."""
+
+    def fill(fd: int) -> None:
+        disk.truncate(fd, 0)
+        disk.allocate(fd, 0, len(data))
+        disk.pwrite(fd, data, 0)
+
+    create_file(disk, path, path.with_name(path.name + ".tmp"), fill)
+    fd = disk.open(path, os.O_RDWR)
+    try:
+        return fd, disk.map(fd, len(data))
+    except BaseException:
+        os.close(fd)
+        raise
+
+
 def make_dirs(disk: Disk, path: Path) -> None:
     """Create ``path`` and its missing parents, each new name made durable."""
     missing: list[Path] = []

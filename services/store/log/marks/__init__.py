@@ -3,6 +3,7 @@
 abort_file.py         `abort`
 checkpoint_file.py    `checkpoint`
 checkpointer.py       makes derived files durable, and writes down how far
+end_file.py           `tandem.end`
 lock.py               `lock`
 manifest.py           `tandem.manifest`
 running_flags.py      why nothing may be written

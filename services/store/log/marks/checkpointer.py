@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tandemmq.store.log.dispatch import Dispatcher
@@ -42,6 +43,7 @@ class Checkpointer:
         self._last_position = dispatcher.position
         self.recorded = recorded
         """Of what lies below this offset of the log, a manifest on disk knows the queues' bounds."""
+        self._expires_below = 0
         self._last_thorough = 0.0  # no timers yet: a store is opened in a thread
         self._task: asyncio.Task[None] | None = None
         self._busy = asyncio.Lock()
@@ -88,7 +90,7 @@ class Checkpointer:
         """
         async with self._busy:
             parts, complete = self._parts, self.complete
-            begin = parts.files.files[0].start if parts.files.files else 0
+            begin = max(parts.files.files[0].start if parts.files.files else 0, self._expires_below)
             position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
             bounds = parts.queues.bounds()
             counts = parts.index.counts() if parts.index is not None else []
@@ -100,6 +102,18 @@ class Checkpointer:
                 self.recorded = position
             self._last_position = position
             self._last_thorough = self._parts.timers.time()
+
+    async def expire_below(self, begin: int) -> None:
+        """Let the manifest on disk, and each that follows, say that files below log offset ``begin`` have expired.
+
+        Raises OSError: the old one stands.
+        """
+        before, self._expires_below = self._expires_below, begin  # a checkpoint may come before the files have gone
+        try:
+            await self.rewrite(lambda manifest: replace(manifest, begin=begin))
+        except OSError:
+            self._expires_below = before
+            raise
 
     async def rewrite(self, change: Callable[[Manifest], Manifest]) -> None:
         """Change what the manifest on disk says, between two checkpoints. Raises OSError: the old one stands."""

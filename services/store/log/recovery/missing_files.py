@@ -1,9 +1,9 @@
 """Log files that should be there and are not: a volume that is not mounted, files that somebody has removed.
 
 A log without its end would be gone on with where it seems to stop, and numbers that were acknowledged would be given
-again. So before anything is made or changed, what lies beside the log is asked how far it had come: the manifest, else
-consume queues, index and checkpoint. A log that is shorter is refused. Files missing in front or in the middle are
-damage of kind ``missing``, read around like any other: the numbers behind them are known.
+again. So before anything is made or changed, what lies beside the log is asked how far it had come: after a kill
+``tandem.end``, the manifest, else consume queues, index and checkpoint. A log that is shorter is refused. Files missing
+in front or in the middle are damage of kind ``missing``, read around like any other: the numbers behind them are known.
 """
 
 import logging
@@ -17,6 +17,7 @@ from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
 from tandemmq.store.log.errors import LogFilesMissing
 from tandemmq.store.log.marks.abort_file import Exit
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
+from tandemmq.store.log.marks.end_file import NAME as END
 from tandemmq.store.log.marks.manifest import NAME as MANIFEST
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
@@ -33,6 +34,7 @@ QUEUES = "consumequeue/"
 INDEX = "index/"
 CHECKPOINT = "checkpoint"
 _NAMED = 3
+_LAST_BYTES = 3
 _ANY_END = 1 << 62
 _GREATEST = 1 << 53
 """A log offset beyond this is none: eight petabytes. A unit or an entry that says so is damaged itself."""
@@ -67,16 +69,20 @@ def check_end(
     last_exit: Exit,
     *,
     slave: bool,
+    reached: int = 0,
 ) -> str:
     """See whether the log reaches as far as it should, before anything is made or changed.
 
     Gives what must be told where nobody can be sure: RocketMQ removes files when it cuts a log at damage, and leaves
-    what pointed into them (trap T1).
+    what pointed into them (trap T1). ``reached``: see `reached_end`.
 
     Raises:
         LogFilesMissing: the end of the log is gone.
     """
     end, known = log_end(config), believed(manifest, checkpoint)
+    short = shortened(config, known, reached, ours=known is manifest)
+    if short is not None:
+        raise missing_end(config, *short)
     if end and last_exit is Exit.CRASH and (known is None or known.position <= end) and not is_last_full(config, end):
         return ""  # there was none behind it, and nobody has to be asked
     found = list(witnesses(config, known, checkpoint, disk, whole=not end or last_exit is not Exit.CLEAN))
@@ -95,6 +101,50 @@ def check_end(
     doubt = f"RocketMQ has cut the log here, or files are missing: {error.message}"
     log.error(doubt)
     return doubt
+
+
+def shortened(config: StoreConfig, known: Manifest | None, reached: int, *, ours: bool) -> tuple[int, Witness] | None:
+    """Where a log ends that had come further without a power cut, and who says so; None where it is whole.
+
+    What a manifest knows had been durable; what a killed store had ``reached`` is in the page cache as long as the
+    machine runs. What lacks is the work of who replaced the newest file by an older copy of itself, or removed it.
+    ``ours``: no other broker has written a checkpoint since, that may have cut the log.
+    """
+    end = log_end(config)
+    if end < reached and ours:
+        return end, Witness(reached, END)
+    position = known.position if known is not None and known.position <= end else 0
+    at, reached = _short_of(config, position, 0), reached if ours else 0
+    if at is None and reached > position:
+        at = _short_of(config, reached, position)
+    if at is None:
+        return None
+    return at, Witness(reached, END) if reached > position else Witness(position, MANIFEST)
+
+
+def _short_of(config: StoreConfig, reached: int, begin: int) -> int | None:
+    """Where the log ends if zeros stand from there to ``reached``; a record begins at ``begin``.
+
+    A record ends in a byte that is not zero, or in two that are (no properties). Where it does not, the file is read.
+    """
+    files = ReadOnlyFiles(config.commit_log_dir, config.mapped_file_size_commit_log)
+    file = files.find(reached - 1) if reached else None
+    if file is None or any(file.map[max(0, reached - file.start - _LAST_BYTES) : reached - file.start]):
+        return None
+    damage = DamageList(config.store_path_root_dir, ReadOnlyDisk())
+    if damage.covering(reached - 1) is not None:
+        return None
+    at = _written_end(config, files, damage, max(file.start, begin))
+    return at if file.start <= at < reached and is_zero(file.map[at - file.start : reached - file.start]) else None
+
+
+def _written_end(config: StoreConfig, files: ReadOnlyFiles, damage: DamageList, begin: int) -> int:
+    """Where the records from ``begin`` on end."""
+    walker = Walkers(config.compiled_walker).for_bytes(config.mapped_file_size_commit_log)
+    at = begin
+    for step in LogScan(files, walker, damage, check_crc=False, delay_levels=()).steps(begin):
+        at = step.torn_at if step.torn_at >= 0 else step.position
+    return at
 
 
 def is_last_full(config: StoreConfig, end: int) -> bool:
@@ -177,20 +227,22 @@ def missing_end(config: StoreConfig, end: int, witness: Witness) -> LogFilesMiss
     """The error for a log that ends at ``end`` although ``witness`` knows more."""
     size = config.mapped_file_size_commit_log
     begin = end or witness.begin - witness.begin % size
-    if end:
+    inside = f" (from {end:,} on)" if end % size else ""
+    begin -= begin % size
+    if log_end(config):
         have = f"The commit log in {config.commit_log_dir} ends at offset {end:,}"
     else:
         have = f"There are no log files in {config.commit_log_dir}"
-    known = f"{witness.what} says that it went on" if end else f"{witness.what} says that there was a log"
+    known = f"{witness.what} says that it went on" if log_end(config) else f"{witness.what} says that there was a log"
     gone = f"{file_name(end)} and what followed" if end else "all"
     if witness.end:
         known = f"{witness.what} says that it had reached {witness.end:,}"
-        gone = _listed(begin, witness.end, size)
+        gone = _listed(begin, witness.end, size) + inside
     return LogFilesMissing(
         f"{have}, but {known}. Missing: {gone}. Nothing was changed.",
-        remedy="Is the volume mounted? Were files deleted? Mount or restore them and start again, or promote a slave, "
-        f"which has its own copy. To go on without these messages: tandem accept-loss --data "
-        f"{config.store_path_root_dir}",
+        remedy="Is the volume mounted? Were files deleted, or replaced by older ones? Mount or restore them and start "
+        "again, or promote a slave, which has its own copy. To go on without these messages: tandem accept-loss "
+        f"--data {config.store_path_root_dir}",
     )
 
 

@@ -41,14 +41,22 @@ class Recovery:
     """One run of recovery over the parts of a store that is not serving yet."""
 
     def __init__(
-        self, parts: StoreParts, given: Mapping[QueueKey, Bounds], *, clean_exit: bool, doubt: str = ""
+        self,
+        parts: StoreParts,
+        given: Mapping[QueueKey, Bounds],
+        *,
+        clean_exit: bool,
+        doubt: str = "",
+        reached: int = 0,
     ) -> None:
         """Prepare; `run` does it. ``doubt``: what is not certain of the log's end; it is noted.
 
         ``given``: what a manifest knows of the queues, whether it is current or not: numbers never go back below that.
+        ``reached``: how far the log of a killed store had come, where that is known (`reached_end`).
         """
         self._parts = parts
         self._given = given
+        self._reached = reached
         self._report = RecoveryReport(clean_exit=clean_exit, notes=[doubt] if doubt else [])
         self._last_progress = time.monotonic()
         self._over = False
@@ -310,9 +318,10 @@ class Recovery:
 
     @property
     def _durable(self) -> int:
-        """Log offset below which all was durable once. A slave's log may be cut all the same: its master sends it."""
+        """Log offset below which all was there once. A slave's log may be cut all the same: its master sends it."""
         manifest = believed(self._parts.manifest, self._parts.checkpoint)
-        return 0 if manifest is None or self._parts.mastership.is_slave else manifest.position
+        known = 0 if manifest is None or self._parts.mastership.is_slave else manifest.position
+        return max(known, self._reached)
 
     def _take(self, step: Step, queues: QueueRecovery, index_from: int) -> None:
         parts, report = self._parts, self._report

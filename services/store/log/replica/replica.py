@@ -91,7 +91,7 @@ class Replica:
         if offset != self._log.written_offset:
             self._begin_at(offset)
         if self._mark is None:
-            self._mark = ReplicaMark(self._parts.config.store_path_root_dir, self._parts.disk)
+            self._mark = ReplicaMark(self._parts.config.store_path_root_dir, self._parts.disk, self._parts.boot)
         try:
             for piece in pieces:
                 self._write(piece, self._mark)

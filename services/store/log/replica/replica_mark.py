@@ -17,45 +17,24 @@ import os
 from pathlib import Path
 
 from tandemmq.store.format.replica_stretch import BEGIN_AT, SIZE, STATE_AT, Mark, MarkWords, UnreadableMark, decode_mark
-from tandemmq.store.log.edges.disk import Disk, create_file
+from tandemmq.store.log.edges.boot import NO_BOOT
+from tandemmq.store.log.edges.disk import Disk, map_fresh
 from tandemmq.store.log.marks.abort_file import Exit
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.segments.scan import nonzero_stretches
 
 NAME = "tandem.replica"
-_NO_BOOT = bytes(16)
-
-
-def boot_id() -> bytes:
-    """16 bytes that change with each start of the machine; zeros where the kernel does not tell."""
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        return bytes.fromhex(text.strip().replace("-", ""))
-    except (OSError, ValueError):
-        return _NO_BOOT
 
 
 class ReplicaMark:
     """Says where a slave writes. Made when the first replica bytes come."""
 
-    def __init__(self, root: Path, disk: Disk) -> None:
-        """Make the file, in place of one that is there. Raises OSError."""
+    def __init__(self, root: Path, disk: Disk, boot: bytes) -> None:
+        """Make the file, in place of one that is there; ``boot``: the machine's `boot_id`. Raises OSError."""
         self._path, self._disk = root / NAME, disk
-        self._words = MarkWords(boot_id())
-        temporary = self._path.with_name(NAME + ".tmp")
-        create_file(disk, self._path, temporary, self._fill)
-        self._fd = disk.open(self._path, os.O_RDWR)
-        try:
-            self._map = disk.map(self._fd, SIZE)
-        except BaseException:
-            os.close(self._fd)
-            raise
-
-    def _fill(self, fd: int) -> None:
-        self._disk.truncate(fd, 0)
-        self._disk.allocate(fd, 0, SIZE)
-        self._disk.pwrite(fd, self._words.fresh, 0)
+        self._words = MarkWords(boot)
+        self._fd, self._map = map_fresh(disk, self._path, self._words.fresh)
 
     def begin(self, begin: int, end: int) -> None:
         """The stretch ``[begin, end)`` is about to be written. It is not empty, and within one file of the log."""
@@ -74,7 +53,13 @@ class ReplicaMark:
 
 
 def zero_unfinished(
-    root: Path, files: MappedFileQueue, disk: Disk, last_exit: Exit, durable: int, problems: list[FileProblem]
+    root: Path,
+    files: MappedFileQueue,
+    disk: Disk,
+    last_exit: Exit,
+    durable: int,
+    problems: list[FileProblem],
+    boot: bytes,
 ) -> None:
     """Zero the stretch that a killed slave was writing, before anything is read from the log, and remove the mark.
 
@@ -88,19 +73,19 @@ def zero_unfinished(
         return
     try:
         mark = decode_mark(data)
-        reason = why_not(mark, files, last_exit, durable) if mark.end > mark.begin and _is_of_now(mark) else ""
+        reason = why_not(mark, files, last_exit, durable) if mark.end > mark.begin and _is_of(boot, mark) else ""
     except UnreadableMark as error:
-        mark, reason = Mark(_NO_BOOT, 0, 0), str(error)
+        mark, reason = Mark(NO_BOOT, 0, 0), str(error)
     if reason:
         problems.append(FileProblem(NAME, f"{reason}; it is ignored, the log's own checksums tell what is whole"))
-    elif _is_of_now(mark):
+    elif _is_of(boot, mark):
         _zero(files, mark)
     disk.unlink(path)
 
 
-def _is_of_now(mark: Mark) -> bool:
+def _is_of(boot: bytes, mark: Mark) -> bool:
     """Whether the machine has run ever since."""
-    return mark.boot == boot_id() != _NO_BOOT
+    return mark.boot == boot != NO_BOOT
 
 
 def why_not(mark: Mark, files: MappedFileQueue, last_exit: Exit, durable: int) -> str:

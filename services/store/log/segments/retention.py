@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.edges.threads import in_thread
@@ -123,9 +122,8 @@ class Retention:
                 log.error("Old files are kept: no checkpoint can be taken before they go: %s", error)
         going = [file for file in files if file.end <= checkpointer.recorded]
         if going:
-            begin = going[-1].end
             try:  # before they go: a first file that is not there, and has not expired, is missing
-                await checkpointer.rewrite(lambda manifest: replace(manifest, begin=begin))
+                await checkpointer.expire_below(going[-1].end)
             except OSError as error:
                 log.error("Old files are kept: it cannot be written down that they go: %s", error)
                 return []
