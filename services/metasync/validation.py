@@ -40,7 +40,7 @@ _SYSTEM_PREFIX = "rmq_sys_"
 _ATTRIBUTES = {
     "queue.type": frozenset({"SimpleCQ", "BatchCQ"}),
     "cleanup.policy": frozenset({"DELETE", "COMPACTION"}),
-    "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}),
+    "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"}),
 }
 
 

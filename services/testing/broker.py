@@ -197,7 +197,8 @@ class TemporaryBroker:
     def create_topic(self, name: str = "", *, queues: int = 8, message_type: str = "") -> str:
         """Make a topic that can be used at once; gives its name, which is a new one if none is given.
 
-        `message_type`: NORMAL, FIFO, DELAY or TRANSACTION, for clients of RocketMQ 5; empty: any. Raises grpc.RpcError.
+        `message_type`: NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY, for RocketMQ 5 clients; empty: any but the last.
+        Raises grpc.RpcError.
         """
         from tandemmq.delivery.v1.operations_pb2 import CreateTopicRequest
         from tandemmq.metadata.v1.metadata_pb2 import TopicConfig

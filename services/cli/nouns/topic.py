@@ -49,7 +49,7 @@ Permission = Annotated[
 Queues = Annotated[
     int | None, typer.Option("--queues", min=1, metavar="N", help="As many queues that are read as are filled.")
 ]
-_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
 MessageType = Annotated[
     str | None, typer.Option("--type", "-t", metavar="TYPE", help=f"Of its messages: {', '.join(_TYPES)}.")
 ]

@@ -254,8 +254,8 @@ class Sender:
         born = born or self._clock.now_ms()
         wait, watched, half_of, postponed = True, False, -1, None
         queue_id = given.queue_id
-        if queue_id == ANY_QUEUE and given_properties and by_client:
-            queue_id = rules.queue_of_group(given_properties.get(properties.SHARDING_KEY), config.write_queues)
+        if given_properties and by_client:
+            queue_id = rules.queue_by_properties(given_properties, config.write_queues, queue_id)
         queue_id = self._choose_queue(config, queue_id)
         if not given_properties:
             unique_key = self._new_id(born)

@@ -41,6 +41,12 @@ class TopicConfig:
         """Whether producers may send to it."""
         return bool(self.perm & PERM_WRITE)
 
+    @property
+    def by_priority(self) -> bool:
+        """Whether its queues are priorities, the last one the highest: the attribute `message.type` is PRIORITY."""
+        attributes = self.other.get("attributes")
+        return isinstance(attributes, Mapping) and attributes.get("message.type") == "PRIORITY"
+
     def to_json(self) -> dict[str, Any]:
         """The topic's entry in the file."""
         fresh = {"attributes": {}, "order": False, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}

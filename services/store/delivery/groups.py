@@ -41,6 +41,12 @@ class GroupConfig:
         except ValueError:
             return Durability.AS_SENDS
 
+    @property
+    def priority_percent(self) -> int:
+        """Of 100 receives those that look at high priorities first: the attribute `priority.factor`, without it all."""
+        given = self.attributes.get("priority.factor", "")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 100
+
     def back_off_ms(self, number: int) -> int:
         """Milliseconds until the delivery after the `number`-th, by the group's policy."""
         waits = self.retry_policy or LEVELS_AS_POLICY

@@ -1,7 +1,8 @@
 """One look for messages: what a receive finds, without waiting.
 
 Messages come from the places of the topic that was asked for, and from the group's retry topic. What is due again comes
-first, but in one look of five what is new does, so that neither holds up the other. Queues take turns.
+first, but in one look of five what is new does, so that neither holds up the other. Queues take turns, but those of a
+topic whose queues are priorities: there the highest is looked at first, and the retry topic last.
 """
 
 from collections import deque
@@ -56,6 +57,8 @@ class ReceiveCall(NamedTuple):
     topic: str
     selection: Selection
     invisible_ms: int
+    by_priority: bool = False
+    """The last queue is that of the highest priority."""
 
 
 class Look(NamedTuple):
@@ -67,6 +70,9 @@ class Look(NamedTuple):
     """There was no room in flight in some place."""
     later: bool = False
     """A queue is being put right."""
+
+
+_Step = Callable[[ReceiveCall, Source, Answer], Look]
 
 
 class Receiver:
@@ -114,22 +120,27 @@ class Receiver:
         self._journal.check()
         key = call.group.name, call.topic
         turn = self._turns[key] = self._turns.get(key, -1) + 1
-        at = turn % len(sources) if sources else 0
-        ordered = [*sources[at:], *sources[:at]]
         self._clear_shelf(call, answer.room)
-        steps = [self._again, self._new]
-        if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
-            steps.reverse()
         found = Look()
-        for step in steps:
+        for step, source in self._steps(call, sources, turn):
             if step == self._again and not self._ledger.ready_entries:
                 continue
-            for source in ordered:
-                if answer.is_full():
-                    return found
-                one = step(call, source, answer)
-                found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
+            if answer.is_full():
+                return found
+            one = step(call, source, answer)
+            found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
         return found
+
+    def _steps(self, call: ReceiveCall, sources: Sequence[Source], turn: int) -> list[tuple[_Step, Source]]:
+        """Where to look, and for what, one after the other."""
+        steps: list[_Step] = [self._again, self._new]
+        if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
+            steps.reverse()
+        if call.by_priority and turn % 100 < call.group.priority_percent:
+            ordered = sorted(sources, key=lambda one: (one.shown is not Shown.AS_ASKED, -one.place.queue))
+            return [(step, source) for source in ordered for step in steps]
+        at = turn % len(sources) if sources else 0
+        return [(step, source) for step in steps for source in (*sources[at:], *sources[:at])]
 
     def repeat(self, call: ReceiveCall, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
         """Give the messages of an attempt again that still count, with the same numbers."""

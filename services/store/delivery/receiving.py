@@ -190,11 +190,12 @@ class Receiving:
         self.waiters.check()
         check_wish(wish, self.rules)
         selection = self._selections.select(wish.subscription)
-        readable_topic(wish.topic, wish.queue, self._broker.topics)
+        topic = readable_topic(wish.topic, wish.queue, self._broker.topics)
         group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
         default_ms = RENEWED_MS if wish.renew else group.consume_timeout_minutes * 60_000
         invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or default_ms
-        call = ReceiveCall(group, wish.topic, selection, invisible_ms)
+        by_priority = topic.by_priority and not group.consume_message_orderly
+        call = ReceiveCall(group, wish.topic, selection, invisible_ms, by_priority)
         end = self._timers.time() + wish.wait_ms / 1000
         key = LineKey(wish.group, wish.topic, wish.queue)
         woken = False
@@ -223,7 +224,10 @@ class Receiving:
                 return GivenBatch()
             if look.later:
                 self._timers.call_later(_LATER_SECONDS, self.waiters.wake_line, key)
-            woken = await self.waiters.wait(key, self._watched(group, wish, sources), left)
+            found = await self.waiters.wait(key, self._watched(group, wish, sources), left, wish.client_id)
+            if found is None:
+                return GivenBatch()
+            woken = found
 
     def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         parts = self._there
@@ -355,6 +359,7 @@ class Receiving:
         """See `port.DeliveryPort`."""
         parts = self._parts
         if parts is not None and self._journal.open:
+            self.waiters.gone(group, client_id)
             parts.renewals.gone(group, client_id)
             parts.alarm.look()
 

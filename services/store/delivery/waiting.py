@@ -31,11 +31,13 @@ class LineKey(NamedTuple):
 
 
 class _Waiter:
-    __slots__ = ("future", "key", "sources", "woken")
+    __slots__ = ("client_id", "future", "gone", "key", "sources", "woken")
 
-    def __init__(self, key: LineKey, sources: tuple[Place, ...]) -> None:
+    def __init__(self, key: LineKey, sources: tuple[Place, ...], client_id: str) -> None:
         self.key = key
         self.sources = sources
+        self.client_id = client_id
+        self.gone = False
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.woken = False
 
@@ -80,18 +82,25 @@ class Waiters:
         if self._ended is not None:
             raise self._ended
 
-    async def wait(self, key: LineKey, sources: Iterable[Place], seconds: float) -> bool:
+    def gone(self, group: str, client_id: str) -> None:
+        """A client ends: it waits no more."""
+        for waiter in [one for key, line in self._lines.items() if key.group == group for one in line]:
+            if waiter.client_id == client_id and not waiter.future.done():
+                waiter.gone = True
+                waiter.future.set_result(None)
+
+    async def wait(self, key: LineKey, sources: Iterable[Place], seconds: float, client_id: str = "") -> bool | None:
         """Wait until one of the `sources` may have something for the line; False when the time is over.
 
-        Raises what `end` was given.
+        None when the client has ended. Raises what `end` was given.
         """
         self.check()
-        waiter = _Waiter(key, tuple(sources))
+        waiter = _Waiter(key, tuple(sources), client_id)
         self._join(waiter)
         timer = self._timers.call_later(max(seconds, 0), waiter.expire)
         try:
             await waiter.future
-            return waiter.woken
+            return None if waiter.gone else waiter.woken
         except asyncio.CancelledError:
             self._leave(waiter)
             if waiter.woken:

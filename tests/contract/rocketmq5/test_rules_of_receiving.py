@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from tandemmq.rocketmq5.v2 import calls_pb2, message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
@@ -227,6 +228,30 @@ def test_messages_of_a_client_that_goes_come_again(v2: V2Client, topic: str) -> 
     assert v2.ask("NotifyClientTermination", group=pb.Resource(name=GROUP)).status.code == pb.OK
     [again] = v2.receive(GROUP, topic, wait=20)
     assert again.system_properties.message_id == held[0].system_properties.message_id
+
+
+def test_a_client_that_goes_waits_no_more(v2: V2Client, topic: str) -> None:
+    waiting = v2.begin_receive(GROUP, topic, invisible_duration=duration(30), long_polling_timeout=duration(20))
+    waiting.initial_metadata()  # it has begun
+    with V2Client(v2.address) as other:
+        staying = other.begin_receive(GROUP, topic, invisible_duration=duration(30), long_polling_timeout=duration(20))
+        staying.initial_metadata()
+        assert v2.ask("NotifyClientTermination", group=pb.Resource(name=GROUP)).status.code == pb.OK
+        gone = time.monotonic()
+        assert [part.status.code for part in waiting if part.HasField("status")] == [pb.MESSAGE_NOT_FOUND]
+        assert time.monotonic() - gone < 15  # not at the end of the poll
+        other.send(message(topic))
+        assert [part.WhichOneof("content") for part in staying] == ["status", "message", "delivery_timestamp"]
+
+
+def test_a_message_that_was_delayed_says_until_when(v2: V2Client, topic: str) -> None:
+    due = Timestamp()
+    due.FromMilliseconds(time.time_ns() // 1_000_000 + 1_500)
+    v2.send(message(topic, kind=pb.DELAY, delivery_timestamp=due))
+    [one] = v2.take(GROUP, topic, 1)
+    assert one.system_properties.message_type == pb.DELAY
+    assert one.system_properties.delivery_timestamp == due
+    assert one.system_properties.store_timestamp.ToMilliseconds() >= due.ToMilliseconds()
 
 
 def test_a_cancelled_poll_loses_no_message(v2: V2Client, topic: str) -> None:

@@ -1,5 +1,7 @@
 """The copy of a message that is due: in its real topic and queue, as if it had been sent now."""
 
+from collections.abc import Mapping
+
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.errors import IllegalMessage
@@ -39,7 +41,7 @@ class DueCopies:
         try:
             rules.check_topic_name(topic)
             rules.check_not_system(topic)
-            message = internal_copy(record, topic, queue_id, self._host)
+            message = internal_copy(record, topic, queue_id, self._host, extra=_kept(topic, given))
             place = self._journal.copy(message)
         except (IllegalMessage, FormatError, RecordTooLarge) as error:
             raise Undeliverable(
@@ -47,6 +49,12 @@ class DueCopies:
             ) from error
         self._traffic.sent(topic, 1, place.size)
         return place
+
+
+def _kept(topic: str, given: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The time that the producer has asked for, which consumers are told; that of a retry is nobody's business."""
+    due = given.get(properties.TIMER_DELIVER_MS)
+    return {properties.TIMER_DELIVER_MS: due} if due and not topic.startswith(rules.GROUP_TOPICS) else None
 
 
 def _queue_id(text: str | None) -> int:

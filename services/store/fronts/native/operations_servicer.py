@@ -30,7 +30,7 @@ MOST_ATTRIBUTES = 4_096
 """Characters of a topic's or group's attributes."""
 
 _MESSAGE_TYPE = "message.type"
-_MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+_MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
 _SYSTEM_GROUPS = ("CID_RMQ_SYS_",)
 
 

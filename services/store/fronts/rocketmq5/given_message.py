@@ -14,7 +14,7 @@ from tandemmq.store.format import sysflag
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.fronts.rocketmq5 import body_digest
-from tandemmq.store.fronts.rocketmq5.sent_message import BORN_HOST, INTERNAL, PRIORITY, TRACE_CONTEXT
+from tandemmq.store.fronts.rocketmq5.sent_message import BORN_HOST, INTERNAL, TRACE_CONTEXT
 
 MOST_INFLATED = 64 << 20
 _GZIP = b"\x1f\x8b"
@@ -81,7 +81,7 @@ def _add_optional(system: message_pb2.SystemProperties, given: dict[str, str]) -
         system.trace_context = given[TRACE_CONTEXT]
     if (due := _number(given.get(names.TIMER_DELIVER_MS))) is not None:
         system.delivery_timestamp.CopyFrom(_timestamp(due))
-    if (priority := _number(given.get(PRIORITY))) is not None and priority < 1 << 31:
+    if (priority := _number(given.get(names.PRIORITY))) is not None and priority < 1 << 31:
         system.priority = priority
     if names.DLQ_ORIGIN_TOPIC in given:
         system.dead_letter_queue.topic = given[names.DLQ_ORIGIN_TOPIC]
@@ -95,7 +95,7 @@ def _type(given: dict[str, str]) -> pb.MessageType.ValueType:
         return pb.DELAY
     if names.SHARDING_KEY in given:
         return pb.FIFO
-    return pb.PRIORITY if PRIORITY in given else pb.NORMAL
+    return pb.PRIORITY if names.PRIORITY in given else pb.NORMAL
 
 
 def _body(record: Record) -> tuple[bytes, message_pb2.Encoding.ValueType]:

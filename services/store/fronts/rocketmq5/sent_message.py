@@ -26,7 +26,6 @@ LONGEST_HOST = 255
 MOST_RECOVERY_SECONDS = 3_600
 
 TRACE_CONTEXT = "TRACE_CONTEXT"
-PRIORITY = "_SYS_MSG_PRIORITY_"
 BORN_HOST = "__BORNHOST"
 PRODUCER_GROUP = names.PGROUP
 
@@ -34,7 +33,7 @@ INTERNAL = frozenset(
     value
     for name, value in vars(names).items()
     if name.isupper() and isinstance(value, str) and name not in ("KEY_SEPARATOR",)
-) | {TRACE_CONTEXT, PRIORITY, BORN_HOST, "BUYER_ID", "EAGLEEYE_TRACE", "TRANSFER_FLAG", "CORRELATION_ID", "TTL"}
+) | {TRACE_CONTEXT, BORN_HOST, "BUYER_ID", "EAGLEEYE_TRACE", "TRANSFER_FLAG", "CORRELATION_ID", "TTL"}
 """Names of properties that mean something to brokers: nobody's own property can be called so."""
 
 _KINDS = frozenset(pb.MessageType.values())
@@ -76,6 +75,8 @@ def type_of(message: message_pb2.Message) -> pb.MessageType.ValueType:
         raise ProtocolRefusal(pb.ILLEGAL_MESSAGE_GROUP, "A message of type FIFO needs a message group.")
     if kind == pb.DELAY and not system.HasField("delivery_timestamp"):
         raise ProtocolRefusal(pb.ILLEGAL_DELIVERY_TIME, "A message of type DELAY needs a delivery timestamp.")
+    if kind == pb.PRIORITY and not system.HasField("priority"):
+        raise ProtocolRefusal(pb.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "A message of type PRIORITY needs a priority.")
     return kind
 
 
@@ -93,7 +94,7 @@ def _special(system: message_pb2.SystemProperties, topic: str, kind: pb.MessageT
     if system.HasField("priority"):
         if system.priority < 0:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The priority is {system.priority}: it cannot be negative.")
-        given[PRIORITY] = str(system.priority)
+        given[names.PRIORITY] = str(system.priority)
     if system.born_host:
         given[BORN_HOST] = _born_host(system.born_host)
     if kind == pb.TRANSACTION:

@@ -33,7 +33,7 @@ async def test_a_timer_comes_at_its_millisecond(tmp_path: Path) -> None:
         await kit.pass_time(0.001)
         assert kit.bodies() == [b"first", b"second"]
         first, _ = kit.found()
-        assert set(first.properties) == {"a", "UNIQ_KEY"}
+        assert set(first.properties) == {"a", "UNIQ_KEY", "TIMER_DELIVER_MS"}  # consumers are told when it was due
         assert kit.counts.delivered == 2
 
 
@@ -155,7 +155,7 @@ async def test_what_waits_longer_than_its_file_is_stored_again(tmp_path: Path) -
         assert kit.counts.rolled == 4
         assert kit.bodies() == [b"long"]
         (come,) = kit.found()
-        assert come.properties == {"a": "b", "UNIQ_KEY": "k"}
+        assert come.properties == {"a": "b", "UNIQ_KEY": "k", "TIMER_DELIVER_MS": str(BEGIN + 5 * HOUR)}
         waiting = kit.found("rmq_sys_wheel_timer")
         assert [record.properties.get("TIMER_ROLL_TIMES") for record in waiting] == [None, "1", "2", "3", "4"]
         assert {record.properties["TIMER_DELIVER_MS"] for record in waiting} == {str(BEGIN + 5 * HOUR)}
