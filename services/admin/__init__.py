@@ -18,6 +18,7 @@
     books.py           what lists are made of: tables.py, kept by mirror.py as metasync has them, and queue_ends.py
     store_times.py     how old messages are
     messages.py        finding and sending messages; reading.py: those of several queues and brokers as one
+    message_ways.py    who sent and who consumed a message, as its clients told
     tail.py            messages as they arrive
     dead_letters.py    messages that came to nothing, sent again
     jobs.py            audits and rebuilds: job_command.py what is run, job_process.py the process, job_files.py what is

@@ -14,6 +14,7 @@ from tandemmq.admin.collected import Collector
 from tandemmq.admin.dead_letters import DeadLetters
 from tandemmq.admin.groups import Groups
 from tandemmq.admin.jobs import Jobs
+from tandemmq.admin.message_ways import MessageWays
 from tandemmq.admin.messages import Messages
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.nodes import Nodes
@@ -109,6 +110,7 @@ def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: 
         waiting=Waiting(books),
         resets=Resets(books),
         messages=messages,
+        ways=MessageWays(messages),
         tails=Tails(brokers),
         dead_letters=DeadLetters(brokers, messages),
         jobs=jobs,

@@ -26,6 +26,11 @@ def _find(request: pb.FindMessagesRequest) -> tuple[Need]:
     return (subscribe(ALL if request.HasField("message_id") else request.topic),)
 
 
+def _every_topic(_: pb.TraceMessageRequest) -> tuple[Need]:
+    """Traces are of messages of all topics."""
+    return (subscribe(ALL),)
+
+
 def _tail(request: pb.TailRequest) -> tuple[Need]:
     return (subscribe(request.topic),)
 
@@ -55,6 +60,7 @@ RULES: Rules = {
     "DeleteGroup": ability(Action.MANAGE),
     "ResetOffsets": Rule((Need(Action.VIEW, "", (Action.MANAGE,)),), _reset),
     "FindMessages": about(Action.SUBSCRIBE, _find),
+    "TraceMessage": about(Action.SUBSCRIBE, _every_topic),
     "Tail": about(Action.SUBSCRIBE, _tail),
     "SendMessage": about(Action.PUBLISH, _send),
     "ResendMessages": about(Action.SUBSCRIBE, _resend),

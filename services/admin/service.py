@@ -14,6 +14,7 @@ from tandemmq.admin.configuration import read_configuration
 from tandemmq.admin.dead_letters import DeadLetters
 from tandemmq.admin.groups import Groups
 from tandemmq.admin.jobs import Jobs
+from tandemmq.admin.message_ways import MessageWays
 from tandemmq.admin.messages import Messages
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.recording import recorded
@@ -37,6 +38,7 @@ class AdminParts:
     waiting: Waiting
     resets: Resets
     messages: Messages
+    ways: MessageWays
     tails: Tails
     dead_letters: DeadLetters
     jobs: Jobs
@@ -117,6 +119,10 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
     ) -> admin_pb2.FindMessagesResponse:
         """See admin.proto."""
         return await self._parts.messages.find(request)
+
+    async def TraceMessage(self, request: admin_pb2.TraceMessageRequest, context: Context) -> admin_pb2.MessageTrace:
+        """See admin.proto."""
+        return await self._parts.ways.trace(request)
 
     async def Tail(self, request: admin_pb2.TailRequest, context: Context) -> AsyncIterator[admin_pb2.FoundMessage]:
         """See admin.proto."""

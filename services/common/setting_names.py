@@ -11,7 +11,7 @@ NAMES = {
         deleteFileBatchMax deleteWhen diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio diskSpaceWarningLevelRatio
         enabledAppendPropCRC fileReservedTime flushCommitLogLeastPages flushCommitLogThoroughInterval
         flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushDiskType flushIntervalCommitLog
-        flushIntervalConsumeQueue forceVerifyPropCRC haListenPort haSlaveFallbehindMax internalHost internalOpen
+        flushIntervalConsumeQueue forceVerifyPropCRC haListenPort haSlaveFallbehindMax hooks internalHost internalOpen
         internalPort listenPort mappedFileSizeCommitLog mappedFileSizeConsumeQueue maxHashSlotNum maxHeldBack
         maxInFlight maxInFlightTotal maxIndexNum maxMessageSize maxMsgsNumBatch maxPullBytes maxPullMessages
         maxReceiveMessages messageDelayLevel messageIndexEnable metasyncAddress metasyncTlsTrustCertPath

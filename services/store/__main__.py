@@ -21,6 +21,7 @@ from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
@@ -48,6 +49,7 @@ from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
 from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
 from tandemmq.store.gauges import read_gauges, recovered
+from tandemmq.store.hook_loading import load_hooks
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
 from tandemmq.store.metrics import StoreMetrics
@@ -81,6 +83,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     for name in settings.ignored:
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
     metrics = StoreMetrics(settings.broker_cluster_name, settings.broker_name)
+    hooks = watched_hooks(settings, metrics)
     servicer = StoreServicer(settings.service_limits(), metrics)
     host = ServiceHost(settings, metrics.registry(), STATUSES)
     host.add(add_StoreServicer_to_server, servicer, RULES)
@@ -108,7 +111,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
         host.on_close(store.close)
         topics, groups, metasync, edits = open_tables(settings)
-        broker = make_broker(settings, store, topics, metrics)
+        broker = make_broker(settings, store, topics, metrics, hooks)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:
         if classic is not None:
@@ -145,6 +148,15 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
     host.on_close(lambda: preparing)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def watched_hooks(settings: StoreSettings, metrics: StoreMetrics) -> HookCalls | None:
+    """The hooks of the settings, if there are any; the metrics show what they do. Raises BadSetting."""
+    hooks = load_hooks(settings.hooks)
+    if hooks is not None:
+        log.info("hooks are called", hooks=",".join(settings.hooks))
+        metrics.watch_hooks(hooks.counts)
+    return hooks
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:

@@ -1,6 +1,7 @@
 """Putting the broker together over an open store."""
 
 import os
+from functools import partial
 from typing import NamedTuple
 
 from tandemmq.common.addresses import host_port
@@ -10,6 +11,8 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic
 from tandemmq.store.broker.duplicates import MOST_REMEMBERED, MOST_REPEATABLE, DuplicateWindow
 from tandemmq.store.broker.group_transfer import GroupTransfer
+from tandemmq.store.broker.hook_calls import HookCalls
+from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.broker.long_poll import LongPolls
 from tandemmq.store.broker.offsets import Catalog
 from tandemmq.store.broker.pull import Puller
@@ -27,6 +30,7 @@ from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.filters.subscriptions import parse
 from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.groups import GroupTable, LocalGroupTable, WatchedGroupTable
+from tandemmq.store.delivery.hooked_delivery import HookedDelivery
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.lifecycle import Lifecycle
@@ -53,15 +57,18 @@ from tandemmq.store.settings import StoreSettings
 from tandemmq.store.table_edits import LocalEdits, MetasyncEdits, TableEdits
 
 
-def make_broker(settings: StoreSettings, store: MessageStore, topics: TopicTable, traffic: Traffic) -> Broker:
-    """The broker over an open store."""
+def make_broker(
+    settings: StoreSettings, store: MessageStore, topics: TopicTable, traffic: Traffic, hooks: HookCalls | None = None
+) -> Broker:
+    """The broker over an open store; with `hooks`, one that calls them."""
     clock = SystemClock()
     rules = settings.send_rules()
     ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
     puller = Puller(store, topics, settings.slave_read_rules())
     finder = Finder(store, settings.max_msgs_num_batch)
     acknowledgement = Acknowledgement(store, GroupTransfer(settings.replication_rules(), store.timers))
-    return Broker(
+    made = Broker if hooks is None else partial(HookedBroker, hooks=hooks)
+    return made(
         store=store,
         topics=topics,
         sender=Sender(store, topics, acknowledgement, rules, clock, ids.next, _duplicates(settings, store, finder)),
@@ -99,7 +106,8 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     if isinstance(groups, WatchedGroupTable) and isinstance(broker.topics, WatchedTopicTable):
         life.services.append(Deletions(journal, groups, broker.topics, store.timers))
     store.keep_from(Unconsumed(store, ledger, groups).oldest)
-    delivery = Delivery(broker, groups, ledger, journal, clock, life)
+    made = partial(HookedDelivery, broker.hooks) if isinstance(broker, HookedBroker) else Delivery
+    delivery = made(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(
         HalfLog(store, settings.store_host(), clock),

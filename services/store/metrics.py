@@ -6,12 +6,13 @@ own and may see a number that is one event younger than its neighbour.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
 from tandemmq.common.distribution import Distribution
+from tandemmq.store.broker.hook_calls import HookCounts
 from tandemmq.store.broker.rules import GROUP_TOPICS
 from tandemmq.store.delivery_metrics import MOST_SERIES, OTHERS, DeliveryMetrics, is_system
 from tandemmq.store.format.audit_result import NAME as AUDIT
@@ -126,6 +127,11 @@ class StoreMetrics(DeliveryMetrics):
         self._unusable_files: set[str] = set()
         self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
+        self._hooks: Callable[[], Iterable[tuple[str, str, HookCounts]]] = tuple
+
+    def watch_hooks(self, counts: Callable[[], Iterable[tuple[str, str, HookCounts]]]) -> None:
+        """Show what hooks do: by hook and method."""
+        self._hooks = counts
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
         """Ask `gauges` at each scrape, on the scraping thread; before that those metrics are missing."""
@@ -215,6 +221,7 @@ class StoreMetrics(DeliveryMetrics):
         yield from self.collect_delivery()
         yield from self.collect_calls()
         yield from self._collect_log()
+        yield from self._collect_hooks()
         now = None if self._gauges is None else self._gauges()
         yield self._unusable(now)
         if now is not None:
@@ -293,6 +300,15 @@ class StoreMetrics(DeliveryMetrics):
             done.add_metric(values, progress.done)
             size.add_metric(values, progress.total)
         yield from (ratio, done, size)
+
+    def _collect_hooks(self) -> Iterator[Metric]:
+        times = self._histogram("tandem_hook_duration_seconds", "Time of each call of a hook.", "hook", "point")
+        text = "Calls in which a hook raised: before_… refused something, after_… was of no consequence."
+        failures = self._counter("tandem_hook_failures_total", text, "hook", "point")
+        for hook, point, counts in self._hooks():
+            times.add_metric(self._values(hook, point), counts.times.cumulated(), counts.times.sum)
+            failures.add_metric(self._values(hook, point), counts.failures)
+        yield from (times, failures)
 
     def _unusable(self, now: Gauges | None) -> Metric:
         unusable = self._gauge(

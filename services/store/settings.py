@@ -243,6 +243,11 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         low=0,
         high=3_600_000,
     )
+    hooks: tuple[str, ...] = setting(
+        (),
+        "Ours: hooks that are called around sends and deliveries, by name, in this order (docs/hooks.md). Installed "
+        "packages offer them as entry points of the group tandemmq.hooks.",
+    )
     default_topic_queue_nums: int = setting(
         4,
         "Read and write queues of a topic created so. (RocketMQ: 8, of which its clients ask for 4.)",

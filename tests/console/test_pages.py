@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tandemmq.admin.v1 import admin_pb2 as pb
+from tests import captured_traces as captured
 from tests.admin_process import AdminProcess
 from tests.console.kit import DEAD_LETTERS, keep_troubled
 from tests.console.screen import Screen, screen
@@ -176,6 +177,21 @@ def test_a_message_is_shown_as_json_text_and_hex(window: Screen) -> None:
     expect(window.page.locator("pre")).to_contain_text("000000f0  f0 f1")
     window.open("messages/orders/0/999999")
     expect(window.page.get_by_role("alert")).to_contain_text("999999")
+
+
+def test_the_way_of_a_message_is_shown(window: Screen, admin: AdminProcess) -> None:
+    window.open("messages/orders/0/0")
+    expect(window.page.locator("main")).to_contain_text("No client has told of it")
+    properties = {"UNIQ_KEY": captured.PLAIN_4_9_7}
+    receipt = admin.stub.SendMessage(
+        pb.SendMessageRequest(topic="payments", body=b"plain", queue_id=1, properties=properties), timeout=60
+    ).receipt
+    for body, keys in captured.KEYED:
+        admin.stub.SendMessage(pb.SendMessageRequest(topic="RMQ_SYS_TRACE_TOPIC", body=body, keys=keys), timeout=60)
+    window.open(f"messages/payments/1/{receipt.queue_offset}")
+    expect(window.row("group-t_producers")).to_contain_text("published")
+    expect(window.row("group-t_producers")).to_contain_text("37 ms")
+    expect(window.row("consumed, try 2")).to_contain_text("success")
 
 
 def test_a_topic_is_followed_live(window: Screen, pair: Pair) -> None:

@@ -130,6 +130,19 @@ _STEPS = Row(
             "rate(tandem_dispatched_messages_total{@}[$__rate_interval])",
         ),
         lines(
+            "Hooks", "s",
+            "Time of each call of a hook, on average. Nothing else goes on meanwhile: above a millisecond a hook holds "
+            "up every client.",
+            ("rate(tandem_hook_duration_seconds_sum{@}[$__rate_interval]) / "
+             "rate(tandem_hook_duration_seconds_count{@}[$__rate_interval])", "{{node}} {{hook}} {{point}}"),
+            steps=(("red", 0.001),),
+        ),
+        lines(
+            "Hooks that raise", "ops",
+            "Calls in which a hook raised, a second: before_… refused something, after_… is a fault of the hook.",
+            ("rate(tandem_hook_failures_total{@}[$__rate_interval])", "{{node}} {{hook}} {{point}}"),
+        ),
+        lines(
             "Group commits", "ops",
             "Syncs of the log, a second. With SYNC_FLUSH: sends divided by this is how many share one.",
             "rate(tandem_flush_duration_seconds_count{@}[$__rate_interval])",

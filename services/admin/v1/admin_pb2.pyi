@@ -93,6 +93,25 @@ SYSTEM: TopicKind.ValueType  # 4
 """The broker's own: SCHEDULE_TOPIC_XXXX, RMQ_SYS_… and the like."""
 Global___TopicKind: _TypeAlias = TopicKind  # noqa: Y015
 
+class _TraceStepKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TraceStepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TraceStepKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TRACE_STEP_KIND_UNSPECIFIED: _TraceStepKind.ValueType  # 0
+    PUBLISHED: _TraceStepKind.ValueType  # 1
+    CONSUMED: _TraceStepKind.ValueType  # 2
+    TRANSACTION_ENDED: _TraceStepKind.ValueType  # 3
+
+class TraceStepKind(_TraceStepKind, metaclass=_TraceStepKindEnumTypeWrapper): ...
+
+TRACE_STEP_KIND_UNSPECIFIED: TraceStepKind.ValueType  # 0
+PUBLISHED: TraceStepKind.ValueType  # 1
+CONSUMED: TraceStepKind.ValueType  # 2
+TRANSACTION_ENDED: TraceStepKind.ValueType  # 3
+Global___TraceStepKind: _TypeAlias = TraceStepKind  # noqa: Y015
+
 class _JobKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1372,6 +1391,140 @@ class FoundMessage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FoundMessage: _TypeAlias = FoundMessage  # noqa: Y015
+
+@_typing.final
+class TraceMessageRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    TRACE_TOPIC_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """A key of the message, its unique key (which classic clients call the message id), or its offset message id."""
+    topic: _builtins.str
+    """Where the message is, in case that no client has told of it."""
+    trace_topic: _builtins.str
+    """Empty: RMQ_SYS_TRACE_TOPIC."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        topic: _builtins.str = ...,
+        trace_topic: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "topic", b"topic", "trace_topic", b"trace_topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TraceMessageRequest: _TypeAlias = TraceMessageRequest  # noqa: Y015
+
+@_typing.final
+class TraceStep(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    TIME_MS_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    CLIENT_FIELD_NUMBER: _builtins.int
+    COST_MS_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
+    RETRY_TIMES_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    STORE_HOST_FIELD_NUMBER: _builtins.int
+    FROM_CHECK_FIELD_NUMBER: _builtins.int
+    kind: Global___TraceStepKind.ValueType
+    time_ms: _builtins.int
+    """When it began, by the client's clock; ms since 1970, 0: it did not say."""
+    message_id: _builtins.str
+    """The unique key."""
+    topic: _builtins.str
+    """Consumers do not say the topic."""
+    group: _builtins.str
+    client: _builtins.str
+    """Address of the client that told of it."""
+    cost_ms: _builtins.int
+    status: _builtins.str
+    """"success" or "failed"; of CONSUMED also "time-out", "exception", "returned null", and empty as long as its end is not told; of
+    TRANSACTION_ENDED COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW.
+    """
+    message_type: _builtins.str
+    """normal, half, commit, delayed, ordered."""
+    retry_times: _builtins.int
+    """How often the message had been given back before."""
+    tag: _builtins.str
+    store_host: _builtins.str
+    """The broker that took it, as its producer sees it."""
+    from_check: _builtins.bool
+    """The transaction was ended as a broker asked for it."""
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        kind: Global___TraceStepKind.ValueType = ...,
+        time_ms: _builtins.int = ...,
+        message_id: _builtins.str = ...,
+        topic: _builtins.str = ...,
+        group: _builtins.str = ...,
+        client: _builtins.str = ...,
+        cost_ms: _builtins.int = ...,
+        status: _builtins.str = ...,
+        message_type: _builtins.str = ...,
+        retry_times: _builtins.int = ...,
+        keys: _abc.Iterable[_builtins.str] | None = ...,
+        tag: _builtins.str = ...,
+        store_host: _builtins.str = ...,
+        from_check: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "cost_ms", b"cost_ms", "from_check", b"from_check", "group", b"group", "keys", b"keys", "kind", b"kind", "message_id", b"message_id", "message_type", b"message_type", "retry_times", b"retry_times", "status", b"status", "store_host", b"store_host", "tag", b"tag", "time_ms", b"time_ms", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TraceStep: _TypeAlias = TraceStep  # noqa: Y015
+
+@_typing.final
+class MessageTrace(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    UNREADABLE_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    unreadable: _builtins.int
+    """Entries of traces that make no sense: cut, or of a release that is not known."""
+    more: _builtins.bool
+    """More was told than was read."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___TraceStep]:
+        """What clients have told, by time."""
+
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMessage]:
+        """The messages as they are stored, without bodies, with the groups that are past them."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___TraceStep] | None = ...,
+        messages: _abc.Iterable[Global___FoundMessage] | None = ...,
+        unreadable: _builtins.int = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "more", b"more", "steps", b"steps", "unreadable", b"unreadable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageTrace: _TypeAlias = MessageTrace  # noqa: Y015
 
 @_typing.final
 class TailRequest(_message.Message):

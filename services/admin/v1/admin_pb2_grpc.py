@@ -99,6 +99,11 @@ class AdminStub:
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesResponse.FromString,
                 _registered_method=True)
+        self.TraceMessage = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/TraceMessage',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.TraceMessageRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.MessageTrace.FromString,
+                _registered_method=True)
         self.Tail = channel.unary_stream(
                 '/tandemmq.admin.v1.Admin/Tail',
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.TailRequest.SerializeToString,
@@ -250,6 +255,13 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TraceMessage(self, request, context):
+        """The way of a message: who sent it, who consumed it and when, as its clients told in RMQ_SYS_TRACE_TOPIC; and where it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Tail(self, request, context):
         """Messages of a topic as they arrive, of all its queues, until the caller goes.
         """
@@ -391,6 +403,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.FindMessages,
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesRequest.FromString,
                     response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesResponse.SerializeToString,
+            ),
+            'TraceMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.TraceMessage,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.TraceMessageRequest.FromString,
+                    response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.MessageTrace.SerializeToString,
             ),
             'Tail': grpc.unary_stream_rpc_method_handler(
                     servicer.Tail,
@@ -799,6 +816,33 @@ class Admin:
             '/tandemmq.admin.v1.Admin/FindMessages',
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesRequest.SerializeToString,
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.FindMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TraceMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/TraceMessage',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.TraceMessageRequest.SerializeToString,
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.MessageTrace.FromString,
             options,
             channel_credentials,
             insecure,

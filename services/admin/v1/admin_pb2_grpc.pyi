@@ -78,6 +78,8 @@ class AdminStub:
     """
     FindMessages: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FindMessagesRequest, _admin_pb2.FindMessagesResponse]
     """Messages by id, key, unique key, place in a queue, or time."""
+    TraceMessage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TraceMessageRequest, _admin_pb2.MessageTrace]
+    """The way of a message: who sent it, who consumed it and when, as its clients told in RMQ_SYS_TRACE_TOPIC; and where it is."""
     Tail: _grpc.UnaryStreamMultiCallable[_admin_pb2.TailRequest, _admin_pb2.FoundMessage]
     """Messages of a topic as they arrive, of all its queues, until the caller goes."""
     SendMessage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SendMessageRequest, _admin_pb2.SendMessageResponse]
@@ -129,6 +131,8 @@ class AdminAsyncStub(AdminStub):
     """
     FindMessages: _aio.UnaryUnaryMultiCallable[_admin_pb2.FindMessagesRequest, _admin_pb2.FindMessagesResponse]  # type: ignore[assignment]
     """Messages by id, key, unique key, place in a queue, or time."""
+    TraceMessage: _aio.UnaryUnaryMultiCallable[_admin_pb2.TraceMessageRequest, _admin_pb2.MessageTrace]  # type: ignore[assignment]
+    """The way of a message: who sent it, who consumed it and when, as its clients told in RMQ_SYS_TRACE_TOPIC; and where it is."""
     Tail: _aio.UnaryStreamMultiCallable[_admin_pb2.TailRequest, _admin_pb2.FoundMessage]  # type: ignore[assignment]
     """Messages of a topic as they arrive, of all its queues, until the caller goes."""
     SendMessage: _aio.UnaryUnaryMultiCallable[_admin_pb2.SendMessageRequest, _admin_pb2.SendMessageResponse]  # type: ignore[assignment]
@@ -255,6 +259,14 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.FindMessagesResponse, _abc.Awaitable[_admin_pb2.FindMessagesResponse]]:
         """Messages by id, key, unique key, place in a queue, or time."""
+
+    @_abc_1.abstractmethod
+    def TraceMessage(
+        self,
+        request: _admin_pb2.TraceMessageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.MessageTrace, _abc.Awaitable[_admin_pb2.MessageTrace]]:
+        """The way of a message: who sent it, who consumed it and when, as its clients told in RMQ_SYS_TRACE_TOPIC; and where it is."""
 
     @_abc_1.abstractmethod
     def Tail(

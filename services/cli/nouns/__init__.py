@@ -11,7 +11,7 @@
     node.py        tandem node list|config
     topic.py       tandem topic list|show|create|update|delete
     group.py       tandem group list|show|members|progress|reset|create|update|delete
-    message.py     tandem message find|tail|send|resend
+    message.py     tandem message find|tail|send|resend; message_trace.py: trace
     job.py         tandem job start|list|show|watch|cancel
 
 Which of RocketMQ's mqadmin commands each is, is in docs/mqadmin.md.

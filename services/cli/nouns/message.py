@@ -16,6 +16,7 @@ from tandemmq.cli.nouns.calls import (
     document,
     noun,
 )
+from tandemmq.cli.nouns.message_trace import trace
 from tandemmq.cli.talk.failures import NotThere
 from tandemmq.cli.talk.moments import parse_moment, show_bytes, show_moment
 from tandemmq.cli.talk.options import Begin, End, Json, Topic, WithBody
@@ -24,7 +25,8 @@ from tandemmq.cli.talk.output import Output, printable
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage
 
-app = noun("message", "Messages: find, follow, send one, send dead ones again.")
+app = noun("message", "Messages: find, follow, trace, send one, send again.")
+app.command()(trace)
 
 
 @app.command()

@@ -11,6 +11,8 @@ One noun per file::
     postponing.py      messages that are to be delivered later, as they are stored
     submission.py      messages of many senders, stored together, answered one by one
     duplicates.py      messages that are sent again
+    hooked_broker.py   a broker that calls hooks around sends and pulls
+    hook_calls.py      ... in their order, timed, whatever they raise
     acknowledgement.py disk and replicas, waited for side by side
     group_transfer.py  ... the replicas
 

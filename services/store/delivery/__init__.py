@@ -10,6 +10,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `groups`: consumer groups and their settings, as a table
 * `retry_policy`: how long a group waits between deliveries
 * `delivery`: all parts as one thing, which fronts call
+* `hooked_delivery`: the same with hooks around receives and acknowledgements
 * `lifecycle`: when delivery works: on a master whose journal is read
 * `opening`: making the state ready where messages are to be given out
 * `follower`: reading the journal, at a start and on a slave

@@ -165,6 +165,7 @@ CASES = [
     Case("admin", ADMIN, "ResetOffsets", admin.ResetOffsetsRequest(dry_run=True), "viewer"),
     Case("admin", ADMIN, "FindMessages", admin.FindMessagesRequest(topic="mine", key="k"), "consumer reader"),
     Case("admin", ADMIN, "FindMessages", admin.FindMessagesRequest(topic="mine", message_id="0" * 32), "reader"),
+    Case("admin", ADMIN, "TraceMessage", admin.TraceMessageRequest(topic="mine", key="k"), "reader"),
     Case("admin", ADMIN, "Tail", admin.TailRequest(topic="mine", last=1), "consumer reader"),
     Case("admin", ADMIN, "SendMessage", admin.SendMessageRequest(topic="mine"), "producer"),
     Case("admin", ADMIN, "ResendMessages", admin.ResendMessagesRequest(group="mine-g"), ""),

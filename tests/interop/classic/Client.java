@@ -80,6 +80,7 @@ public final class Client {
             case "lite_pull": litePull(); break;
             case "query": query(); break;
             case "pop": pop(); break;
+            case "traced": traced(); break;
             case "wrong_key": wrongKey(); break;
             default: throw new IllegalArgumentException(feature);
         }
@@ -311,6 +312,66 @@ public final class Client {
         check(found.size() == 1 && text(found.get(0)).equals("m0"), found);
         check(text(producer.viewMessage(topic, sent.getOffsetMsgId())).equals("m0"), "by offset id");
         check(text(producer.viewMessage(topic, sent.getMsgId())).equals("m0"), "by unique id");
+    }
+
+    /** One message that is consumed at the second try, and one whose transaction is committed, both with traces. */
+    private static void traced() throws Exception {
+        DefaultMQProducer producer = started(new DefaultMQProducer(group + "_producers", hook(), true, null));
+        TransactionMQProducer deciding =
+            new TransactionMQProducer(null, group + "_deciding", hook(), true, null);
+        deciding.setTransactionListener(new TransactionListener() {
+            @Override public LocalTransactionState executeLocalTransaction(Message message, Object state) {
+                return LocalTransactionState.COMMIT_MESSAGE;
+            }
+            @Override public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                return LocalTransactionState.COMMIT_MESSAGE;
+            }
+        });
+        started(deciding);
+        DefaultMQPushConsumer consumer =
+            new DefaultMQPushConsumer(group, hook(), new AllocateMessageQueueAveragely(), true, null);
+        consumer.setNamesrvAddr(names);
+        consumer.setInstanceName("i" + ++instances);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setPollNameServerInterval(1_000);
+        consumer.setHeartbeatBrokerInterval(1_000);
+        consumer.subscribe(topic, "*");
+        AtomicInteger refused = new AtomicInteger();
+        Set<String> found = bodies();
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            context.setDelayLevelWhenNextConsume(1);
+            for (MessageExt one : messages) {
+                if (text(one).equals("plain") && refused.getAndIncrement() == 0) {
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
+                found.add(text(one));
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        String plain = producer.send(message("plain", "A")).getMsgId();
+        String decided = deciding.sendMessageInTransaction(message("decided", "B"), null).getMsgId();
+        System.out.println("plain " + plain);
+        System.out.println("decided " + decided);
+        await("both", () -> found.size() == 2);
+        await("the traces", () -> consumptions(producer, plain) == 2 && consumptions(producer, decided) == 1);
+        consumer.shutdown();
+        producer.shutdown();
+        deciding.shutdown();
+    }
+
+    /** Ends of consumptions that consumers have told of: they do so some seconds later. */
+    private static int consumptions(DefaultMQProducer producer, String id) {
+        int count = 0;
+        try {
+            long now = System.currentTimeMillis();
+            for (MessageExt one : producer.queryMessage("RMQ_SYS_TRACE_TOPIC", id, 32, 0, now + 3_600_000).getMessageList()) {
+                count += text(one).split("SubAfter\\x01[^\\x01]*\\x01" + id, -1).length - 1;
+            }
+        } catch (Exception none) {
+            return 0;
+        }
+        return count;
     }
 
     private static void wrongKey() throws Exception {

@@ -16,7 +16,7 @@ export class ApiError extends Error {
  * Methods that change nothing are asked once more when the connection breaks: browsers give up all requests when some
  * network interface of the machine comes or goes, as it does with every container.
  */
-const READS = /^(Get|List|Find|WhoAmI)/;
+const READS = /^(Get|List|Find|Trace|WhoAmI)/;
 const RETRY_MS = 300;
 
 const JSON_TYPE = { "content-type": "application/json" };

@@ -19,9 +19,10 @@ export function page({ rest: [topic, queueId, offset], query }, app) {
     every: 0,
     load: async (signal) => {
       const request = { topic, broker: query.broker ?? "", place, withBodies: true };
-      return (await call("FindMessages", request, { signal })).messages[0];
+      const found = (await call("FindMessages", request, { signal })).messages[0];
+      return { ...found, trace: await traced(found.message, signal) };
     },
-    view: ({ broker, message, consumedBy }) => {
+    view: ({ broker, message, consumedBy, trace }) => {
       const body = decode(message.body);
       return [
         h("p", { class: "crumbs" }, h("a", { href: link("topics", [topic]) }, topic), " / ",
@@ -43,9 +44,41 @@ export function page({ rest: [topic, queueId, offset], query }, app) {
             { title: "Value", wide: true, cell: ([, value]) => h("code", {}, value) },
           ],
         }),
+        trace && wayView(trace),
       ];
     },
   };
+}
+
+/** What clients have told of it; nothing for messages without an id, and for users who may not read every topic. */
+async function traced(message, signal) {
+  if (!message.uniqueKey) return undefined;
+  try {
+    return await call("TraceMessage", { key: message.uniqueKey, topic: message.topic }, { signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return undefined;
+  }
+}
+
+function wayView({ steps, more }) {
+  return [
+    h("h2", {}, "Way ", more && h("small", { class: "dim" }, "more was told than was read")),
+    table({
+      label: "Way",
+      rows: steps,
+      id: (step) => `${step.kind} ${step.client} ${step.timeMs} ${step.retryTimes}`,
+      empty: "No client has told of it: their traces are switched off, or have expired.",
+      columns: [
+        { title: "When", cell: (step) => (Number(step.timeMs) ? time(step.timeMs, true) : "") },
+        { title: "What", cell: (step) => step.kind.toLowerCase().replace("_", " ") + (step.retryTimes ? `, try ${step.retryTimes + 1}` : "") },
+        { title: "By group", cell: (step) => step.group },
+        { title: "Client", cell: (step) => step.client },
+        { title: "Took", cell: (step) => `${step.costMs} ms` },
+        { title: "Outcome", wide: true, cell: (step) => step.status || "not told yet" },
+      ],
+    }),
+  ];
 }
 
 function neighbours(topic, message, broker) {
