@@ -29,6 +29,8 @@ One noun per file::
     queue_locking.py    locks of queues, for ordered consumers
     transactions.py     ends of transactions
     queries.py          messages by key and by place
+    recalling.py        messages that wait for their time, taken back
+    unserved.py         what has no meaning here, refused by name
     relays.py           what tools ask of consumers
     administration/     what tools and Java slaves ask of a broker
 """

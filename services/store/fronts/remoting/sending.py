@@ -15,6 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -113,6 +114,10 @@ class RemotingSending:
         }
         if ready.transaction or (call.command.version >= V5_0_0 and not reply):
             fields["transactionId"] = ready.unique_key
+        if ready.postponed is not None:
+            handle = recall_handle(ready, self._rules.broker_name)
+            if handle:
+                fields["recallHandle"] = handle
         remark = None if status is PutStatus.PUT_OK else status.name
         return call.command.answer(STATUSES[status], fields, b"", remark)
 
