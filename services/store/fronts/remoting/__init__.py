@@ -22,6 +22,8 @@ One noun per file::
     filtered_pull.py    ... with a filter over properties
     held_pulls.py       ... that are held until there is something
     popping.py          messages that are given with a receipt
+    pop_header.py       ... as consumers ask for them, and acknowledge
+    scans.py            the requests whose headers are scanned
     assignments.py      which queues a consumer is to have, and whether it pulls or pops
     offsets.py          where queues begin and end, and where groups stand
     resets.py           positions that an operator has set, until consumers know

@@ -65,7 +65,7 @@ class RemotingSending:
     def send_short(self, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE_V2: the header has letters."""
         call.said = _SAID
-        return self._take(SendHeader.short(call.fields), call)
+        return self._take(SendHeader.short(call.command), call)
 
     def _take(self, header: SendHeader, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """Keep the message until the end of the turn; a retry has its own way. Raises PermissionDenied."""
@@ -126,7 +126,7 @@ class RemotingSending:
     async def send_batch(self, call: RemotingCall) -> Command:
         """SEND_BATCH_MESSAGE: the body has many messages, for one queue."""
         call.said = _SAID
-        header = SendHeader.short(call.fields)
+        header = SendHeader.short(call.command)
         check(header, call)
         try:
             if header.topic.startswith(message_rules.GROUP_TOPICS):
