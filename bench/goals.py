@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from bench.groups.admin import CALLS, CONSOLE, SERVICES
+from bench.groups.classic import NEWEST
 from bench.groups.growth import LARGE, SMALL
 from bench.groups.replication import BARE, BARE_COLD
 from bench.groups.spark import READ, SEQUENTIAL, START, TWO
@@ -152,6 +153,13 @@ def standings(results: Results) -> list[GoalStanding]:
     add("3.12", "start as the store grows", ratio("growth.start", LARGE, SMALL, "seconds"), 1.2, at_most=True)
     add("3.12", "send p99 as the store grows", ratio("growth.send", LARGE, SMALL, "p99_us"), 1.2, at_most=True)
     found += _admin(results)
+    for what, case, metric in (
+        ("classic sends, 64 clients, rate, against RocketMQ", "classic.64", "rate"),
+        ("classic sends, 64 clients, CPU a message, against RocketMQ", "classic.64", "cpu_us"),
+        ("classic sends, 1 client, p50, against RocketMQ", "classic.1", "p50_us"),
+    ):
+        faster = ratio(case, NAME, NEWEST, metric) if metric == "rate" else ratio(case, NEWEST, NAME, metric)
+        add("7.1", what, faster, 2.0 if metric == "cpu_us" else 1.0)
     return sorted(found, key=lambda standing: [int(number) for number in standing.goal.split(".")])
 
 

@@ -41,8 +41,24 @@ def remoting_frame(batch: int = 0, *, no_wait: bool = False) -> bytes:
         "a": "bench", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1760000000000", "h": "0",
         "i": properties, "j": "0", "k": "false", "m": "true" if batch else "false",
     }  # fmt: skip
+    content = encoded_batch(batch) if batch else body()
+    return _remoting(320 if batch else 310, fields, content)
+
+
+def remoting_pull(count: int) -> bytes:
+    """A PULL_MESSAGE of `count` messages from the beginning of queue 0, with its subscription, as a 5.x client's."""
+    fields = {
+        "queueId": "0", "commitOffset": "0", "subscription": "*", "suspendTimeoutMillis": "0", "bname": "bench",
+        "sysFlag": "4", "expressionType": "TAG", "topic": TOPIC, "consumerGroup": "bench", "maxMsgNums": str(count),
+        "queueOffset": "0", "subVersion": "1", "maxMsgBytes": "2147483647",
+    }  # fmt: skip
+    return _remoting(11, fields)
+
+
+def _remoting(code: int, fields: dict[str, str], content: bytes = b"") -> bytes:
+    """A request with markers for the running number."""
     header: dict[str, object] = {
-        "code": 320 if batch else 310,
+        "code": code,
         "extFields": fields,
         "flag": 0,
         "language": "JAVA",
@@ -51,7 +67,6 @@ def remoting_frame(batch: int = 0, *, no_wait: bool = False) -> bytes:
         "version": 453,
     }
     text = json.dumps(header, separators=(",", ":")).replace('"opaque":0', '"opaque":1SSSSSSSS').encode()
-    content = encoded_batch(batch) if batch else body()
     return (4 + len(text) + len(content)).to_bytes(4, "big") + len(text).to_bytes(4, "big") + text + content
 
 

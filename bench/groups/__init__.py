@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from bench.context import Context
 from bench.groups.admin import admin
+from bench.groups.classic import classic
 from bench.groups.delivery import delivery
 from bench.groups.growth import growth
 from bench.groups.inside import append, walk
@@ -24,6 +25,7 @@ GROUPS: dict[str, Callable[[Context], None]] = {
     "send": sends,
     "durable": durable,
     "pull": pulls,
+    "classic": classic,
     "delivery": delivery,
     "growth": growth,
     "replication": replication,

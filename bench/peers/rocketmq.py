@@ -1,13 +1,16 @@
 """A real RocketMQ broker as a contestant; how it is brought and started is said in `rocketmq_broker`."""
 
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench import payloads
 from bench.generators import LoadShape, run, wire_load
-from bench.model import Sample
+from bench.model import Sample, Unavailable
 from bench.peers.rocketmq_broker import broker
+from tandemmq.client import decode_records
+from tandemmq.common.wire.remoting.frames import RemotingFrameReader
 
 VERSION = "5.3.2"
 _HEAP = "1500m"
@@ -15,13 +18,14 @@ _WARM_UP_MOST = 60.0
 _CALM, _CALM_ROUNDS = 0.25, 3
 """Below that share of a core, in so many looks in a row, the JVM's compiler counts as done."""
 _LOOK_SECONDS = 0.3
+_PULL_SECONDS = 30.0
 
 
 class RocketMQ:
-    """A broker. `flush` is its flushDiskType: ASYNC_FLUSH or SYNC_FLUSH."""
+    """A broker. `flush` is its flushDiskType: ASYNC_FLUSH or SYNC_FLUSH; its name, unless a version is given."""
 
-    def __init__(self, directory: Path, flush: str, warm_up: float) -> None:
-        self.name = f"RocketMQ {flush}"
+    def __init__(self, directory: Path, flush: str, warm_up: float, version: str | None = None) -> None:
+        self.name = f"RocketMQ {version or flush}"
         self._warm_up = warm_up
         settings = {
             "brokerClusterName": "bench",
@@ -31,7 +35,7 @@ class RocketMQ:
             "flushDiskType": flush,
         }
         jvm = [f"-Xms{_HEAP}", f"-Xmx{_HEAP}"]
-        self.server = broker(f"rocketmq-{flush.lower()}", VERSION, directory, settings, jvm)
+        self.server = broker(f"rocketmq-{flush.lower()}", version or VERSION, directory, settings, jvm)
         self._data = directory.parent / f"{directory.name}-load"
 
     def start(self) -> None:
@@ -47,6 +51,10 @@ class RocketMQ:
     def send(self, shape: LoadShape) -> Sample:
         """Single sends; with `items`, batches of so many in one request."""
         return send(self.server.target, self._data, shape, self.server.cpu)
+
+    def pull(self, shape: LoadShape) -> Sample:
+        """Pulls of `items` messages, always the same ones."""
+        return pull(self.server.target, self._data, shape, self.server.cpu)
 
 
 def warm_up(press: Callable[[], None], cpu: Callable[[], float], seconds: float) -> None:
@@ -68,7 +76,35 @@ def send(target: str, directory: Path, shape: LoadShape, cpu: Callable[[], float
     """Sends to the broker at `target`; requests are written into `directory`. All must be answered with success."""
     batch = shape.items if shape.items > 1 else 0
     frame = payloads.remoting_frame(batch, no_wait=no_wait)
-    data = payloads.write(directory, f"send-{batch}-{no_wait}", frame)
+    return _press(target, payloads.write(directory, f"send-{batch}-{no_wait}", frame), shape, cpu)
+
+
+def pull(target: str, directory: Path, shape: LoadShape, cpu: Callable[[], float]) -> Sample:
+    """Pulls of `items` messages from the beginning of queue 0. Raises Unavailable: an answer has not so many."""
+    frame = payloads.remoting_pull(shape.items)
+    found = first_pull(target, frame)
+    if found != shape.items:
+        raise Unavailable(f"a pull of {shape.items} messages gives {found}")
+    return _press(target, payloads.write(directory, f"pull-{shape.items}", frame), shape, cpu)
+
+
+def first_pull(target: str, frame: bytes) -> int:
+    """How many messages the answer to a pull has."""
+    host, _, port = target.rpartition(":")
+    reader = RemotingFrameReader()
+    with socket.create_connection((host, int(port)), timeout=_PULL_SECONDS) as connection:
+        connection.sendall(frame.replace(b"SSSSSSSS", b"00000000"))
+        while True:
+            for answer in reader.receive(connection.recv(1 << 20) or _ended(target)):
+                return len(decode_records(answer.body))
+
+
+def _ended(target: str) -> bytes:
+    raise Unavailable(f"{target} has closed the connection")
+
+
+def _press(target: str, data: Path, shape: LoadShape, cpu: Callable[[], float]) -> Sample:
+    """The request in a file, again and again."""
     command = [str(wire_load()), "--protocol", "remoting", "--target", target, "--data", str(data)]
     command += ["--window", str(shape.in_flight)]
     return run(command, shape, cpu)

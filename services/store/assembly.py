@@ -119,6 +119,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     )
     delivery.waiting = WaitingKeeper(delays, delivery.transactions, store.timers)
     delivery.delays = MessageRecalls(broker, SystemClock())
+    delivery.timer_check = timer_check.now
     receiving = Receiving(
         broker,
         journal,

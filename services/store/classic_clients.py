@@ -21,6 +21,7 @@ from tandemmq.store.fronts.remoting.administration.rules import AdministrationRu
 from tandemmq.store.fronts.remoting.dispatch import Dispatch, RemotingTimes
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
+from tandemmq.store.fronts.remoting.scans import SCANS
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
 from tandemmq.store.settings import StoreSettings
@@ -56,7 +57,7 @@ class ClassicClients:
         self._server: RemotingServer | None = None
         self._names: NamesLink | None = None
         self._grace = settings.shutdown_grace_ms / 1000
-        self._dispatch = Dispatch(RemotingIdentity(guard, secrets), metrics)
+        self._dispatch = Dispatch(RemotingIdentity(guard, secrets), metrics, SCANS)
         if settings.remoting_mode is not RemotingMode.OFF:
             self._bind(settings)
 

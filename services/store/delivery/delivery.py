@@ -1,11 +1,12 @@
 """Delivery as one thing: the parts, put together; what fronts call (`port.DeliveryPort`) is passed on to them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.clock import DeliveryClock
+from tandemmq.store.delivery.delays.timer_check import TimerCheck
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupTable
@@ -108,6 +109,8 @@ class Delivery:
         self.receiving: Receives | None = None
         self.cursors: MovesCursors | None = None
         self.delays: Recalls | None = None
+        self.timer_check: Callable[[], TimerCheck] = TimerCheck
+        """How far timers are delivered."""
         self.transactions: Transactions | None = None
         self.waiting: WaitingKeeper | None = None
         """What operators see of what waits for its time."""

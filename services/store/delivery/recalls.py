@@ -58,13 +58,16 @@ class RecallHandle(NamedTuple):
             ) from None
 
 
-def recall_handle(ready: Ready) -> str:
-    """The handle of a message that was stored; empty where it cannot be recalled."""
+def recall_handle(ready: Ready, broker: str = "") -> str:
+    """The handle of a message that was stored; empty where it cannot be recalled.
+
+    `broker` is the name by which classic clients look for the broker to ask; else it is the address.
+    """
     postponed, message = ready.postponed, ready.message
     if postponed is None or postponed.topic != TIMER_TOPIC:
         return ""
     topic = names.decode(message.properties).get(names.REAL_TOPIC, "")
-    return str(RecallHandle(topic, str(message.store_host), postponed.due, ready.unique_key))
+    return str(RecallHandle(topic, broker or str(message.store_host), postponed.due, ready.unique_key))
 
 
 class MessageRecalls:

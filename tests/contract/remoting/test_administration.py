@@ -1,6 +1,10 @@
 """What tools ask a broker over the remoting port: topics, groups, positions, connections, tables; what is refused."""
 
+import base64
 import json
+import re
+import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +12,7 @@ import pytest
 
 from tandemmq.common import java_json
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.store.fronts.remoting.unserved import REASONS
 from tests.contract.remoting.classic_client import Answer, ClassicClient
 from tests.contract.remoting.conftest import Connect, classic, port_of
 
@@ -160,9 +165,108 @@ def test_the_broker_of_itself_and_what_is_refused_by_name(client: ClassicClient)
     assert client.call(code.VIEW_BROKER_STATS_DATA, {"statsName": "A", "statsKey": "B"}).remark == (
         "The stats <A> <B> not exist"
     )
-    assert client.call(code.UPDATE_AND_CREATE_STATIC_TOPIC).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     for done in (code.CLEAN_EXPIRED_CONSUMEQUEUE, code.CLEAN_UNUSED_TOPIC, code.DELETE_EXPIRED_COMMITLOG):
         assert client.ask(done).code == 0
     assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {}
     assert "TBW102" in json.loads(client.ask(code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body)["topicList"]
     assert json.loads(client.ask(code.GET_BROKER_HA_STATUS).body)["master"] is True
+
+
+def test_many_topics_and_groups_are_made_at_once_or_none(client: ClassicClient) -> None:
+    topics = [{"topicName": f"many{at}", "readQueueNums": 2, "writeQueueNums": 3, "perm": 6} for at in range(3)]
+    client.ask(code.UPDATE_AND_CREATE_TOPIC_LIST, {}, json.dumps({"topicConfigList": topics}).encode())
+    made = json.loads(client.ask(code.GET_TOPIC_CONFIG, {"topic": "many2"}).body)
+    assert (made["readQueueNums"], made["writeQueueNums"]) == (2, 3)
+    groups = [{"groupName": f"many-g{at}", "retryMaxTimes": at} for at in range(3)]
+    body = json.dumps({"groupConfigList": groups}).encode()
+    client.ask(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, {}, body)
+    made = json.loads(client.ask(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "many-g2"}).body)
+    assert made["retryMaxTimes"] == 2
+    many: tuple[dict[str, Any], ...] = (
+        {"topicConfigList": [{"topicName": "half-made"}, {"topicName": "TBW102"}]},
+        {"topicConfigList": [{"topicName": "half-made"}, {"topicName": "half made"}]},
+        {"topicConfigList": [{"topicName": "half-made"}, {"topicName": "no-queues", "writeQueueNums": 0}]},
+        {"topicConfigList": [{"topicName": "half-made"}, {"topicName": "perm", "perm": 8}]},
+        {"topicConfigList": []},
+        {},
+    )
+    for wrong in many:
+        refused = client.call(code.UPDATE_AND_CREATE_TOPIC_LIST, {}, json.dumps(wrong).encode())
+        assert refused.code not in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+    assert client.call(code.GET_TOPIC_CONFIG, {"topic": "half-made"}).code == ResponseCode.TOPIC_NOT_EXIST
+    for wrong in ({"groupConfigList": [{"groupName": "half-g"}, {"groupName": "x", "retryMaxTimes": "7"}]}, {}):
+        refused = client.call(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, {}, json.dumps(wrong).encode())
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert client.call(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "half-g"}).code == 26
+
+
+def test_how_far_in_time_a_group_is(client: ClassicClient) -> None:
+    make_topic(client, "spans")
+    before = time.time_ns() // 1_000_000
+    for number in range(3):
+        assert client.send("spans", b"%d" % number, 0).code == 0
+    asked = {"topic": "spans", "group": "spans-g"}
+    client.ask(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps({"groupName": "spans-g"}).encode())
+    assert client.commit("spans-g", "spans", 2).code == 0
+    spans = json.loads(client.ask(code.QUERY_CONSUME_TIME_SPAN, asked).body)["consumeTimeSpanSet"]
+    by_queue = {one["messageQueue"]["queueId"]: one for one in spans}
+    full, empty = by_queue[0], by_queue[1]
+    assert before <= full["minTimeStamp"] <= full["consumeTimeStamp"] <= full["maxTimeStamp"]
+    assert 0 <= full["delayTime"] < 1_000_000
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d#\d\d:\d\d:\d\d:\d{3}", full["maxTimeStampStr"])
+    assert int(full["maxTimeStampStr"][-3:]) == full["maxTimeStamp"] % 1000
+    assert (empty["minTimeStamp"], empty["maxTimeStamp"], empty["consumeTimeStamp"], empty["delayTime"]) == (0, 0, 0, 0)
+    assert client.commit("spans-g", "spans", 3).code == 0
+    spans = json.loads(client.ask(code.QUERY_CONSUME_TIME_SPAN, asked).body)["consumeTimeSpanSet"]
+    assert all(one["delayTime"] == 0 for one in spans)
+    unknown = client.call(code.QUERY_CONSUME_TIME_SPAN, asked | {"topic": "nowhere"})
+    assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_what_a_group_subscribes_and_which_groups_pop(connect: Connect) -> None:
+    client = connect("subscribes")
+    client.heartbeat(consumes={"sub-g": {"sub": "A || B"}})
+    asked = {"group": "sub-g", "topic": "sub"}
+    said = json.loads(client.ask(code.QUERY_SUBSCRIPTION_BY_CONSUMER, asked).body)
+    assert (said["group"], said["topic"], said["subscriptionData"]["subString"]) == ("sub-g", "sub", "A || B")
+    said = json.loads(client.ask(code.QUERY_SUBSCRIPTION_BY_CONSUMER, asked | {"topic": "other"}).body)
+    assert said == {"group": "sub-g", "topic": "other"}
+    mode = {"consumerGroup": "sub-g", "topic": "sub", "mode": "POP", "popShareQueueNum": 0}
+    client.ask(code.SET_MESSAGE_REQUEST_MODE, {}, json.dumps(mode).encode())
+    table = json.loads(client.ask(code.GET_ALL_MESSAGE_REQUEST_MODE).body)["messageRequestModeMap"]
+    assert table["sub"] == {"sub-g": mode}
+    client.ask(code.SET_MESSAGE_REQUEST_MODE, {}, json.dumps(mode | {"mode": "PULL"}).encode())
+    assert "sub" not in json.loads(client.ask(code.GET_ALL_MESSAGE_REQUEST_MODE).body)["messageRequestModeMap"]
+
+
+def test_a_slave_is_told_how_far_timers_are(client: ClassicClient) -> None:
+    body = client.ask(code.GET_TIMER_CHECK_POINT).body
+    read_ms, _, offset, master_offset, *version = struct.unpack(">7q", body)
+    assert read_ms % 1000 == 0
+    assert 0 <= offset == master_offset
+    assert version == [0, 0, 0]
+    counts = json.loads(client.ask(code.GET_TIMER_METRICS).body)
+    assert counts["timingCount"] == {}
+    assert set(counts["dataVersion"]) == {"counter", "stateVersion", "timestamp"}
+
+
+def test_a_message_that_waits_is_recalled(client: ClassicClient) -> None:
+    make_topic(client, "recalled")
+    due = str(time.time_ns() // 1_000_000 + 3_600_000)
+    sent = client.send("recalled", b"late", TIMER_DELIVER_MS=due, UNIQ_KEY="7F0000017B8B4E0E2F2A6F4CBE4C0001")
+    assert sent.code == 0
+    handle = sent.fields["recallHandle"]
+    version, topic, broker, when, key = base64.urlsafe_b64decode(handle).decode().split(" ")
+    assert (version, topic, broker, key) == ("v1", "recalled", "broker-a", "7F0000017B8B4E0E2F2A6F4CBE4C0001")
+    assert abs(int(when) - int(due)) <= 1_000
+    asked = {"topic": "recalled", "recallHandle": handle, "producerGroup": "producers"}
+    assert client.ask(code.RECALL_MESSAGE, asked).fields["msgId"] == key
+    assert client.call(code.RECALL_MESSAGE, asked | {"recallHandle": "nonsense"}).code == ResponseCode.MESSAGE_ILLEGAL
+    assert "recallHandle" not in client.send("recalled", b"now").fields
+
+
+@pytest.mark.parametrize("unserved", sorted(REASONS))
+def test_what_has_no_meaning_here_is_refused_by_name(client: ClassicClient, unserved: RequestCode) -> None:
+    refused = client.call(unserved, {})
+    assert refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert refused.remark.startswith(f" request type {int(unserved)} not supported: {unserved.name}: ")

@@ -29,6 +29,7 @@ class Served:
         self.connections: list[RemotingConnection] = []
         self.ended: list[RemotingConnection] = []
         self.seen: list[int] = []
+        self.at_once_seen: list[int] = []
         self.handlers = Handlers(
             {
                 ECHO: self.echo,
@@ -48,6 +49,7 @@ class Served:
         return request.answer(0, request.fields, request.body)
 
     def at_once(self, _: RemotingConnection, request: Command) -> Command:
+        self.at_once_seen.append(request.opaque)
         return request.answer(0, None, request.body)
 
     async def hold(self, _: RemotingConnection, request: Command) -> Command:

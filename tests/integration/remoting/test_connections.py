@@ -369,3 +369,46 @@ def test_a_code_has_one_handler() -> None:
     with pytest.raises(ValueError, match="1 has a handler"):
         handlers.add({1: lambda _, request: request.answer()})
     assert handlers.codes == {1}
+
+
+async def test_a_connection_with_thousands_of_frames_holds_up_no_other() -> None:
+    """By turns, not by time: what a client asks behind another's flood is answered in the middle of it."""
+    async with serving(RemotingLimits(turn_seconds=0.0)) as running:
+        flood, other = await Raw.to(running), await Raw.to(running)
+        flood.writer.write(b"".join(codec.encode(Command(AT_ONCE, 1_000 + at)) for at in range(3_000)))
+        other.writer.write(b"".join(codec.encode(Command(AT_ONCE, 10 + at)) for at in range(5)))
+        assert [one.opaque for one in await flood.responses(3_000)] == list(range(1_000, 4_000))
+        assert [one.opaque for one in await other.responses(5)] == list(range(10, 15))
+        handled = running.served.at_once_seen
+        assert sorted(handled)[-3_000:] == list(range(1_000, 4_000))
+        assert handled.index(14) < handled.index(1_200)
+        flood.writer.close()
+        other.writer.close()
+
+
+async def test_frames_that_wait_for_their_turn_are_handled_before_the_connection_ends() -> None:
+    """One-way requests, whose sender is gone before they are all handled; and what follows them is no frame."""
+    for last in (b"", b"\xff" * 8):
+        async with serving(RemotingLimits(turn_seconds=0.0)) as running:
+            raw = await Raw.to(running)
+            sent = [Command(AT_ONCE, 10 + at, flag=ONE_WAY) for at in range(2_000)]
+            raw.writer.write(b"".join(map(codec.encode, sent)) + last)
+            raw.writer.write_eof()
+            assert await raw.ended()
+            assert running.served.at_once_seen[1:] == list(range(10, 2_010))
+            assert running.server.told.misbehaved == bool(last)
+
+
+async def test_frames_of_a_connection_that_is_lost_are_dropped() -> None:
+    async with serving(RemotingLimits(turn_seconds=0.0)) as running:
+        raw = await Raw.to(running)
+        served = running.served
+        raw.writer.write(b"".join(codec.encode(Command(AT_ONCE, 10 + at)) for at in range(2_000)))
+        while len(served.at_once_seen) <= 10:
+            await asyncio.sleep(0)  # a turn, in which one frame is handled
+        served.connections[0].abort("the test wants it")
+        await until(lambda: served.ended)
+        handled = len(served.at_once_seen)
+        await asyncio.sleep(0.05)
+        assert len(served.at_once_seen) == handled < 2_000
+        raw.writer.close()

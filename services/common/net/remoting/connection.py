@@ -1,12 +1,15 @@
 """Connection: one socket of the remoting protocol, at either end.
 
-What comes is cut into frames and given, one by one and in order, to the receiver. What goes is gathered during a turn
-of the loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read
-either; one that goes on so is closed.
+What comes is cut into frames and given, one by one and in order, to the receiver: for a millisecond, then it is the
+turn of other connections, and nothing more is read until all are handled. What goes is gathered during a turn of the
+loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read either;
+one that goes on so is closed.
 """
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -48,6 +51,9 @@ class RemotingConnection(asyncio.Protocol):
         self._told = told
         self._loop = asyncio.get_running_loop()
         self._reader = RemotingFrameReader(limits.frame_bytes)
+        self._frames: deque[RemotingFrame] = deque()
+        self._fault: BadRemotingFrame | None = None
+        """What came behind the frames that wait, and is none."""
         self._asking = Asking(limits.asks)
         self._transport: asyncio.Transport | None = None
         self._output: list[bytes] = []
@@ -84,22 +90,47 @@ class RemotingConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         self._active_at = self._loop.time()
-        fault: BadRemotingFrame | None = None
+        behind = bool(self._frames)
         try:
-            frames = self._reader.receive(data)
+            self._frames += self._reader.receive(data)
         except BadRemotingFrame as error:
-            frames, fault = list(error.frames), error
+            self._frames += error.frames
+            self._fault = error
+        if not behind:  # else its turn will come
+            self._handle()
+
+    def _handle(self) -> None:
+        """Give frames to the receiver, as many as a turn has time for."""
+        frames, until = self._frames, time.perf_counter() + self._limits.turn_seconds
         self._gathering = True
-        for frame in frames:
-            self._receiver.came(self, frame)
+        while frames:
             if self._transport is None or self._transport.is_closing():
+                frames.clear()
+                break
+            self._receiver.came(self, frames.popleft())
+            if frames and time.perf_counter() >= until:
+                self._loop.call_soon(self._handle)
                 break
         self._gathering = False
         self._flush()
-        if fault is not None and self._transport is not None and not self._transport.is_closing():
+        if self._fault is not None and not frames:
+            self._misbehaved(self._fault)
+        self._read_or_wait()
+
+    def _misbehaved(self, fault: BadRemotingFrame) -> None:
+        if self._transport is not None and not self._transport.is_closing():
             self._told.misbehaved += 1
             log.info("%s sent no frame of the remoting protocol: %s", self.peer, fault.message)
             self.close(fault.message)
+
+    def _read_or_wait(self) -> None:
+        """Read the socket only while there is nothing to do, and the peer reads."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        wait = bool(self._frames) or self._stalled_since is not None
+        if wait == transport.is_reading():
+            (transport.pause_reading if wait else transport.resume_reading)()
 
     def eof_received(self) -> bool:
         """The peer has closed its side; nobody keeps half a connection."""
@@ -109,21 +140,20 @@ class RemotingConnection(asyncio.Protocol):
         """The peer does not read: its requests wait until it does."""
         self._stalled_since = self._loop.time()
         self._taken.clear()
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._read_or_wait()
 
     def resume_writing(self) -> None:
         """There is room again."""
         self._stalled_since = None
         self._taken.set()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._read_or_wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed."""
         self._transport = None
         self._taken.set()
         self._output.clear()
+        self._frames.clear()
         self._asking.fail(f"{self.peer}: {self.reason}")
         called, self._when_closed = self._when_closed, []
         for call in called:

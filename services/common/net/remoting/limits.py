@@ -14,6 +14,8 @@ class RemotingLimits:
 
     frame_bytes: int = FRAME_BYTES_MAX
     """The largest frame that is taken; a larger one ends its connection."""
+    turn_seconds: float = 0.001
+    """How long one connection's frames are handled before it is the turn of others; at least one frame a turn."""
     connections: int = 20_000
     """That are open at the same time; more are closed at once."""
     connection_request_bytes: int = 64 << 20

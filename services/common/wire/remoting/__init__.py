@@ -7,6 +7,7 @@ One noun per file::
     json_header.py    a command's header as JSON
     binary_header.py  a command's header in the serialization that is called ROCKETMQ
     codec.py          bytes of a frame to a command, and back, whatever the serialization
+    header_scan.py    the fields of hot requests, without a parser and a table of them
     codes.py          request codes and response codes by name
     versions.py       what the number `version` of a header means
     fields.py         typed values out of a request's extFields

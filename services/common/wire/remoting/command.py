@@ -6,6 +6,7 @@ each side of a connection counts its own requests, so the same number may be und
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tandemmq.common.wire.remoting.frames import Serialization
 from tandemmq.common.wire.remoting.versions import OUR_VERSION
@@ -39,6 +40,8 @@ class Command:
     """The ordinal of the sender's release; see versions.py."""
     serialization: Serialization = Serialization.JSON
     """Of the frame in which it came; a response goes back in the same."""
+    scanned: tuple[Any, ...] | None = None
+    """The values of a request's fields where the header was scanned (see header_scan.py); then `fields` is None."""
 
     @property
     def is_response(self) -> bool:

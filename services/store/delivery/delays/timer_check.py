@@ -40,11 +40,16 @@ class TimerCheck:
     rotten: bool = False
     """It has changed since; the fields are as they were written."""
 
-    def encode(self) -> bytes:
-        """The file's content, with our mark."""
-        head = _LONGS.pack(
+    @property
+    def longs(self) -> bytes:
+        """The fields alone, as a slave is told them."""
+        return _LONGS.pack(
             self.read_ms, self.flush_position, self.queue_offset, self.master_queue_offset, *self.version
         )
+
+    def encode(self) -> bytes:
+        """The file's content, with our mark."""
+        head = self.longs
         mark = _MARK + head + zlib.crc32(head).to_bytes(4, "big")
         return (head.ljust(_MARK_AT, b"\0") + mark).ljust(SIZE, b"\0")
 

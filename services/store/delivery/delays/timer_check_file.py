@@ -98,19 +98,23 @@ class TimerCheckFile:
 
     async def _write(self, *, exactly: bool) -> None:
         """Write what is so. `exactly`: the smallest timer is looked for; else that of its file counts."""
-        done = self._ledger.timers
-        if done is None and not self._index.indexed:
+        if self._ledger.timers is None and not self._index.indexed:
             return  # there was never a timer
         try:
-            offset = self._index.smallest_pending(done, exactly=exactly)
-            before = self._known or TimerCheck()
-            read_ms = 0 if done is None else done.due - done.due % self._precision
-            check = TimerCheck(read_ms, 0, offset, offset, before.version, ours=True)
+            check = self.now(exactly=exactly)
             if check != self._known:
                 await in_thread(self._save, check)
                 self._known = check
         except (OSError, BadEntries) as error:
             log.failure("timercheck is not written", error)
+
+    def now(self, *, exactly: bool = False) -> TimerCheck:
+        """How far timers are delivered. Raises OSError, BadEntries: the smallest timer cannot be found."""
+        done = self._ledger.timers
+        offset = self._index.smallest_pending(done, exactly=exactly)
+        before = self._known or TimerCheck()
+        read_ms = 0 if done is None else done.due - done.due % self._precision
+        return TimerCheck(read_ms, 0, offset, offset, before.version, ours=True)
 
     def _save(self, check: TimerCheck) -> None:
         make_dirs(self._disk, self._path.parent)

@@ -22,6 +22,8 @@ One noun per file::
     filtered_pull.py    ... with a filter over properties
     held_pulls.py       ... that are held until there is something
     popping.py          messages that are given with a receipt
+    pop_header.py       ... as consumers ask for them, and acknowledge
+    scans.py            the requests whose headers are scanned
     assignments.py      which queues a consumer is to have, and whether it pulls or pops
     offsets.py          where queues begin and end, and where groups stand
     resets.py           positions that an operator has set, until consumers know
@@ -29,6 +31,8 @@ One noun per file::
     queue_locking.py    locks of queues, for ordered consumers
     transactions.py     ends of transactions
     queries.py          messages by key and by place
+    recalling.py        messages that wait for their time, taken back
+    unserved.py         what has no meaning here, refused by name
     relays.py           what tools ask of consumers
     administration/     what tools and Java slaves ask of a broker
 """

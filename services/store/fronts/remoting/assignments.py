@@ -30,6 +30,7 @@ class Assignments:
         return {
             RequestCode.QUERY_ASSIGNMENT: self.assigned,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
+            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
     def set_mode(self, call: RemotingCall) -> Command:
@@ -44,6 +45,15 @@ class Assignments:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST_MODES:,} modes are set: no more are kept.")
         (self._popping.add if mode == POP else self._popping.discard)(key)
         return call.ok()
+
+    def modes(self, call: RemotingCall) -> Command:
+        """GET_ALL_MESSAGE_REQUEST_MODE: the groups that pop, by topic, for Java slaves."""
+        call.demand(Need(Action.VIEW))
+        table: dict[str, dict[str, object]] = {}
+        for group, topic in sorted(self._popping):
+            said = {"consumerGroup": group, "mode": POP, "popShareQueueNum": 0, "topic": topic}
+            table.setdefault(topic, {})[group] = said
+        return call.ok(None, json_bodies.write({"messageRequestModeMap": table}))
 
     def assigned(self, call: RemotingCall) -> Command:
         """QUERY_ASSIGNMENT: the queues of one consumer in a topic."""

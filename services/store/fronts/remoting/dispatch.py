@@ -5,7 +5,7 @@ A coroutine begins at once, and gets a task only if it must wait. What waits end
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Protocol
 
@@ -16,6 +16,8 @@ from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
+from tandemmq.common.wire.remoting.frames import RemotingFrame
+from tandemmq.common.wire.remoting.header_scan import HeaderScan, Scans
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal, code_of, remark_of
@@ -36,9 +38,11 @@ class RemotingTimes(Protocol):
 class Dispatch:
     """Knows the handlers by request code."""
 
-    def __init__(self, identity: RemotingIdentity, metrics: RemotingTimes) -> None:
-        self.handlers = Handlers()
+    def __init__(self, identity: RemotingIdentity, metrics: RemotingTimes, scans: Sequence[HeaderScan] = ()) -> None:
+        """`scans`: of the codes whose headers are scanned where nobody has to be recognized by them."""
+        self.handlers = Handlers(first_look=self._scanned if scans else None)
         """What the server gives frames to."""
+        self._scan = Scans(scans).scan
         self._identity = identity
         self._metrics = metrics
         self._step = first_step if takes_stand_ins() else without_step
@@ -52,6 +56,16 @@ class Dispatch:
         """A connection has ended: what waits on it ends too."""
         for cancel in list(self._waiting.pop(connection, {}).values()):
             cancel()
+
+    def _scanned(self, connection: RemotingConnection, frame: RemotingFrame) -> bool:
+        """See `FirstLook`. A signature is over all fields."""
+        if self._identity.recognizes:
+            return False
+        request = self._scan(frame)
+        if request is None:
+            return False
+        self.handlers.handle(connection, request, len(frame.header) + len(frame.body))
+        return True
 
     # -- calls that are answered by their handlers --------------------------------------------------------------------
 

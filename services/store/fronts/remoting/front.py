@@ -16,6 +16,7 @@ from tandemmq.store.fronts.remoting.popping import Popping
 from tandemmq.store.fronts.remoting.pulling import Pulling
 from tandemmq.store.fronts.remoting.queries import Queries
 from tandemmq.store.fronts.remoting.queue_locking import QueueLocking
+from tandemmq.store.fronts.remoting.recalling import Recalling
 from tandemmq.store.fronts.remoting.relays import Relays
 from tandemmq.store.fronts.remoting.replies import Replies
 from tandemmq.store.fronts.remoting.resets import ClassicResets
@@ -24,6 +25,7 @@ from tandemmq.store.fronts.remoting.returns import Returns
 from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules, nobody_to_tell
 from tandemmq.store.fronts.remoting.sending import RemotingSending
 from tandemmq.store.fronts.remoting.transactions import RemotingTransactions
+from tandemmq.store.fronts.remoting.unserved import unserved
 
 
 class RemotingFront:
@@ -62,8 +64,10 @@ class RemotingFront:
             Queries(broker),
             Relays(broker, self.clients, rules.broker_name),
             Replies(broker, self.clients, rules, partial(sending.receipt, reply=True)),
+            Recalling(delivery),
         ):
             self.dispatch.add(part.handlers())
+        self.dispatch.add(unserved())
 
     def lost(self, connection: RemotingConnection) -> None:
         """A connection has ended."""

@@ -32,6 +32,11 @@ class RemotingIdentity:
         self._guard = guard
         self._secrets = secrets
 
+    @property
+    def recognizes(self) -> bool:
+        """Whether callers have to say who they are."""
+        return self._guard.gate is not None
+
     def principal(self, call: RemotingCall) -> Principal | None:
         """Who asks; None where everybody may do everything. Raises Unauthenticated."""
         gate = self._guard.gate

@@ -23,6 +23,7 @@ from tandemmq.store.format import properties as names
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.heartbeats import filter_kind
+from tandemmq.store.fronts.remoting.pop_header import PopHeader, ReceiptHeader
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
@@ -49,9 +50,10 @@ class Popping:
 
     async def pop(self, call: RemotingCall) -> Command:
         """POP_MESSAGE: messages, now or when there are some."""
-        wish = self._wish(call)
+        header = PopHeader.of(call.command)
+        wish = self._wish(header)
         call.demand(use_group(wish.group), subscribe(wish.topic))
-        if call.fields.flag_or("order", False):
+        if header.order:
             self._check_order(wish.group)
 
         async def room(_: int) -> None:
@@ -64,25 +66,23 @@ class Popping:
             batch.sent()
         messages = batch.messages
         now = int(time.time() * 1000)
-        header = {"popTime": now, "invisibleTime": wish.invisible_ms, "reviveQid": 0, "restNum": 0}
+        said = {"popTime": now, "invisibleTime": wish.invisible_ms, "reviveQid": 0, "restNum": 0}
         if not messages:
-            return call.reply(ResponseCode.POLLING_TIMEOUT, "no message after polling", header)
+            return call.reply(ResponseCode.POLLING_TIMEOUT, "no message after polling", said)
         given = [self._given(one, now) for one in messages]
-        return call.reply(ResponseCode.SUCCESS, "FOUND", header | _offsets(messages), b"".join(given))
+        return call.reply(ResponseCode.SUCCESS, "FOUND", said | _offsets(messages), b"".join(given))
 
-    def _wish(self, call: RemotingCall) -> Wish:
-        """What is asked for. Raises BadField, ProtocolRefusal."""
-        fields = call.fields
-        kind = filter_kind(fields.text_or("expType", "TAG"))
+    def _wish(self, header: PopHeader) -> Wish:
+        """What is asked for. Raises ProtocolRefusal."""
         return Wish(
-            group=fields.text("consumerGroup"),
-            topic=fields.text("topic"),
-            queue=max(fields.int32("queueId"), ANY),
-            subscription=Subscription(fields.text_or("exp", "*"), kind),
-            most=min(max(fields.int32("maxMsgNums"), 1), MOST_MESSAGES),
+            group=header.group,
+            topic=header.topic,
+            queue=max(header.queue_id, ANY),
+            subscription=Subscription(header.expression, filter_kind(header.kind)),
+            most=min(max(header.most, 1), MOST_MESSAGES),
             most_bytes=self._rules.most_bytes,
-            invisible_ms=fields.int64("invisibleTime"),
-            wait_ms=min(max(fields.int64("pollTime"), 0), MOST_POLL_MS),
+            invisible_ms=header.invisible_ms,
+            wait_ms=min(max(header.poll_ms, 0), MOST_POLL_MS),
         )
 
     def _check_order(self, name: str) -> None:
@@ -107,25 +107,25 @@ class Popping:
 
     async def acknowledge(self, call: RemotingCall) -> Command:
         """ACK_MESSAGE: a message is dealt with."""
-        group, topic = call.fields.text("consumerGroup"), call.fields.text("topic")
-        call.demand(use_group(group))
-        (outcome,) = await self._delivery.acknowledge(group, topic, [_handle(call)])
+        header = ReceiptHeader.of(call.command)
+        call.demand(use_group(header.group))
+        (outcome,) = await self._delivery.acknowledge(header.group, header.topic, [_handle(header.receipt)])
         if outcome.error is not None:
             raise outcome.error
         return call.ok()
 
     async def change(self, call: RemotingCall) -> Command:
         """CHANGE_MESSAGE_INVISIBLETIME: a message comes again after that time."""
-        fields = call.fields
-        group, topic, invisible = fields.text("consumerGroup"), fields.text("topic"), fields.int64("invisibleTime")
-        call.demand(use_group(group))
-        await self._delivery.change_invisible(group, topic, _handle(call), invisible)
+        header = ReceiptHeader.of(call.command)
+        invisible = header.invisible_ms
+        call.demand(use_group(header.group))
+        await self._delivery.change_invisible(header.group, header.topic, _handle(header.receipt), invisible)
         return call.ok({"popTime": int(time.time() * 1000), "invisibleTime": invisible, "reviveQid": 0})
 
 
-def _handle(call: RemotingCall) -> str:
+def _handle(receipt: str) -> str:
     """Our handle in the receipt. Raises BadHandle."""
-    parts = call.fields.text("extraInfo").split(" ")
+    parts = receipt.split(" ")
     if len(parts) <= _HANDLE_FIELD:
         raise BadHandle("The receipt is none of this broker's.", remedy="Give back the POP_CK of the message.")
     return parts[_HANDLE_FIELD]

@@ -11,6 +11,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
+from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, TypedField
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.delivery import Delivery
@@ -55,8 +56,13 @@ class PullHeader(NamedTuple):
     most_bytes: int
 
     @classmethod
-    def read(cls, fields: Fields) -> "PullHeader":
+    def of(cls, command: Command) -> "PullHeader":
         """Raises BadField."""
+        if command.scanned is not None:
+            group, topic, queue, offset, most, flags, commit, suspend, expression, kind, size, _ = command.scanned
+            size = _UNASKED_BYTES if size is None else size
+            return cls(group, topic, queue, offset, most, flags, commit, suspend, expression or "", kind or "TAG", size)
+        fields = Fields(command.fields)
         fields.int64("subVersion")
         return cls(
             fields.text("consumerGroup"),
@@ -76,6 +82,30 @@ class PullHeader(NamedTuple):
     def place(self) -> Place:
         """What is pulled from."""
         return Place(self.group, self.topic, self.queue_id)
+
+
+_FIELDS = (
+    TypedField("consumerGroup", FieldKind.TEXT), TypedField("topic", FieldKind.TEXT),
+    TypedField("queueId", FieldKind.INT), TypedField("queueOffset", FieldKind.LONG),
+    TypedField("maxMsgNums", FieldKind.INT), TypedField("sysFlag", FieldKind.INT),
+    TypedField("commitOffset", FieldKind.LONG), TypedField("suspendTimeoutMillis", FieldKind.LONG),
+    TypedField("subscription", FieldKind.TEXT, False), TypedField("expressionType", FieldKind.TEXT, False),
+    TypedField("maxMsgBytes", FieldKind.INT, False), TypedField("subVersion", FieldKind.LONG),
+)  # fmt: skip
+_ORDERS = (
+    "queueId maxMsgBytes? maxMsgNums sysFlag suspendTimeoutMillis commitOffset bname topic queueOffset expressionType"
+    " subVersion consumerGroup",
+    "queueId maxMsgNums sysFlag commitOffset subscription? ReqT? suspendTimeoutMillis bname topic queueOffset"
+    " expressionType subVersion consumerGroup",
+    "queueId commitOffset subscription? suspendTimeoutMillis bname sysFlag expressionType ReqT? topic consumerGroup"
+    " maxMsgNums queueOffset subVersion maxMsgBytes?",
+    "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis subscription?"
+    " subVersion expressionType maxMsgBytes? bname ReqT?",
+)
+"""Push consumers of 4.x and 5.x, pulls by hand of both, and the binary form."""
+PULL_SCANS = tuple(
+    HeaderScan(code, _FIELDS, *_ORDERS) for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+)
 
 
 class Pulling:
@@ -105,14 +135,14 @@ class Pulling:
 
     async def pull(self, call: RemotingCall) -> Command:
         """PULL_MESSAGE: messages of one queue from an offset on."""
-        header = PullHeader.read(call.fields)
+        header = PullHeader.of(call.command)
         call.demand(use_group(header.group), subscribe(header.topic))
         await self._check_group(header)
         selection = self._selections.select(self._subscription(header))
         self._commit(header)
         moved = self._moved(header)
         if moved is not None:
-            return _answer(call, moved, 0)
+            return _answer(call, header, moved, 0)
         wanted = Wanted(
             header.topic,
             header.queue_id,
@@ -125,7 +155,7 @@ class Pulling:
         pulled = await self._look(call, wanted, selection, 0)
         if header.sys_flag & SUSPEND and pulled.status in NOTHING_YET and pulled.next_offset == header.offset:
             pulled = await self._wait(call, header, wanted, selection, pulled)
-        return _answer(call, pulled, self._broker.advice(pulled))
+        return _answer(call, header, pulled, self._broker.advice(pulled))
 
     # -- before -----------------------------------------------------------------------------------------------------
 
@@ -212,14 +242,14 @@ class Pulling:
         return later
 
 
-def _answer(call: RemotingCall, pulled: PullAnswer, advice: int) -> Command:
+def _answer(call: RemotingCall, header: PullHeader, pulled: PullAnswer, advice: int) -> Command:
     fields = {
         "suggestWhichBrokerId": str(advice),
         "nextBeginOffset": str(pulled.next_offset),
         "minOffset": str(pulled.min_offset),
         "maxOffset": str(pulled.max_offset),
     }
-    code = _code(pulled, int(call.fields.text("queueOffset")))
+    code = _code(pulled, header.offset)
     return call.command.answer(code, fields, pulled.records, pulled.status.name)
 
 

@@ -47,7 +47,7 @@ class Replies:
 
     async def short(self, call: RemotingCall) -> Command:
         """SEND_REPLY_MESSAGE_V2: the header has letters."""
-        return await self._reply(SendHeader.short(call.fields), call)
+        return await self._reply(SendHeader.short(call.command), call)
 
     async def _reply(self, header: SendHeader, call: RemotingCall) -> Command:
         """Push it, then store it; the replier hears where the requester could not be told."""

@@ -15,6 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -64,7 +65,7 @@ class RemotingSending:
     def send_short(self, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """SEND_MESSAGE_V2: the header has letters."""
         call.said = _SAID
-        return self._take(SendHeader.short(call.fields), call)
+        return self._take(SendHeader.short(call.command), call)
 
     def _take(self, header: SendHeader, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:
         """Keep the message until the end of the turn; a retry has its own way. Raises PermissionDenied."""
@@ -113,6 +114,10 @@ class RemotingSending:
         }
         if ready.transaction or (call.command.version >= V5_0_0 and not reply):
             fields["transactionId"] = ready.unique_key
+        if ready.postponed is not None:
+            handle = recall_handle(ready, self._rules.broker_name)
+            if handle:
+                fields["recallHandle"] = handle
         remark = None if status is PutStatus.PUT_OK else status.name
         return call.command.answer(STATUSES[status], fields, b"", remark)
 
@@ -121,7 +126,7 @@ class RemotingSending:
     async def send_batch(self, call: RemotingCall) -> Command:
         """SEND_BATCH_MESSAGE: the body has many messages, for one queue."""
         call.said = _SAID
-        header = SendHeader.short(call.fields)
+        header = SendHeader.short(call.command)
         check(header, call)
         try:
             if header.topic.startswith(message_rules.GROUP_TOPICS):

@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+from tandemmq.common.wire.remoting.codes import RequestCode
+from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
+from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, TypedField
 from tandemmq.store.broker.errors import IllegalMessage
 from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
 from tandemmq.store.format import properties as names
@@ -49,9 +52,15 @@ class SendHeader(NamedTuple):
         return cls._read(fields, _LONG)
 
     @classmethod
-    def short(cls, fields: Fields) -> "SendHeader":
+    def short(cls, command: Command) -> "SendHeader":
         """Of the codes that have letters. Raises BadField."""
-        return cls._read(fields, "abcdefghijkl")
+        if command.scanned is None:
+            return cls._read(Fields(command.fields), "abcdefghijkl")
+        group, topic, default, queues, queue_id, sys_flag, born, flag, given, times, unit, most = command.scanned
+        return cls(
+            group, topic, default or "", queues or 0, queue_id, sys_flag, born, flag, given or "", times or 0,
+            unit or False, most,
+        )  # fmt: skip
 
     @classmethod
     def _read(cls, fields: Fields, name: "tuple[str, ...] | str") -> "SendHeader":
@@ -75,6 +84,20 @@ _LONG = (
     "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag",
     "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes",
 )  # fmt: skip
+
+
+_LETTERS = (
+    TypedField("a", FieldKind.TEXT), TypedField("b", FieldKind.TEXT), TypedField("c", FieldKind.TEXT, False),
+    TypedField("d", FieldKind.INT, False), TypedField("e", FieldKind.INT), TypedField("f", FieldKind.INT),
+    TypedField("g", FieldKind.LONG), TypedField("h", FieldKind.INT), TypedField("i", FieldKind.PROPERTIES, False),
+    TypedField("j", FieldKind.INT, False), TypedField("k", FieldKind.FLAG, False),
+    TypedField("l", FieldKind.INT, False),
+)  # fmt: skip
+_ORDER = "a b c? d? e f g h i? j? k? l? m? n?"
+SEND_SCANS = tuple(
+    HeaderScan(code, _LETTERS, _ORDER) for code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+)
+"""As Java clients of 4.x and 5.x write them."""
 
 
 def new_message(header: SendHeader, body: bytes, born_host: Host, cluster: str) -> NewMessage:

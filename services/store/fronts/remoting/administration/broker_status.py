@@ -17,6 +17,8 @@ from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 _VIEW = Need(Action.VIEW)
 _DESCRIPTION = "V5_3_2"
 """The name of OUR_VERSION."""
+_TOOLS_WANT = "filterServerNums=0\nmsgTraceTopicName=RMQ_SYS_TRACE_TOPIC\ntraceOn=true\nuseTLS=false\n"
+"""Settings that we do not have, and without which mqadmin's exportConfigs of 4.9 fails."""
 
 
 class BrokerStatus:
@@ -65,6 +67,7 @@ class BrokerStatus:
             "startAcceptSendRequestTimeStamp": 0,
         }
         told |= dict.fromkeys(("putTps", "getTotalTps", "getFoundTps", "getMissTps", "getTransferedTps"), "0.0 0.0 0.0")
+        told["getTransferredTps"] = told["getTransferedTps"]  # as 5.3.3 spells it
         for what in ("Put", "Get"):
             for when in ("TodayNow", "TodayMorning", "YesterdayMorning"):
                 told[f"msg{what}Total{when}"] = 0
@@ -85,7 +88,7 @@ class BrokerStatus:
         """GET_BROKER_CONFIG: the store's settings; secrets are in files of their own."""
         call.demand(Need(Action.MANAGE))
         version = dumps({"counter": 0, "stateVersion": 0, "timestamp": self._rules.started_ms}).decode()
-        return call.ok({"version": version}, self._rules.properties().encode())
+        return call.ok({"version": version}, (self._rules.properties() + _TOOLS_WANT).encode())
 
     def change(self, call: RemotingCall) -> Command:
         """UPDATE_BROKER_CONFIG: refused; a setting has one place, and the file says what runs."""

@@ -27,6 +27,7 @@ class Connections:
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
             RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
         }
 
     def consumers(self, call: RemotingCall) -> Command:
@@ -46,6 +47,15 @@ class Connections:
             "subscriptionTable": subscriptions,
         }
         return call.ok(body=dumps(body))
+
+    def subscription(self, call: RemotingCall) -> Command:
+        """QUERY_SUBSCRIPTION_BY_CONSUMER: what the newest heartbeat of a group says of a topic, if anything."""
+        call.demand(_VIEW)
+        group, topic = call.fields.text("group"), call.fields.text("topic")
+        said = self._clients.consumes(group)
+        found = None if said is None else said.topics.get(topic)
+        subscribed = {} if found is None else {"subscriptionData": found.given}
+        return call.ok(body=dumps({"group": group, **subscribed, "topic": topic}))
 
     def producers(self, call: RemotingCall) -> Command:
         """GET_PRODUCER_CONNECTION_LIST."""

@@ -1,6 +1,8 @@
 """How far groups are: positions and ends of their queues, times, and positions that are set."""
 
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
@@ -36,6 +38,7 @@ class Consumption:
             RequestCode.GET_BROKER_CONSUME_STATS: self.all_stats,
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
+            RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
         }
 
     def stats(self, call: RemotingCall) -> Command:
@@ -79,6 +82,42 @@ class Consumption:
                 "pullOffset": cursor,
             }
         return table
+
+    def time_spans(self, call: RemotingCall) -> Command:
+        """QUERY_CONSUME_TIME_SPAN: when the first and last message of each queue came, and the last one dealt with.
+
+        Milliseconds since 1970; 0 where there is no message.
+        """
+        call.demand(_VIEW)
+        group, name = call.fields.text("group"), call.fields.text("topic")
+        topic = self._broker.topics.get(name)
+        if topic is None:
+            raise RemotingRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        spans = [self._time_span(Place(group, name, queue)) for queue in range(topic.write_queues)]
+        return call.ok(body=dumps({"consumeTimeSpanSet": spans}))
+
+    def _time_span(self, place: Place) -> dict[str, object]:
+        queue, progress = self._broker.store.queue(place.topic, place.queue), self._delivery.ledger.progress(place)
+        first, end = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
+
+        def time_ms(offset: int) -> int:
+            return self._topics.store_time(place.topic, place.queue, offset) if first <= offset < end else 0
+
+        oldest = time_ms(first)
+        cursor = 0 if progress is None else progress.cursor
+        waits = time_ms(max(cursor, first))
+        times = {
+            "minTimeStamp": oldest,
+            "maxTimeStamp": time_ms(end - 1),
+            "consumeTimeStamp": time_ms(cursor - 1) if cursor > first else oldest,
+        }
+        key = QueueKey(place.topic, self._rules.broker_name, place.queue)
+        return {
+            **times,
+            **{f"{name}Str": _readable(ms) for name, ms in times.items()},
+            "delayTime": max(int(time.time() * 1000) - waits, 0) if waits else 0,
+            "messageQueue": key.to_json(),
+        }
 
     async def reset(self, call: RemotingCall) -> Command:
         """INVOKE_BROKER_TO_RESET_OFFSET: a group goes on at a time, or at an offset of one queue; -1: at the end.
@@ -125,3 +164,8 @@ class Consumption:
     def _end(self, place: Place) -> int:
         queue = self._broker.store.queue(place.topic, place.queue)
         return 0 if queue is None else queue.max_offset
+
+
+def _readable(ms: int) -> str:
+    """A time as RocketMQ's tools print it, in this machine's zone: ``2026-11-22#15:02:50:489``."""
+    return f"{datetime.fromtimestamp(ms // 1000).astimezone():%Y-%m-%d#%H:%M:%S}:{ms % 1000:03}"

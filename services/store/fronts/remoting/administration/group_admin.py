@@ -1,5 +1,7 @@
 """Groups, as tools ask for them: made, changed, deleted, listed; which topics they have."""
 
+from typing import Any
+
 from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
@@ -28,6 +30,7 @@ class GroupAdmin:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.put,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.put_all,
             RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
             RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.show,
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
@@ -36,18 +39,22 @@ class GroupAdmin:
     async def put(self, call: RemotingCall) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: a group is like this from now on."""
         call.demand(_MANAGE)
-        said = json_bodies.read(call.body)
-        name = json_bodies.text(said, "groupName")
-        try:
-            group = GroupConfig.from_json(name, said)
-        except ValueError as error:
-            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
-        await self._rules.edits.put_group(group)
-        await self._make_retry_topic(group)
+        await self._put(_wanted(json_bodies.read(call.body)))
         return call.ok()
 
-    async def _make_retry_topic(self, group: GroupConfig) -> None:
-        """Tools look for a group at the brokers of its retry topic."""
+    async def put_all(self, call: RemotingCall) -> Command:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: the same of many; none is changed unless all of them make sense."""
+        call.demand(_MANAGE)
+        wanted = [_wanted(one) for one in json_bodies.objects(json_bodies.read(call.body), "groupConfigList")]
+        if not wanted:
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The request names no group.")
+        for group in wanted:
+            await self._put(group)
+        return call.ok()
+
+    async def _put(self, group: GroupConfig) -> None:
+        """Keep it, with its retry topic: tools look for a group at the brokers of that."""
+        await self._rules.edits.put_group(group)
         topic, topics = f"%RETRY%{group.name}", self._broker.topics
         if group.retry_queues > 0 and topics.get(topic) is None and self._broker.store.writable:
             await topics.add([TopicConfig(topic, group.retry_queues, group.retry_queues)])
@@ -76,3 +83,11 @@ class GroupAdmin:
         places = self._delivery.ledger.places(call.fields.text("group"))
         topics = sorted({one.place.topic for one in places})
         return call.ok(body=dumps({"brokerAddr": self._rules.address, "topicList": topics}))
+
+
+def _wanted(said: dict[str, Any]) -> GroupConfig:
+    """A group as it is to be. Raises RemotingRefusal."""
+    try:
+        return GroupConfig.from_json(json_bodies.text(said, "groupName"), said)
+    except ValueError as error:
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error

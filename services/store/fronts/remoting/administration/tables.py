@@ -35,6 +35,8 @@ class TableAnswers:
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self.offsets,
             RequestCode.GET_ALL_DELAY_OFFSET: self.delays,
+            RequestCode.GET_TIMER_CHECK_POINT: self.timer_check,
+            RequestCode.GET_TIMER_METRICS: self.timer_counts,
         }
 
     def topics(self, call: RemotingCall) -> Command:
@@ -71,6 +73,16 @@ class TableAnswers:
         """GET_ALL_DELAY_OFFSET: delays are this broker's own, and no slave has to know of them; but never empty."""
         call.demand(_VIEW)
         return call.ok(body=self._versioned({"offsetTable": {}}))
+
+    def timer_check(self, call: RemotingCall) -> Command:
+        """GET_TIMER_CHECK_POINT: how far timers are delivered, so that a slave that takes over goes on there."""
+        call.demand(_VIEW)
+        return call.ok(body=self._delivery.timer_check().longs)
+
+    def timer_counts(self, call: RemotingCall) -> Command:
+        """GET_TIMER_METRICS: messages that wait, by topic. They are not counted by topic here: our metrics have all."""
+        call.demand(_VIEW)
+        return call.ok(body=self._versioned({"timingCount": {}}))
 
     def _versioned(self, document: Mapping[str, Any]) -> bytes:
         """The document with a version that is its content's: a checksum as the counter."""

@@ -12,6 +12,7 @@ from tandemmq.store.broker.rules import check_topic_name
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -33,6 +34,7 @@ class TopicAdmin:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.put,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.put_all,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
             RequestCode.GET_TOPIC_CONFIG: self.show,
             RequestCode.GET_TOPIC_STATS_INFO: self.queues,
@@ -45,23 +47,41 @@ class TopicAdmin:
         """UPDATE_AND_CREATE_TOPIC: a topic has these queues and permissions from now on; what is not named stays."""
         call.demand(_MANAGE)
         fields = call.fields
-        name = fields.text("topic")
+        read, write = fields.int32("readQueueNums"), fields.int32("writeQueueNums")
+        said = {"readQueueNums": read, "writeQueueNums": write, "perm": fields.int32("perm")}
+        topic = self._wanted(fields.text("topic"), {**said, "order": bool(fields.flag_or("order", False))})
+        await self._rules.edits.put_topic(topic)
+        await self._rules.announced()
+        return call.ok()
+
+    async def put_all(self, call: RemotingCall) -> Command:
+        """UPDATE_AND_CREATE_TOPIC_LIST: the same of many; none is changed unless all of them make sense."""
+        call.demand(_MANAGE)
+        entries = json_bodies.objects(json_bodies.read(call.body), "topicConfigList")
+        wanted = [self._wanted(json_bodies.text(one, "topicName"), one) for one in entries]
+        if not wanted:
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The request names no topic.")
+        for topic in wanted:
+            await self._rules.edits.put_topic(topic)
+        await self._rules.announced()
+        return call.ok()
+
+    def _wanted(self, name: str, said: dict[str, Any]) -> TopicConfig:
+        """A topic as it is to be; what is not `said` stays as it is. Raises RemotingRefusal, IllegalMessage."""
         if name in self._rules.system_topics:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
-        read, write = fields.int32("readQueueNums"), fields.int32("writeQueueNums")
-        perm = fields.int32("perm")
-        if not 0 < read <= _MOST_QUEUES or not 0 < write <= _MOST_QUEUES or not 0 <= perm <= 7:
-            raise RemotingRefusal(
-                ResponseCode.SYSTEM_ERROR, f"A topic has 1 to {_MOST_QUEUES} queues and a perm of 0 to 7."
-            )
         check_topic_name(name)
         before = self._broker.topics.get(name)
         entry = {} if before is None else before.to_json()
-        entry |= {"readQueueNums": read, "writeQueueNums": write, "perm": perm}
-        entry["order"] = bool(fields.flag_or("order", False))
-        await self._rules.edits.put_topic(TopicConfig.from_json(name, entry))
-        await self._rules.announced()
-        return call.ok()
+        try:
+            topic = TopicConfig.from_json(name, entry | said)
+        except ValueError as error:
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        if not (0 < topic.read_queues <= _MOST_QUEUES and 0 < topic.write_queues <= _MOST_QUEUES and topic.perm <= 7):
+            raise RemotingRefusal(
+                ResponseCode.SYSTEM_ERROR, f"A topic has 1 to {_MOST_QUEUES} queues and a perm of 0 to 7."
+            )
+        return topic
 
     async def delete(self, call: RemotingCall) -> Command:
         """DELETE_TOPIC_IN_BROKER; its messages stay until their files expire."""

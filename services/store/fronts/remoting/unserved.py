@@ -1,0 +1,77 @@
+"""Unserved: requests that have no meaning here, refused by name and with what to do instead.
+
+The code is RocketMQ's 3 (REQUEST_CODE_NOT_SUPPORTED), by which clients and tools know that a broker lacks something.
+The remark begins as RocketMQ's and goes on with the reason.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.command import Command
+from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+
+_BITMAPS = "receipts of this broker are acknowledged one by one (ACK_MESSAGE); set enableBatchAck=false in the proxy"
+_PROXIES = "this broker serves version 5 clients itself, without a proxy that asks this"
+_USERS = "users and their rights are in the access file; see tandem user"
+_STATIC = "there are no static topics; give the topic to each broker"
+_CONTROLLERS = "there is no controller; see tandem replicas and tandem promote"
+_MEMBERS = "replicas are the replicator's business; see tandem replicas"
+_COLD = "there is no cold data: the kernel's page cache decides what is in memory"
+_FILTERS = "there are no filter servers; use SQL-92"
+_GIVEN_UP = "a half message that was given up is in TRANS_CHECK_MAX_TIME_TOPIC, and stays there"
+
+REASONS: Mapping[RequestCode, str] = MappingProxyType(
+    {
+        RequestCode.BATCH_ACK_MESSAGE: _BITMAPS,
+        RequestCode.PEEK_MESSAGE: _PROXIES,
+        RequestCode.NOTIFICATION: _PROXIES,
+        RequestCode.POLLING_INFO: _PROXIES,
+        RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _USERS,
+        RequestCode.DELETE_ACL_CONFIG: _USERS,
+        RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _USERS,
+        RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _USERS,
+        RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _USERS,
+        RequestCode.AUTH_CREATE_USER: _USERS,
+        RequestCode.AUTH_UPDATE_USER: _USERS,
+        RequestCode.AUTH_DELETE_USER: _USERS,
+        RequestCode.AUTH_GET_USER: _USERS,
+        RequestCode.AUTH_LIST_USER: _USERS,
+        RequestCode.AUTH_CREATE_ACL: _USERS,
+        RequestCode.AUTH_UPDATE_ACL: _USERS,
+        RequestCode.AUTH_DELETE_ACL: _USERS,
+        RequestCode.AUTH_GET_ACL: _USERS,
+        RequestCode.AUTH_LIST_ACL: _USERS,
+        RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: _USERS,
+        RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: _STATIC,
+        RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: _CONTROLLERS,
+        RequestCode.GET_BROKER_EPOCH_CACHE: _CONTROLLERS,
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED: _CONTROLLERS,
+        RequestCode.ADD_BROKER: "this is no container of brokers; each is a process of its own",
+        RequestCode.REMOVE_BROKER: "this is no container of brokers; each is a process of its own",
+        RequestCode.EXCHANGE_BROKER_HA_INFO: _MEMBERS,
+        RequestCode.RESET_MASTER_FLUSH_OFFSET: "a slave finds its master's offset by itself",
+        RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+        RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+        RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: _COLD,
+        RequestCode.SET_COMMITLOG_READ_MODE: _COLD,
+        RequestCode.REGISTER_FILTER_SERVER: _FILTERS,
+        RequestCode.REGISTER_MESSAGE_FILTER_CLASS: _FILTERS,
+        RequestCode.RESUME_CHECK_HALF_MESSAGE: _GIVEN_UP,
+        RequestCode.QUERY_CORRECTION_OFFSET: "offsets are corrected by tandem group reset",
+    }
+)
+"""Why, and what to do."""
+
+
+def unserved() -> dict[int, Handler]:
+    """Handlers that refuse, by request code."""
+    return {code: _refusing(reason) for code, reason in REASONS.items()}
+
+
+def _refusing(reason: str) -> Callable[[RemotingCall], Command]:
+    def refuse(call: RemotingCall) -> Command:
+        said = f" request type {call.command.code} not supported: {call.name}: {reason}."
+        return call.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, said)
+
+    return refuse
