@@ -33,10 +33,11 @@ def history_of(directory: Path, groups: list[Group], faults: list[Fault]) -> His
             history.sent[sent.value] = sent if what["copied"] else sent._replace(queue=("", -1))
         elif kind == "sent":
             _sent(history, what, counted(what["at"]))
-        elif kind == "unsure":
-            history.sent[what["value"]] = history.sent[what["value"]]._replace(told=0)
+        elif kind == "recall":
+            history.sent[what["value"]] = history.sent[what["value"]]._replace(recalling=True)
         elif kind == "never":
-            history.sent[what["value"]] = history.sent[what["value"]]._replace(never=True)
+            never = bool(counted(what["at"]))
+            history.sent[what["value"]] = history.sent[what["value"]]._replace(never=never, recalling=True)
         elif kind == "got":
             history.receipts += _receipts(what)
         elif kind == "settle":

@@ -2,7 +2,8 @@
 
 The nine points:
 
- 1. lost: a message that was acknowledged to its producer, and that a group wants, is never dealt with
+ 1. lost: a message that was acknowledged to its producer, and that a group wants, is never dealt with; unless its
+    producer asked for it back
  2. invented: a group got what nobody sent, what was rolled back or recalled, or what it does not want
  3. early: a message came before its time, or again while it was invisible, or sooner than a retry asked for
  4. again: a message came again after its acknowledgement was answered
@@ -63,6 +64,8 @@ class Sent(NamedTuple):
     """Its place in the queue; of messages that are delivered as they are."""
     never: bool = False
     """It was rolled back or taken back, and that was answered."""
+    recalling: bool = False
+    """Its producer asked for it back. Where that was not answered, the recall may be stored, and act, or not."""
 
     @property
     def copied(self) -> bool:
@@ -155,7 +158,8 @@ class History:
             (group.name, one.value)
             for group in self.groups
             for one in self.sent.values()
-            if one.told and not one.never and self._wants(group, one) and (group.name, one.value) not in done | buried
+            if one.told and not (one.never or one.recalling) and self._wants(group, one)
+            if (group.name, one.value) not in done | buried
         ]
 
     def problems(self) -> list[Problem]:

@@ -92,9 +92,9 @@ class Producer(threading.Thread):
         receipt = self._call(client, value, named, due=int(begun) + wait, queue=self._random.randrange(QUEUES))
         self._told(value, receipt)
         if wait >= 3_000 and self._random.random() < 0.5:
-            self._record("unsure", value=value)  # a recall may be carried out although its answer is lost
+            self._record("recall", value=value)
             client.delivery.Recall(pb.RecallRequest(topic=TOPIC, handle=receipt.recall_handle), timeout=30)
-            self._record("never", value=value)
+            self._record("never", value=value, at=now())
 
     def _delayed(self, client: StoreClient, value: str) -> None:
         due = int(now()) + 1_000
@@ -113,4 +113,4 @@ class Producer(threading.Thread):
         if ending == pb.COMMIT:
             self._told(value, receipt)
         else:
-            self._record("never", value=value)
+            self._record("never", value=value, at=now())

@@ -121,10 +121,8 @@ def test_events_become_a_history(tmp_path: Path) -> None:
     record("sent", value="v", at=6, queue=0, offset=3)
     record("send", value="w", begun=7, tag="T1", key="", due=9, copied=True)
     record("sent", value="w", at=20, queue=0, offset=99)
-    record("never", value="w")
-    record("send", value="x", begun=7, tag="T1", key="", due=9, copied=True)
-    record("sent", value="x", at=20, queue=0, offset=99)
-    record("unsure", value="x")
+    record("recall", value="w")
+    record("never", value="w", at=22)
     record("got", group="g", begun=8, at=9, answer="a1", invisible_ms=100, seen=[["v", 1, "work", 0, 3]])
     record("settle", id="s1", group="g", how="ack", begun=10, after_ms=0, what=[["v", "work", 0, 3]])
     record("settled", id="s1", at=21, told=[1], gone=[0])
@@ -137,10 +135,26 @@ def test_events_become_a_history(tmp_path: Path) -> None:
     history = history_of(tmp_path, [GROUP], [])
     assert history.sent["v"] == Sent("v", 5, 6, "T1", "", 0, QUEUE, 3)
     assert (history.sent["w"].copied, history.sent["w"].never, history.sent["w"].told) == (True, True, 20)
-    assert (history.sent["x"].never, history.sent["x"].told) == (False, 0), "its recall was begun, and never answered"
     assert history.receipts == [Receipt("g", "v", 1, 8, 9, QUEUE, 3, 100, "a1", 0)]
     assert history.settlings == [
         Settling(message, "ack", 10, 21), Settling(message, "retry", 12, 0, refused=True, after_ms=5),
     ]  # fmt: skip
     cut = history_of(tmp_path, [GROUP], [Fault("power cut", 19, 30, lossy=True)])
     assert (cut.sent["w"].told, cut.settlings[0].told) == (0, 0), "told while the power went"
+    assert (cut.sent["w"].never, cut.sent["w"].recalling) == (False, True), "taken back while the power went"
+
+
+def test_a_recall_that_was_not_answered_leaves_it_open_whether_the_message_comes(tmp_path: Path) -> None:
+    """It may be stored when its answer is lost with the master, or is stored and not known to be safe."""
+    record = Recorder(tmp_path / "one.events")
+    for value in "vw":
+        record("send", value=value, begun=5, tag="T1", key="", due=9, copied=True)
+        record("sent", value=value, at=6, queue=0, offset=3)
+    record("recall", value="v")
+    record("got", group="g", begun=8, at=9, answer="a1", invisible_ms=100, seen=[["v", 1, "work", 0, 3]])
+    record.close()
+    history = history_of(tmp_path, [GROUP], [])
+    assert points(history) == {1}
+    assert history.lost() == [("g", "w")]
+    history.receipts.clear()
+    assert history.lost() == [("g", "w")]
