@@ -339,11 +339,15 @@ class StoreMachine(RuleBasedStateMachine):
             return
         log = self.store.commit_log
         end = self.store.confirm_offset if self.sync else 0
-        queues = {
-            (queue.topic, queue.queue_id): (queue.min_offset, queue.max_offset if self.sync else 0)
-            for queue in self.store.queues()
-            if not queue.rebuilding
-        }
+
+        async def bounds() -> dict[Queue, tuple[int, int]]:  # a queue that is first opened here may have to be rebuilt
+            return {
+                (queue.topic, queue.queue_id): (queue.min_offset, queue.max_offset if self.sync else 0)
+                for queue in self.store.queues()
+                if not queue.rebuilding
+            }
+
+        queues = self.run(bounds())
         self.checker.offsets(log.min_offset, max(end, self.checker._log_max if not self.sync else 0), {
             name: (first, max(last, self.checker._bounds.get(name, (0, 0))[1] if not self.sync else 0))
             for name, (first, last) in queues.items()

@@ -1,5 +1,6 @@
 """Files beside the log that were damaged: each is reported, what it said is found again, and nothing else changes."""
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -167,4 +168,25 @@ async def test_forgotten_damage_at_the_end_of_the_log_is_no_torn_tail(tmp_path: 
         await store.close()
     store = opened(tmp_path)
     assert store.append(message(3)).physical_offset == second.physical_offset
+    await store.close()
+
+
+async def test_the_number_of_a_damaged_record_is_not_given_again_where_queue_and_damage_list_are_lost(
+    tmp_path: Path,
+) -> None:
+    """Only the manifest knows it then. It is read although the whole log is walked to find the damage again."""
+    store = opened(tmp_path)
+    places = [store.append(message(number)) for number in range(30)]
+    await store.close()
+    flip_in_log(tmp_path, places[24].physical_offset + 90)  # the last of Topic0, queue 0
+    (tmp_path / "tandem.manifest").unlink()
+    await opened(tmp_path).close()
+    shutil.rmtree(tmp_path / "consumequeue")
+    store = opened(tmp_path)
+    await store.rebuilt()
+    await store.close()
+    (tmp_path / "tandem.damage").unlink()
+    store = opened(tmp_path)
+    await store.rebuilt()
+    assert store.append(message(24)).queue_offset == places[24].queue_offset + 1
     await store.close()

@@ -132,13 +132,14 @@ class QueueRecovery:
         for queue in self._queues:
             _count_on(queue, damage)
 
-    def finish(self, log_min: int, given: Mapping[QueueKey, Bounds], *, whole_log: bool) -> None:
+    def finish(self, log_min: int, given: Mapping[QueueKey, Bounds], *, whole_log: bool, ours: bool) -> None:
         """Publish the next offset of every queue that is certain, and the first readable offsets.
 
         ``whole_log``: the walk has seen every record there is, so nothing can be missing. A queue of which nothing is
         left ends where it had come once, as ``given`` says, though another broker may have had the directory since:
-        else one that was lost after its messages had expired would begin anew. Of others their messages tell where no
-        manifest is current: the other broker may have cut the log, and gives those numbers again.
+        else one that was lost after its messages had expired would begin anew. So does every queue where the log is
+        ``ours`` since ``given`` was noted: the record with its last number may be damaged. Of others their messages
+        tell: another broker may have cut the log, and gives those numbers again.
         """
         certain = whole_log or self._manifest is not None
         self._offsets.update((key, end) for key, (_, end) in self._queues.bounds().items())
@@ -147,7 +148,7 @@ class QueueRecovery:
         for queue in self._queues.opened:
             key = (queue.topic, queue.queue_id)
             queue.correct_min_offset(log_min)
-            if self._manifest is not None or not queue.files:
+            if ours or not queue.files:
                 queue.end_not_before(given.get(key, (0, 0))[1])
             if certain or key in self._touched:
                 self._offsets.raise_to(key, queue.max_offset)

@@ -91,7 +91,9 @@ class Recovery:
         if not (report.clean_exit and report.manifest_current and report.records == 0):
             for queue in parts.queues.opened:
                 queue.clear_beyond_end()
-        queues.finish(self._log_min(), self._given, whole_log=begin <= self._log_min())
+        queues.finish(
+            self._log_min(), self._given, whole_log=begin <= self._log_min(), ours=self._manifest_is_of_this_log
+        )
         report.queues_to_rebuild = sum(queue.rebuilding for queue in parts.queues.opened)
         self._over = True
         report.damage.sort(key=lambda found: found.begin)  # missing files were found before the rest was read
@@ -196,6 +198,12 @@ class Recovery:
         return manifest.position if self._report.manifest_current and manifest is not None else 0
 
     @property
+    def _manifest_is_of_this_log(self) -> bool:
+        """Whether nobody else has written since the manifest, and the log has what it knows."""
+        last, manifest = self._parts.files.last, believed(self._parts.manifest, self._parts.checkpoint)
+        return manifest is not None and manifest.position <= (last.end if last is not None else 0)
+
+    @property
     def _walks_all(self) -> bool:
         """Whether the whole log is to be read: it is wanted, or the list of its damage is lost."""
         return self._parts.config.verify_whole_log_on_start or self._parts.damage.is_lost
@@ -207,13 +215,7 @@ class Recovery:
 
     def _check_manifest(self) -> None:
         manifest, value, files = self._parts.manifest, self._parts.checkpoint.value, self._parts.files
-        last = files.last
-        self._report.manifest_current = (
-            manifest is not None
-            and believed(manifest, self._parts.checkpoint) is not None
-            and manifest.position <= (last.end if last is not None else 0)
-            and not self._walks_all
-        )
+        self._report.manifest_current = self._manifest_is_of_this_log and not self._walks_all
         if self._report.manifest_current and manifest is not None:
             # Of what will not be walked. After a crash between the two files, the manifest's times are the newer ones.
             self._report.last_store_timestamp = max(value.logics, *manifest.checkpoint)
