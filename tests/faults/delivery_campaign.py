@@ -4,7 +4,7 @@
 
 Consumers acknowledge, fail, stall, give up, are stopped and killed. At the end everything is left in peace: what is
 still to come is dealt with, and `delivery_history` judges. Then the store is stopped cleanly: nothing comes again.
-Prints a report as JSON. `power` needs root.
+Prints a report as JSON; of what is lost, it says where it stopped on each node (`delivery_trace`). `power` needs root.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from tests.faults.delivery_events import history_of
 from tests.faults.delivery_history import Group, History, Position, first_problems
 from tests.faults.delivery_producer import Producer
 from tests.faults.delivery_scenes import SCENES, Scene
+from tests.faults.delivery_trace import Trace
 from tests.faults.harness import value_of
 from tests.faults.pair import Node
 from tests.faults.pair_process import _DIES_WITH_US
@@ -110,6 +111,8 @@ class Campaign:
             self.scene.start()
             self.under_load(seconds)
             history = self.drain()
+            if history.lost():
+                report["stopped"] = self.where_they_stopped(history)
             self.stop_cleanly(history)
         except Exception:  # noqa: BLE001 - it is the report
             broken = traceback.format_exc()[-6_000:]
@@ -260,6 +263,13 @@ class Campaign:
                         yield value_of(record.body)
                     assert pulled.next_offset > offset, "a pull makes no progress"
                     offset = pulled.next_offset
+
+    def where_they_stopped(self, history: History) -> dict[str, dict[str, list[str]]]:
+        """What each node's files say of what nobody got. Its processes are killed for that."""
+        values = [value for _, value in history.lost()]
+        for node in self.scene.nodes:
+            node.kill()
+        return {str(node.root): Trace(node.root, values).found for node in self.scene.nodes}
 
     def stop_cleanly(self, history: History) -> None:
         """After a clean stop nothing comes, and each position is the end of its queue."""

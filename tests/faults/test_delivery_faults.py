@@ -21,7 +21,7 @@ def test_every_message_is_dealt_with(tmp_path: Path, scene: str) -> None:
     report = run_campaign("delivery_campaign", *options, timeout=860)
     if "skipped" in report:
         pytest.skip(report["skipped"])
-    assert not report["problems"]
+    assert not report["problems"], report.get("stopped")
     assert not report["broken"]
     assert report["told"]["PUT_OK"] >= 5 * SECONDS
     assert report["received"] > report["told"]["PUT_OK"]

@@ -20,7 +20,7 @@ from tandemmq.store.delivery.facts import LevelDone
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.errors import QueueNotReady, StoreError
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
@@ -187,7 +187,9 @@ class Levels:
             self._counts.unreadable += queue.min_offset - level.next if level.next else 0
             level.next = queue.min_offset
         end = queue.readable_end
-        if level.next > queue.max_offset and level.waiting.complete:
+        if level.next > queue.max_offset:
+            if not level.waiting.complete:  # not to be waited for: it may never come so far as the progress says
+                raise QueueNotReady(f"The queue of level {level.number} is being rebuilt from the commit log.")
             log.warning("a delay level ends before its progress", level=level.number, end=end, progress=level.next)
             level.next = queue.max_offset
         return end

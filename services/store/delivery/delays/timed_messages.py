@@ -226,15 +226,28 @@ class TimedMessages:
             self._failures = 0
             self._done = max(self._done, (entry.when, entry.offset))
             self._unnoted = copy if copy >= 0 or self._unnoted is None else self._unnoted
-        self._note()
+        self._note(due)
         return due
 
-    def _note(self) -> None:
-        """Note how far it is, unless something before that is still to be delivered."""
-        if self._unnoted is None or self._aside or not self._window.nothing_before(*self._done):
+    def _note(self, more_due: bool = False) -> None:
+        """Note how far it is, unless something before that is due and still to be delivered.
+
+        Where a clock was ahead, what is done reaches beyond what has been read: then it counts for what was indexed
+        before the first timer that is still to come before that. What was delivered behind that one may come again.
+        """
+        if self._unnoted is None or self._aside:
             return
+        indexed = self._index.indexed
+        if not self._window.nothing_before(*self._done):
+            if more_due:
+                return
+            known = self._journal.ledger.timers
+            least = 0 if known is None else known.indexed
+            indexed = self._window.taken_below(*self._done, least)
+            if indexed < least:
+                return
         copy, self._unnoted = self._unnoted, None
-        self._journal.note(TimersDone(self._index.indexed, *self._done, copy))
+        self._journal.note(TimersDone(indexed, *self._done, copy))
 
     def _put_aside(self, entry: TimerEntry, error: Exception) -> None:
         self._counts.failed += 1

@@ -13,7 +13,7 @@ from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.facts import TimersDone
 from tandemmq.store.format.record import MIN_RECORD_SIZE
 from tandemmq.store.log.edges.threads import in_thread
-from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.errors import QueueNotReady, StoreError
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
@@ -136,8 +136,7 @@ class TimerFollower:
         """Take some records; whether there are more. Raises BadEntries, StoreError, OSError."""
         index, waiting = self._index, self._waiting
         queue = waiting.queue
-        if not self._is_of(queue.max_offset):
-            return False
+        self._check_end(queue.max_offset)
         offset, physical, end = max(index.indexed, queue.min_offset), index.physical, queue.readable_end
         entries: list[TimerEntry] = []
         try:
@@ -160,13 +159,18 @@ class TimerFollower:
                 self.on_entries(entries)
         return offset < end
 
-    def _is_of(self, end: int) -> bool:
-        """Whether the index is one of the queue as it is. Where the log was cut, so is the index."""
+    def _check_end(self, end: int) -> None:
+        """Where the log was cut, cut the index too.
+
+        Raises QueueNotReady: it is not known yet whether it was. BadEntries: the index is not one of this queue.
+        """
         index, queue = self._index, self._waiting.queue
         if index.indexed > end:
-            if not self._waiting.complete:
-                return False
+            if not self._waiting.complete:  # not to be waited for: it may never come so far as the index says
+                raise QueueNotReady(f"The queue of timers ends at {end}, and is being rebuilt from the commit log.")
             unit = queue.unit(end - 1) if end > queue.min_offset else None
+            if unit is not None and index.entry_of(end - 1) != self.entry(end - 1):
+                raise BadEntries("the log was cut, and may have grown again")
             log.info("the index of timers is cut", indexed=index.indexed, end=end)
             index.cut(end, unit.end if unit is not None else 0)
             self._waiting.forget()
@@ -176,7 +180,6 @@ class TimerFollower:
             unit = queue.unit(index.indexed - 1)
             if unit is not None and unit.size >= MIN_RECORD_SIZE and unit.end != index.physical:
                 raise BadEntries("the log was cut and has grown again")
-        return True
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

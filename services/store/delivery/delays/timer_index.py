@@ -22,7 +22,7 @@ from tandemmq.store.delivery.delays.timer_entry import (
     pack_entries,
     unpack_entries,
 )
-from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of, slot_of_name
+from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of, parents_of, slot_of_name
 from tandemmq.store.delivery.facts import TimersDone
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.edges.file_cache import FileCache
@@ -111,10 +111,7 @@ class TimerIndex:
             if not (slot.start <= first.when < slot.end and slot.start <= last.when < slot.end):
                 raise BadEntries(f"{name} has entries of other times")
             file.first_offset, file.first_physical, file.last_offset = first.offset, first.physical, last.offset
-            parent = hour_of(slot.start)
-            while parent.level < slot.level:
-                self._split.add(parent)
-                parent = parent.within(slot.start)
+            self._split.update(parents_of(slot))
         self._order = sorted(self._files)
         if any(slot in self._split for slot in self._files):
             raise BadCheckpoint("it names a slot and its parts")
@@ -184,6 +181,26 @@ class TimerIndex:
                 if entry.offset >= done.indexed or (entry.when, entry.offset) > (done.due, done.offset):
                     return entry.offset
         return _LAST_OFFSET
+
+    def first_from(self, least: int, begin: int, last: int) -> int:
+        """The smallest queue offset, not below `least`, in the slots of the times from `begin` to `last`.
+
+        `indexed` where there is none. Raises BadEntries, OSError.
+        """
+        found = self.indexed
+        for slot, file in self._files.items():
+            if slot.end > begin and slot.start <= last and file.first_offset < found and file.last_offset >= least:
+                found = min(found, self._entry(slot, self._below(slot, least)).offset)
+        return found
+
+    def entry_of(self, offset: int) -> TimerEntry | None:
+        """The entry with a queue offset; None where there is none, or none any more. Raises BadEntries, OSError."""
+        for slot, file in self._files.items():
+            if file.first_offset <= offset <= file.last_offset:
+                entry = self._entry(slot, self._below(slot, offset))
+                if entry.offset == offset:
+                    return entry
+        return None
 
     def next_slot(self, time: int) -> Slot | None:
         """The first slot that ends behind a time. One that is being split stands before its parts."""
@@ -301,7 +318,8 @@ class TimerIndex:
             if self._files[slot].last_offset < indexed:
                 self._remove(slot)
                 self.dropped = max(self.dropped, (slot.end - 1, _LAST_OFFSET))
-        self._split = {slot for slot in self._split if slot.end > when}
+        needed = {parent for slot in self._files for parent in parents_of(slot)}
+        self._split = {slot for slot in self._split if slot.end > when or slot in needed}
 
     def cut(self, indexed: int, physical: int) -> None:
         """The queue ends at that offset now: forget what lay behind. Raises BadEntries, OSError."""
@@ -309,20 +327,18 @@ class TimerIndex:
             file = self._files[slot]
             if file.last_offset < indexed:
                 continue
-            low, high = 0, self.size(slot)
-            while low < high:
-                middle = (low + high) // 2
-                if self._entry(slot, middle).offset < indexed:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low == 0:
+            left = self._below(slot, indexed)
+            if left == 0:
                 self._remove(slot)
             else:
-                file.size = low * ENTRY_SIZE
+                file.size = left * ENTRY_SIZE
                 file.crc = zlib.crc32(self.pread(slot, 0, file.size))
-                file.last_offset = self._entry(slot, low - 1).offset
+                file.last_offset = self._entry(slot, left - 1).offset
         self.indexed, self.physical = min(self.indexed, indexed), physical
+
+    def _below(self, slot: Slot, offset: int) -> int:
+        """How many entries of a slot lie below a queue offset."""
+        return bisect_left(range(self.size(slot)), offset, key=lambda at: self._entry(slot, at).offset)
 
     def _entry(self, slot: Slot, at: int) -> TimerEntry:
         (entry,) = unpack_entries(self._pread(slot, at * ENTRY_SIZE, ENTRY_SIZE), slot.hour)

@@ -3,6 +3,7 @@
 The file's name is the time in UTC: ``2026112405`` for an hour, ``202611240530`` for a minute, and so on.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -54,6 +55,14 @@ class Slot(NamedTuple):
 def hour_of(when: int) -> Slot:
     """The hour in which a time lies."""
     return Slot(when - when % HOUR_MS, 0)
+
+
+def parents_of(slot: Slot) -> Iterator[Slot]:
+    """The longer slots in which a slot lies, the longest first."""
+    parent = hour_of(slot.start)
+    while parent.level < slot.level:
+        yield parent
+        parent = parent.within(slot.start)
 
 
 def slot_of_name(name: str) -> Slot | None:

@@ -17,6 +17,7 @@ _MOST_ENTRIES = 32_768
 """With more in memory no further slot is read."""
 _NEAR_MS = (2 * HOUR_MS, 300_000, 60_000)
 """So long before it begins a slot is split in the background: an hour, a minute, a crowded second."""
+_LAST_OFFSET = (1 << 63) - 1
 _KEPT_STEPS = 5
 """Recalls are remembered for so many steps behind what is due: one of Java's names the step only."""
 
@@ -63,9 +64,12 @@ class TimerWindow:
         """The timer that is due next, as far as is known; None also while it must be read first."""
         if not self._heap:
             return None
-        entry = self._heap[0]
-        whole = entry.when < self._loaded or (self._loading is not None and self._loading.level == 3 and self._scanned)
-        return entry if whole else None
+        return self._heap[0] if self._knows(self._heap[0].when) else None
+
+    def _knows(self, when: int) -> bool:
+        """Whether what is taken up to a time is taken in its order; of a millisecond, all that was read of it."""
+        loading = self._loading
+        return when < self._loaded or (loading is not None and loading.level == 3 and self._scanned)
 
     def pop(self) -> TimerEntry:
         """Take the first."""
@@ -76,8 +80,16 @@ class TimerWindow:
         heapq.heappush(self._heap, entry)
 
     def nothing_before(self, when: int, offset: int) -> bool:
-        """Whether all up to (when, offset) was taken."""
-        return not self._heap or self._heap[0][:2] > (when, offset)
+        """Whether all up to (when, offset) was taken; not where that is further ahead than the window has read."""
+        return self._knows(when) and (not self._heap or self._heap[0][:2] > (when, offset))
+
+    def taken_below(self, when: int, offset: int, least: int) -> int:
+        """The queue offset below which all up to (when, offset) was taken, if what the index has below `least` was.
+
+        For a time that a clock has come to which was ahead: there is more to come before it. Raises as `load`.
+        """
+        held = (entry.offset for entry in self._heap if entry[:2] <= (when, offset))
+        return min(self._index.first_from(least, self._loaded, when), *held, _LAST_OFFSET)
 
     def next_time(self) -> int | None:
         """When there is something to do next; None: not before something is added."""
