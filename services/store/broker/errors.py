@@ -18,6 +18,7 @@
         ├── MessageNotFound         no message at an offset id
         ├── StoreStarting           recovery has not finished
         ├── StoreStopping           a long poll or a stream ended by the store's own end
+        ├── SendFailed              a fault of the program: nothing is acknowledged
         ├── UnreadableTable         topics.json and its back-up cannot be read
         └── TableNotSaved           the disk refused the new table
 """
@@ -39,6 +40,10 @@ class IllegalMessage(BrokerError):
     """The message breaks a rule and could never be stored."""
 
     kind = Kind.INVALID
+
+
+class SendFailed(BrokerError):
+    """A fault of the program, and nobody's choice: the message is not acknowledged, and may have been stored."""
 
 
 class PropertiesTooLong(IllegalMessage):

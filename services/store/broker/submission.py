@@ -1,15 +1,19 @@
 """Messages of many senders, stored together and answered one by one (`Broker.submit`)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.errors import SendFailed
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage, Ready, Sender, SendOutcome
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.log.segments.commit_log import Appended
+
+log = logging.getLogger(__name__)
 
 _creating: set[asyncio.Task[None]] = set()
 """Tasks are kept by those who know them: the loop does not."""
@@ -58,8 +62,8 @@ class Submission:
             try:
                 ready = self._sender.check(given, new, self._wait)
                 self._sender.check_size(ready)
-            except TandemError as error:
-                self._told(number, error)
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody else waits for this one
+                self._told(number, _refusal(error))
                 continue
             missing |= new
             (later if new else present).append((number, ready))
@@ -72,24 +76,28 @@ class Submission:
     async def _create(self, missing: dict[str, TopicConfig], later: Numbered) -> None:
         try:
             await self._sender.create(missing)
-        except TandemError as error:
-            self._refuse(later, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse([number for number, _ in later], error)
         else:
             self._store(later)
 
-    def _refuse(self, refused: Numbered, error: TandemError) -> None:
-        for number, _ in refused:
-            self._told(number, error)
+    def _refuse(self, numbers: Iterable[int], error: Exception) -> None:
+        refusal = _refusal(error)
+        for number in numbers:
+            self._told(number, refusal)
 
     def _store(self, given: Numbered) -> None:
         if not given:
             return
         try:
             sent = self._sender.append([ready for _, ready in given])
-        except TandemError as error:
-            self._refuse(given, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse([number for number, _ in given], error)
             return
-        self._count(sent)
+        try:
+            self._count(sent)
+        except Exception:  # what is stored is stored
+            log.exception("Messages were stored and cannot be counted")
         waiting: list[tuple[int, SendOutcome]] = []
         others: list[tuple[int, SendOutcome]] = []
         for (number, _), one in zip(given, sent, strict=True):
@@ -105,10 +113,32 @@ class Submission:
         if not stored:
             return
 
+        untold = True
+
         def safe(status: PutStatus) -> None:
-            for number, one in stored:
-                if one.place is not None:
-                    self._told(number, Receipt(one.ready, one.place, status))
+            nonlocal untold
+            if untold:
+                untold = False
+                for number, one in stored:
+                    if one.place is not None:
+                        self._told(number, Receipt(one.ready, one.place, status))
 
         end = max(one.place.end_offset for _, one in stored if one.place is not None)
-        self._acknowledgement.when_safe(end, safe, wait=wait)
+        try:
+            self._acknowledgement.when_safe(end, safe, wait=wait)
+        except Exception as error:
+            if not untold:
+                raise
+            untold = False  # nothing more is said of them, whatever comes later
+            self._refuse([number for number, _ in stored], error)
+
+
+def _refusal(error: Exception) -> TandemError:
+    """What a sender is told; a fault of the program goes to the log."""
+    if isinstance(error, TandemError):
+        return error
+    log.error("A send met what it should not", exc_info=error)
+    return SendFailed(
+        f"A fault of the broker: {type(error).__name__}: {error}.",
+        remedy="Its log says where. The message may have been stored: look for it by its key before it is sent again.",
+    )

@@ -113,14 +113,14 @@ def is_queue_name(topic: str, queue_id: int) -> bool:
     """Whether a queue can have the directory ``<topic>/<queue id>``.
 
     No checksum covers TOPIC and QUEUEID, and a flipped bit must neither lead out of the store nor leave there what the
-    next start refuses.
+    next start refuses. A topic that was no UTF-8 has U+FFFD in its name, which is not that of any record.
     """
     return queue_id >= 0 and _is_directory_name(topic)
 
 
 @lru_cache(maxsize=16384)
 def _is_directory_name(name: str) -> bool:
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
+    if name in ("", ".", "..") or "/" in name or "\0" in name or "\ufffd" in name:
         return False
     return len(name.encode(errors="replace")) <= _LONGEST_NAME
 

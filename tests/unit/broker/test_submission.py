@@ -3,10 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tandemmq.common.errors import TandemError
-from tandemmq.store.broker.errors import IllegalMessage
+from tandemmq.store.broker.errors import IllegalMessage, SendFailed
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.broker.send import NewMessage, Ready, Sender
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.log.errors import RecordTooLarge
 from tests.manual_timers import turns
@@ -86,3 +88,53 @@ async def test_a_store_that_takes_nothing_refuses_all(tmp_path: Path) -> None:
                 await turns()
         assert outcomes.statuses() == {}
         assert all("No messages are taken" in str(one) or "takes no messages" in str(one) for one in outcomes.values())
+
+
+async def test_whatever_goes_wrong_each_is_answered_and_nothing_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No send of that turn is left without an answer: its client would wait until its time is over."""
+
+    def fault(*_: object, **__: object) -> None:
+        raise KeyError("unforeseen")
+
+    async with broker(tmp_path) as kit:
+        await with_topic(kit)
+        for owner, name in ((kit.sender, "check"), (kit.sender, "append"), (kit.broker.acknowledgement, "when_safe"),
+                            (kit.sender, "create")):  # fmt: skip
+            outcomes, topic = Outcomes(), "New" if name == "create" else "T"
+            with monkeypatch.context() as patch:
+                patch.setattr(type(owner), name, fault)
+                kit.broker.submit([message(topic, b"1"), message(topic, b"2")], outcomes.told)
+                async with asyncio.timeout(60):
+                    while len(outcomes) < 2:
+                        await turns()
+            assert {type(one) for one in outcomes.values()} == {SendFailed}, name
+            assert "KeyError" in str(outcomes[0])
+        outcomes = Outcomes()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(kit.traffic), "sent", fault)
+            kit.broker.submit([message("T", b"counted by nobody")], outcomes.told)
+        assert outcomes.statuses() == {0: PutStatus.PUT_OK}, "it is stored, whoever counts"
+        outcomes = Outcomes()
+        kit.broker.submit([message("T", b"after")], outcomes.told)
+        assert outcomes.statuses() == {0: PutStatus.PUT_OK}
+
+
+async def test_one_that_cannot_be_checked_fails_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = Outcomes()
+    async with broker(tmp_path) as kit:
+        await with_topic(kit)
+        check_size = type(kit.sender).check_size
+
+        def fault_at_bad(self: Sender, ready: Ready) -> None:
+            if ready.message.body == b"bad":
+                raise ZeroDivisionError
+            check_size(self, ready)
+
+        monkeypatch.setattr(type(kit.sender), "check_size", fault_at_bad)
+        kit.broker.submit([message("T", b"1"), message("T", b"bad"), message("T", b"2")], outcomes.told)
+        assert outcomes.statuses() == {0: PutStatus.PUT_OK, 2: PutStatus.PUT_OK}
+        assert isinstance(outcomes[1], SendFailed)
+        await kit.dispatched()
+        assert bodies(kit.pull("T")) == [b"first", b"1", b"2"]

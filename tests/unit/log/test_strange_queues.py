@@ -23,6 +23,7 @@ STRANGE = {
     "nothing": (b"", 1),
     "a path out": (b"../../../x", 1),
     "too long": (b"x" * 127 + b"\xff" * 60, 1),
+    "no UTF-8": (b"Top\xffc1", 1),
     "a negative queue": (b"Topic1", -5),
     "the least queue": (b"Topic1", -(1 << 31)),
 }

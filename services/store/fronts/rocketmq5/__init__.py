@@ -18,6 +18,7 @@ One noun per file::
     body_digest.py      digests of bodies
     receiving.py        ReceiveMessage
     given_message.py    a message as a consumer gets it
+    inflating.py        ... with a body that it can read
     receipts.py         acknowledge, change, forward
     offsets.py          queues read by offset, as no official client does
     transactions.py     ends of transactions, and recalls

@@ -23,7 +23,7 @@ class SettingsAnswers:
 
     def __init__(self, most_body: int, port: BrokerPort) -> None:
         """`most_body`: bytes of the largest body."""
-        self._most_body = most_body
+        self.most_body = most_body
         self._port = port
 
     async def prepare(self, group_name: str | None) -> None:
@@ -47,7 +47,7 @@ class SettingsAnswers:
         return answer
 
     def _producer(self, answer: settings_pb2.Settings) -> None:
-        answer.publishing.max_body_size = self._most_body
+        answer.publishing.max_body_size = self.most_body
         answer.publishing.validate_message_type = True
         answer.backoff_policy.Clear()
         answer.backoff_policy.max_attempts = PRODUCER_ATTEMPTS

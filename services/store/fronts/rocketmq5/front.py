@@ -74,10 +74,10 @@ class RocketMQ5Front:
             Sending(port, topics, rules.most_body),
             Heartbeats(clients, port.delivery),
             Telemetry(clients, SettingsAnswers(rules.most_body, port)),
-            ReceiveCalls(topics, clients, port),
+            ReceiveCalls(topics, clients, port, rules.most_body),
             Receipts(clients, port.delivery),
             TransactionCalls(port.delivery),
-            Offsets(offsets),
+            Offsets(offsets, rules.most_body),
         )
 
     def drain(self) -> None:

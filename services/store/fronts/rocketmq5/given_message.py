@@ -1,7 +1,5 @@
 """A stored message as a consumer gets it."""
 
-import zlib
-
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -10,20 +8,17 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.sessions import CheckTransaction
 from tandemmq.store.format import properties as names
-from tandemmq.store.format import sysflag
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.fronts.rocketmq5 import body_digest
+from tandemmq.store.fronts.rocketmq5.inflating import Body, readable_body, readable_body_at_once
 from tandemmq.store.fronts.rocketmq5.sent_message import BORN_HOST, INTERNAL, TRACE_CONTEXT
 
-MOST_INFLATED = 64 << 20
-_GZIP = b"\x1f\x8b"
 
-
-def given_message(given: GivenMessage, topic: pb.Resource) -> message_pb2.Message:
-    """A message that is given out. `topic`: as the consumer asked for it."""
+async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int) -> message_pb2.Message:
+    """A message that is given out. `topic`: as the consumer asked for it; `most_body`: see `readable_body`."""
     record = decode_record(given.record, verify=False)
-    message = _message(record, topic)
+    message = _message(record, topic, await readable_body(record, most_body))
     system = message.system_properties
     system.receipt_handle = given.handle
     system.delivery_attempt = given.number
@@ -33,16 +28,17 @@ def given_message(given: GivenMessage, topic: pb.Resource) -> message_pb2.Messag
     return message
 
 
-def pulled_message(record: Record, topic: pb.Resource) -> message_pb2.Message:
+async def pulled_message(record: Record, topic: pb.Resource, most_body: int) -> message_pb2.Message:
     """A message that was read by its offset: nothing of it is to be acknowledged."""
-    return _message(record, topic)
+    return _message(record, topic, await readable_body(record, most_body))
 
 
-def checked_message(command: CheckTransaction, namespace: str) -> message_pb2.Message:
+def checked_message(command: CheckTransaction, namespace: str, most_body: int) -> message_pb2.Message:
     """The half message of a transaction that its producer is asked about: as it was sent, without a receipt handle."""
     record = decode_record(command.record, verify=False)
     topic = command.topic.removeprefix(f"{namespace}%") if namespace else command.topic
-    message = _message(record, pb.Resource(resource_namespace=namespace, name=topic))
+    whole = readable_body_at_once(record, most_body)
+    message = _message(record, pb.Resource(resource_namespace=namespace, name=topic), whole)
     system = message.system_properties
     system.delivery_attempt = 1
     system.queue_id = int(record.properties.get(names.REAL_QID) or 0)
@@ -50,9 +46,9 @@ def checked_message(command: CheckTransaction, namespace: str) -> message_pb2.Me
     return message
 
 
-def _message(record: Record, topic: pb.Resource) -> message_pb2.Message:
+def _message(record: Record, topic: pb.Resource, whole: Body) -> message_pb2.Message:
     given = record.properties
-    body, encoding = _body(record)
+    body, encoding = whole
     own = {name: value for name, value in given.items() if name not in INTERNAL}
     system = message_pb2.SystemProperties(
         message_id=given.get(names.UNIQ_KEY) or encode_offset_id(record.store_host, record.physical_offset),
@@ -96,23 +92,6 @@ def _type(given: dict[str, str]) -> pb.MessageType.ValueType:
     if names.SHARDING_KEY in given:
         return pb.FIFO
     return pb.PRIORITY if names.PRIORITY in given else pb.NORMAL
-
-
-def _body(record: Record) -> tuple[bytes, message_pb2.Encoding.ValueType]:
-    """The body and its encoding: gzip as it is; what a classic producer has compressed with zlib is inflated."""
-    body = bytes(record.body)
-    if not record.sys_flag & sysflag.COMPRESSED:
-        return body, message_pb2.IDENTITY
-    if body.startswith(_GZIP):
-        return body, message_pb2.GZIP
-    if record.sys_flag & sysflag.COMPRESSION_MASK not in (0, sysflag.COMPRESSION_ZLIB):
-        return body, message_pb2.IDENTITY
-    inflater = zlib.decompressobj()
-    try:
-        inflated = inflater.decompress(body, MOST_INFLATED)
-    except zlib.error:
-        return body, message_pb2.IDENTITY
-    return (inflated if inflater.eof else body), message_pb2.IDENTITY
 
 
 def _number(text: str | None) -> int | None:

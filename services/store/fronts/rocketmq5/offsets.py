@@ -66,9 +66,10 @@ class OffsetReads(NamedTuple):
 class Offsets:
     """Reads queues by offset, and says where groups and queues are."""
 
-    def __init__(self, reads: OffsetReads | None) -> None:
-        """Without `reads` every call is refused as unsupported."""
+    def __init__(self, reads: OffsetReads | None, most_body: int) -> None:
+        """Without `reads` every call is refused as unsupported; `most_body`: bytes of the largest body."""
         self._given = reads
+        self._most_body = most_body
 
     @property
     def _reads(self) -> OffsetReads:
@@ -93,7 +94,8 @@ class Offsets:
         yield calls_pb2.PullMessageResponse(status=_status(pulled))
         for record in _records(pulled):
             if tags is None or record.tags in tags.tags:
-                yield calls_pb2.PullMessageResponse(message=pulled_message(record, request.message_queue.topic))
+                message = await pulled_message(record, request.message_queue.topic, self._most_body)
+                yield calls_pb2.PullMessageResponse(message=message)
         yield calls_pb2.PullMessageResponse(next_offset=pulled.next_offset)
 
     async def update(self, request: calls_pb2.UpdateOffsetRequest, call: FrontCall) -> calls_pb2.UpdateOffsetResponse:

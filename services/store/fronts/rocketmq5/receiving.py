@@ -36,10 +36,12 @@ _NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
 class ReceiveCalls:
     """Gives messages to consumers."""
 
-    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort) -> None:
+    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort, most_body: int) -> None:
+        """`most_body`: bytes of the largest body."""
         self._topics = topics
         self._clients = clients
         self._port = port
+        self._most_body = most_body
 
     async def receive(
         self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall
@@ -58,7 +60,8 @@ class ReceiveCalls:
             topic = request.message_queue.topic
             yield calls_pb2.ReceiveMessageResponse(status=OK if batch.messages else _NO_MESSAGE)
             for given in batch.messages:
-                yield calls_pb2.ReceiveMessageResponse(message=given_message(given, topic))
+                message = await given_message(given, topic, self._most_body)
+                yield calls_pb2.ReceiveMessageResponse(message=message)
             yield _time()
             batch.sent()
         finally:

@@ -33,8 +33,9 @@ AGAIN_SECONDS = (1.0, 10.0)
 class TelemetryStream:
     """One stream, as what is sent on it. A `Peer`."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, most_body: int) -> None:
         self._namespace = namespace
+        self._most_body = most_body
         self._commands: asyncio.Queue[telemetry_pb2.TelemetryCommand | None] = asyncio.Queue()
         self._open = True
 
@@ -42,7 +43,7 @@ class TelemetryStream:
         """See `Peer.ask`. Only transactions are asked about: the rest is no news to these clients."""
         if not isinstance(command, CheckTransaction):
             return self._open
-        message = checked_message(command, self._namespace)
+        message = checked_message(command, self._namespace, self._most_body)
         orphan = telemetry_pb2.RecoverOrphanedTransactionCommand(message=message, transaction_id=command.handle)
         return self.send(telemetry_pb2.TelemetryCommand(status=OK, recover_orphaned_transaction_command=orphan))
 
@@ -85,7 +86,7 @@ class Telemetry:
     ) -> AsyncGenerator[telemetry_pb2.TelemetryCommand, None]:
         """One call."""
         caller = call.caller
-        stream = TelemetryStream(caller.namespace)
+        stream = TelemetryStream(caller.namespace, self._answers.most_body)
         self._streams.add(stream)
         reader = asyncio.create_task(self._read(requests, stream, call), name="telemetry")
         try:
