@@ -1,4 +1,4 @@
-"""Telemetry: the stream on which a client says its settings, and is asked: about orphaned transactions, and by operators.
+"""Telemetry: the stream on which a client says its settings, and is asked: about transactions, and by operators.
 
 A stream that is full counts as one that takes no commands: some clients stop to read theirs.
 """
