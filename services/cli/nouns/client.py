@@ -45,7 +45,7 @@ def try_message(
 ) -> None:
     """Have a push consumer consume a message once more, and say what came of it: OK, or why not.
 
-    Nothing of the group changes by it. Clients of RocketMQ 5 for Java, Go and C# can do that.
+    Nothing of the group changes by it. Of RocketMQ 5 that of Java does that; others say that they do not, or nothing.
 
     With --json: one document, {"code", "text"}.
     """
