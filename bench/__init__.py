@@ -11,6 +11,7 @@ is that of its whole process tree.
     generators.py the load generators: build and run  payloads.py  what is sent
     peers/        RocketMQ, NATS, Redis, bare servers store.py     our store as a contestant
     groups/       the cases                           worker.py    measurements inside a process of their own
+    rocketmq5.py  RocketMQ 5 clients' load          gateways.py    our store behind gateways
     goals.py      the numbers to reach                connections.py  idle ones, for their memory
     pair.py       two of our nodes                    catching_up.py  how fast an empty slave gets on
     conversation.py  a worker that is asked again     page_cache.py   files that are not in memory

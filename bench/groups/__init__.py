@@ -11,6 +11,7 @@ from bench.groups.inside import append, walk
 from bench.groups.pulls import pulls
 from bench.groups.recovery import recovery
 from bench.groups.replication import replication
+from bench.groups.rocketmq5 import rocketmq5
 from bench.groups.sends import durable, sends
 from bench.groups.spark import spark
 from bench.groups.start import start
@@ -27,6 +28,7 @@ GROUPS: dict[str, Callable[[Context], None]] = {
     "pull": pulls,
     "classic": classic,
     "delivery": delivery,
+    "rocketmq5": rocketmq5,
     "growth": growth,
     "replication": replication,
     "admin": admin,

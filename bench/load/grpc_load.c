@@ -10,14 +10,18 @@
  *
  *   grpc_load --target 127.0.0.1:10911 --path /pkg.Service/Method --data FILE [--mode unary|bidi|download|upload]
  *             [--connections 1] [--streams 1] [--window 1] [--items 1] [--take 268435456] [--answer BYTES]
- *             [--byte INDEX --value NUMBER]
+ *             [--byte INDEX --value NUMBER] [--counter OFFSET] [--header name:value]...
  *             [--warm 0.5] [--seconds 2]
+ *
+ * --target may list several servers: connections take turns. --counter: sixteen hex digits of the message from there on
+ * are the request's number, for a server that would know it again.
  *
  * Checked of every call: it ends with grpc-status 0 and as many answers as are due, also of those that are still open
  * when the time is over; with --answer, that every answer has so many bytes; with --byte, that this byte of every answer
  * has that value (the status of a SendResponse, say).
  */
 #define _GNU_SOURCE
+#include "call_headers.h"
 #include "meter.h"
 
 #include <errno.h>
@@ -30,7 +34,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { RING = 8192, OUT_SIZE = 1 << 20, OUT_HIGH = 256 << 10, IN_SIZE = 1 << 20, PREFIX = 5 };
+enum { RING = 8192, OUT_SIZE = 1 << 20, OUT_HIGH = 256 << 10, IN_SIZE = 1 << 20, PREFIX = 5, COUNTER = 16 };
 enum mode { UNARY, BIDI, DOWNLOAD, UPLOAD };
 
 struct connection;
@@ -40,6 +44,7 @@ struct call {
     struct connection *connection;
     int32_t id;
     size_t offset;               /* how far the present request has been written */
+    uint64_t number;             /* of the present request, among all */
     uint64_t sent, answered;     /* messages on this stream */
     uint64_t *sent_at;           /* ring of send times, by message number */
     bool paused;                 /* nghttp2 waits for nghttp2_session_resume_data */
@@ -68,7 +73,22 @@ static uint64_t take = 256u << 20;
 static long answer_length = -1;     /* of every answer; -1: any */
 static long byte_index = -1;        /* of the byte that is looked at in every answer; -1: none */
 static unsigned byte_value;
-static const char *path, *authority = "localhost";
+static long counter_at = -1;         /* where each request has a number of its own; -1: nowhere */
+static uint64_t requests;
+static const char *path;
+
+/* Writes the number of a request into the part of it that lies at `to`. */
+static void stamp(const struct call *c, uint8_t *to, size_t part)
+{
+    static const char DIGITS[] = "0123456789ABCDEF";
+    if (counter_at < 0)
+        return;
+    for (unsigned i = 0; i < COUNTER; i++) {
+        size_t at = PREFIX + (size_t)counter_at + i;
+        if (at >= c->offset && at < c->offset + part)
+            to[at - c->offset] = (uint8_t)DIGITS[c->number >> (4 * (COUNTER - 1 - i)) & 15];
+    }
+}
 
 static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                           nghttp2_data_source *source, void *user)
@@ -93,7 +113,10 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
                 c->sent_at[c->sent % RING] = now_ns();
         }
         size_t part = request_length - c->offset < room - n ? request_length - c->offset : room - n;
+        if (c->offset == 0)
+            c->number = ++requests;
         memcpy(to + n, request + c->offset, part);
+        stamp(c, to + n, part);
         n += part;
         c->offset += part;
         if (c->offset < request_length)
@@ -108,24 +131,16 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
     return (ssize_t)n;
 }
 
-static nghttp2_nv header(const char *name, const char *value)
-{
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
-                        NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
-}
-
 static void start_call(struct call *c)
 {
-    const nghttp2_nv headers[] = {
-        header(":method", "POST"), header(":scheme", "http"), header(":path", path), header(":authority", authority),
-        header("content-type", "application/grpc"), header("te", "trailers"), header("user-agent", "tandem-bench"),
-    };
+    nghttp2_nv headers[MOST_HEADERS];
+    size_t count = call_headers(headers, path);
     const nghttp2_data_provider provider = {.source.ptr = c, .read_callback = next_bytes};
     c->offset = c->sent = c->answered = c->taken = 0;
     c->prefix_length = c->left = 0;
     c->paused = false;
     c->status = -1;
-    c->id = nghttp2_submit_request(c->connection->session, NULL, headers, sizeof headers / sizeof *headers, &provider, c);
+    c->id = nghttp2_submit_request(c->connection->session, NULL, headers, count, &provider, c);
     if (c->id < 0)
         die(nghttp2_strerror(c->id));
     meter.outstanding++;
@@ -322,7 +337,8 @@ static void load_request(const char *file)
 static const struct option OPTIONS[] = {
     {"target", 1, 0, 't'}, {"path", 1, 0, 'p'}, {"data", 1, 0, 'd'}, {"mode", 1, 0, 'm'}, {"connections", 1, 0, 'c'},
     {"streams", 1, 0, 's'}, {"window", 1, 0, 'w'}, {"items", 1, 0, 'i'}, {"take", 1, 0, 'k'}, {"answer", 1, 0, 'a'},
-    {"warm", 1, 0, 'W'}, {"seconds", 1, 0, 'D'}, {"byte", 1, 0, 'b'}, {"value", 1, 0, 'v'}, {0, 0, 0, 0},
+    {"warm", 1, 0, 'W'}, {"seconds", 1, 0, 'D'}, {"byte", 1, 0, 'b'}, {"value", 1, 0, 'v'},
+    {"header", 1, 0, 'H'}, {"counter", 1, 0, 'n'}, {0, 0, 0, 0},
 };
 
 static enum mode mode_named(const char *name)
@@ -353,6 +369,8 @@ int main(int argc, char **argv)
         case 'a': answer_length = atol(optarg); break;
         case 'b': byte_index = atol(optarg); break;
         case 'v': byte_value = (unsigned)atoi(optarg); break;
+        case 'H': add_header(optarg); break;
+        case 'n': counter_at = atol(optarg); break;
         case 'W': warm = atof(optarg); break;
         case 'D': seconds = atof(optarg); break;
         default: return 2;
@@ -361,6 +379,8 @@ int main(int argc, char **argv)
     if (!path || window > RING / 2)
         die("--path is missing or the window is too large");
     load_request(data);
+    if (counter_at >= 0 && PREFIX + (size_t)counter_at + COUNTER > request_length)
+        die("--counter lies beyond the request");
 
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;

@@ -119,10 +119,14 @@ int meter_report(struct meter *m, unsigned items)
     return m->errors ? 3 : 0;
 }
 
-int dial(const char *target)
+int dial(const char *targets)
 {
+    static const char *target;
+    const char *comma = target ? strchr(target, ',') : NULL;
+    target = comma ? comma + 1 : targets;
+
     char host[64];
-    const char *colon = strrchr(target, ':');
+    const char *colon = strchr(target, ':');
     if (!colon || (size_t)(colon - target) >= sizeof host)
         die("target must be host:port");
     memcpy(host, target, (size_t)(colon - target));

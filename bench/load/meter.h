@@ -41,8 +41,11 @@ void meter_error(struct meter *m, const char *why, size_t length);
 /* Prints the result line. `items` is the number of messages in one request. Returns the exit code. */
 int meter_report(struct meter *m, unsigned items);
 
-/* Opens a non-blocking TCP connection to "host:port" (numeric host) with Nagle's algorithm off; exits on failure. */
-int dial(const char *target);
+/*
+ * Opens a non-blocking TCP connection to "host:port" (numeric host) with Nagle's algorithm off; exits on failure. Of
+ * several, with commas between them, each call takes the next: all calls must be given the same list.
+ */
+int dial(const char *targets);
 
 /* Reads a whole file; exits on failure. */
 uint8_t *read_file(const char *path, size_t *length);

@@ -14,11 +14,11 @@
  * when its acknowledgement has ended with grpc-status 0; its latency is that of both calls.
  */
 #define _GNU_SOURCE
+#include "call_headers.h"
 #include "meter.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IN_SIZE = 1 << 20, PREFIX = 5, DEPTH = 4, HEADERS = 4, MOST_EMPTY = 50 };
+enum { IN_SIZE = 1 << 20, PREFIX = 5, DEPTH = 4, MOST_EMPTY = 50 };
 
 struct bytes {
     uint8_t *data;
@@ -52,8 +52,6 @@ static struct bytes receive_request, ack_beginning;
 static const char *receive_path, *ack_path;
 static unsigned handle_path[DEPTH], handle_depth, entry_path[DEPTH], entry_depth;
 static long outcome = -1;
-static nghttp2_nv extra[HEADERS];
-static size_t extras;
 
 static void add(struct bytes *to, const void *data, size_t length)
 {
@@ -134,11 +132,6 @@ static void find_handles(struct consumer *c, const uint8_t *at, const uint8_t *e
     }
 }
 
-static nghttp2_nv header(const char *name, const char *value)
-{
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
-}
-
 static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                           nghttp2_data_source *source, void *user)
 {
@@ -154,18 +147,15 @@ static ssize_t next_bytes(nghttp2_session *session, int32_t id, uint8_t *to, siz
 
 static void call(struct consumer *c, const char *path)
 {
-    nghttp2_nv headers[7 + HEADERS] = {
-        header(":method", "POST"), header(":scheme", "http"), header(":path", path), header(":authority", "localhost"),
-        header("content-type", "application/grpc"), header("te", "trailers"), header("user-agent", "tandem-bench"),
-    };
-    memcpy(headers + 7, extra, extras * sizeof *extra);
+    nghttp2_nv headers[MOST_HEADERS];
+    size_t count = call_headers(headers, path);
     uint32_t length = (uint32_t)(c->request.length - PREFIX);
     for (int i = 0; i < 4; i++)
         c->request.data[1 + i] = (uint8_t)(length >> (24 - 8 * i));
     const nghttp2_data_provider provider = {.source.ptr = c, .read_callback = next_bytes};
     c->offset = c->answer.length = 0;
     c->status = -1;
-    int32_t id = nghttp2_submit_request(c->session, NULL, headers, 7 + extras, &provider, c);
+    int32_t id = nghttp2_submit_request(c->session, NULL, headers, count, &provider, c);
     if (id < 0)
         die(nghttp2_strerror(id));
     meter.outstanding++;
@@ -339,15 +329,6 @@ static struct bytes file(const char *path)
     struct bytes read = {0};
     read.data = read_file(path, &read.length);
     return read;
-}
-
-static void add_header(char *text)
-{
-    char *value = strchr(text, ':');
-    if (!value || extras == HEADERS)
-        die("a header is name:value, and there are four at most");
-    *value = 0;
-    extra[extras++] = header(text, value + 1);
 }
 
 static const struct option OPTIONS[] = {

@@ -1,28 +1,18 @@
 """RocketMQ's proxy in local mode: a broker in the same JVM, consumed by pop over gRPC; and its name server."""
 
 import json
-import queue
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import grpc
-from google.protobuf.duration_pb2 import Duration
-
-from bench import payloads
-from bench.generators import LoadShape, receive_load, run
+from bench import payloads, rocketmq5
+from bench.generators import LoadShape
 from bench.model import Sample, Unavailable
-from bench.peers.rocketmq import send
+from bench.peers import rocketmq
 from bench.peers.rocketmq_broker import OPENED, class_path
 from bench.process import CpuMeter, ServerProcess, Servers, free_port
-from tandemmq.rocketmq5.v2 import calls_pb2, resources_pb2, settings_pb2, telemetry_pb2
 
 VERSION = "5.3.3"
-_SERVICE = "/apache.rocketmq.v2.MessagingService"
-_HEADERS = (("x-mq-client-id", "bench"), ("x-mq-language", "CPP"), ("x-mq-client-version", "5.0.0"))
-_DEADLINE = ("grpc-timeout", "20S")
-"""Without one the proxy gives no messages."""
 _FILL_SECONDS = 2.0
 _ROUNDS_OF_FILL = 60
 
@@ -79,67 +69,14 @@ class RocketMQProxy:
             if filled >= messages:
                 break
             with suppress(Unavailable):  # a broker that has just started, or is short of time, refuses
-                sample = send(f"127.0.0.1:{self._broker}", self._data, shape, self._proxy.cpu)
+                sample = rocketmq.send(f"127.0.0.1:{self._broker}", self._data, shape, self._proxy.cpu)
                 filled += int(sample["rate"] * _FILL_SECONDS)
         return filled
 
+    def send(self, shape: LoadShape) -> Sample:
+        """SendMessage, one message a call."""
+        return rocketmq5.send(self._proxy.target, self._data, shape, CpuMeter(self.server.parts))
+
     def receive(self, shape: LoadShape, group: str) -> Sample:
         """Pop and acknowledge as a group that begins here, by as many consumers as connections."""
-        names = resources_pb2.Resource(name=group), resources_pb2.Resource(name=payloads.TOPIC)
-        every = resources_pb2.FilterExpression(type=resources_pb2.TAG, expression="*")
-        wanted = calls_pb2.ReceiveMessageRequest(
-            group=names[0], message_queue=resources_pb2.MessageQueue(topic=names[1], id=-1), filter_expression=every,
-            batch_size=shape.items, invisible_duration=Duration(seconds=60), long_polling_timeout=Duration(seconds=1),
-        )  # fmt: skip
-        begun = calls_pb2.AckMessageRequest(group=names[0], topic=names[1])
-        command = [str(receive_load()), "--target", self._proxy.target]
-        command += [f"--header={name}:{value}" for name, value in (*_HEADERS, _DEADLINE)]
-        for option, method, data in (("receive", "ReceiveMessage", wanted), ("ack", "AckMessage", begun)):
-            path = payloads.write(self._data, f"{option}-{group}-{shape.items}", data.SerializeToString())
-            command += [f"--{option}", str(path), f"--{option}-path", f"{_SERVICE}/{method}"]
-        with grpc.insecure_channel(self._proxy.target) as channel:
-            telemetry = _Telemetry(channel, group)
-            try:
-                meter = CpuMeter(self.server.parts)
-                return run([*command, "--handle", "2.3.12", "--entry", "3.2"], shape, meter)
-            finally:
-                telemetry.end()
-
-
-class _Telemetry:
-    """The stream by which a proxy knows a consumer and its settings; without it it refuses to give messages."""
-
-    def __init__(self, channel: grpc.Channel, group: str) -> None:
-        self._said: queue.Queue[telemetry_pb2.TelemetryCommand | None] = queue.Queue()
-        topic = resources_pb2.Resource(name=payloads.TOPIC)
-        entry = settings_pb2.SubscriptionEntry(
-            topic=topic, expression=resources_pb2.FilterExpression(type=resources_pb2.TAG, expression="*")
-        )
-        settings = settings_pb2.Settings(
-            client_type=resources_pb2.SIMPLE_CONSUMER,
-            subscription=settings_pb2.Subscription(
-                group=resources_pb2.Resource(name=group), subscriptions=[entry],
-                long_polling_timeout=Duration(seconds=1),
-            ),
-            user_agent=settings_pb2.UA(language=resources_pb2.CPP, version="5.0.0"),
-        )  # fmt: skip
-        self._said.put(telemetry_pb2.TelemetryCommand(settings=settings))
-        call = channel.stream_stream(
-            f"{_SERVICE}/Telemetry",
-            request_serializer=telemetry_pb2.TelemetryCommand.SerializeToString,
-            response_deserializer=telemetry_pb2.TelemetryCommand.FromString,
-        )
-        self._stream = call(self._requests(), metadata=_HEADERS)
-        try:
-            next(self._stream)
-        except (grpc.RpcError, StopIteration) as error:
-            raise Unavailable(f"RocketMQ's proxy takes no settings: {error}") from error
-
-    def _requests(self) -> Iterator[telemetry_pb2.TelemetryCommand]:
-        while (one := self._said.get()) is not None:
-            yield one
-
-    def end(self) -> None:
-        """The consumer is gone."""
-        self._said.put(None)
-        self._stream.cancel()
+        return rocketmq5.receive(self._proxy.target, self._data, shape, group, CpuMeter(self.server.parts))

@@ -22,7 +22,7 @@ from tandemmq.cli.messaging.offsets import offsets
 from tandemmq.cli.messaging.pull import pull
 from tandemmq.cli.messaging.send import send
 from tandemmq.cli.messaging.top import top
-from tandemmq.cli.nouns import cluster, group, job, message, node, topic
+from tandemmq.cli.nouns import client, cluster, group, job, message, node, topic
 from tandemmq.cli.pair.accept_loss import accept_loss
 from tandemmq.cli.pair.replication import follow, promote, replicas
 from tandemmq.cli.pair.reseed import reseed
@@ -61,7 +61,7 @@ COMMANDS = (
 )
 """In the order of the help."""
 
-NOUNS = (cluster.app, node.app, topic.app, group.app, message.app, job.app, user_app)
+NOUNS = (cluster.app, node.app, topic.app, group.app, client.app, message.app, job.app, user_app)
 """With verbs behind them; behind the commands in the help."""
 
 for _command in COMMANDS:

@@ -5,8 +5,10 @@ import itertools
 from collections.abc import Collection
 
 from tandemmq.broker.v1 import broker_pb2
+from tandemmq.gateway import questions
 from tandemmq.gateway.questions import Question, member
 from tandemmq.gateway.remote_broker import RemoteBroker
+from tandemmq.store.delivery.member_questions import MOST_TEXT, MemberAnswer
 from tandemmq.store.delivery.sessions import Command, Member, Sessions
 from tandemmq.store.log.edges.timers import Timers
 
@@ -87,3 +89,20 @@ class GatewaySessions(Sessions):
         """Ask the client of a number; False where it is gone, or takes nothing."""
         found = self._there.get(number)
         return found is not None and found[0].peer is not None and found[0].peer.ask(command)
+
+    def pass_on(self, broker: RemoteBroker, asked: broker_pb2.AskMember) -> None:
+        """Ask a client what a broker wants to know; the nonce names the broker meanwhile."""
+        if not self.ask(asked.session, questions.ask(asked, f"{asked.nonce}@{broker.name}")):
+            _answer(broker, asked.nonce, MemberAnswer("NOT_FOUND", "The client has no stream at this gateway."))
+
+    def answered(self, nonce: str, answer: MemberAnswer) -> None:
+        """See `Sessions`."""
+        own, _, name = nonce.partition("@")
+        for broker in self._brokers:
+            if broker.name == name:
+                _answer(broker, own, answer)
+
+
+def _answer(broker: RemoteBroker, nonce: str, answer: MemberAnswer) -> None:
+    told = broker_pb2.MemberAnswer(nonce=nonce, code=answer.code, text=answer.text[:MOST_TEXT])
+    broker.tell(Question(answered=told))

@@ -11,7 +11,7 @@ from tandemmq.gateway.clients import GatewaySessions
 from tandemmq.gateway.cluster_delivery import ClusterDelivery, Polls
 from tandemmq.gateway.cluster_tables import ClusterTables
 from tandemmq.gateway.questions import Answer, Question
-from tandemmq.gateway.remote_broker import ELSEWHERE, PATIENCE_SECONDS, RemoteBroker
+from tandemmq.gateway.remote_broker import ELSEWHERE, HELD_SECONDS, RemoteBroker
 from tandemmq.gateway.tokens import Tokens
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
@@ -37,6 +37,7 @@ class BrokerCluster:
         for broker in brokers.values():
             broker.linked = self.sessions.tell_all
             broker.checks = self._check
+            broker.asks = self.sessions.pass_on
 
     def start(self) -> None:
         """Look for all masters from now on."""
@@ -86,7 +87,7 @@ class BrokerCluster:
             group = message_group(message.properties)
             if group is not None:
                 broker = self.brokers[chosen(group, self.brokers)]
-                answer = await broker.ask(question)
+                answer = await broker.ask(question, patience=HELD_SECONDS)
             else:
                 broker, answer = await self._send_to_any(question, message, user)
         except TandemError as error:
@@ -109,7 +110,7 @@ class BrokerCluster:
             broker = self.brokers[chosen(key, linked)]
             others = [name for name in writable if name != broker.name]
             try:
-                return broker, await broker.ask(question, SOON_SECONDS if others else PATIENCE_SECONDS)
+                return broker, await broker.ask(question, SOON_SECONDS if others else None, HELD_SECONDS)
             except TandemError as error:
                 if error.kind not in ELSEWHERE or not others:
                     raise

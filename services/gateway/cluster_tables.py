@@ -10,7 +10,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.gateway import questions
 from tandemmq.gateway.errors import BrokerAway
 from tandemmq.gateway.questions import Question
-from tandemmq.gateway.remote_broker import ELSEWHERE, RemoteBroker
+from tandemmq.gateway.remote_broker import ELSEWHERE, HELD_SECONDS, RemoteBroker
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.broker_port import BrokerTopic
@@ -38,6 +38,8 @@ class ClusterTables:
     def there(self) -> list[RemoteBroker]:
         """Those that answer, or did a moment ago. Raises BrokerAway where there is none."""
         found = [broker for broker in self.brokers.values() if broker.there]
+        if not found:  # what is sent now is held: any of them may come back
+            found = [broker for broker in self.brokers.values() if broker.was_there(HELD_SECONDS)]
         if not found:
             raise BrokerAway("No broker answers.", remedy="See the gateway's log for why.")
         return found

@@ -8,6 +8,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.gateway.errors import refusal_of
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.delivery.member_questions import MemberQuestion, ShowThreads, TryMessage
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Outcome, Wish
 from tandemmq.store.delivery.sessions import CheckTransaction, Member
 from tandemmq.store.format import properties
@@ -108,3 +109,8 @@ def check(asked: broker_pb2.Check) -> CheckTransaction:
 def entry(name: str, json: dict[str, object]) -> broker_pb2.Entry:
     """A topic or group that is to be made."""
     return broker_pb2.Entry(name=name, json=java_json.dumps(json))
+
+
+def ask(asked: broker_pb2.AskMember, nonce: str) -> MemberQuestion:
+    """An operator's question to a client, under another nonce."""
+    return TryMessage(nonce, asked.topic, asked.record) if asked.topic else ShowThreads(nonce)

@@ -30,6 +30,8 @@ _OTHERS_SECONDS = 0.2
 """One master has answered: the other addresses have so long to answer that there is a newer one."""
 PATIENCE_SECONDS = 5.0
 """Who asks a broker that was there so long ago waits for it: it restarts, or its slave is promoted."""
+HELD_SECONDS = 9.0
+"""... and who sends to it: three tries of a client whose time-out is the usual 3 s hide that from its application."""
 
 ELSEWHERE = frozenset({Kind.AWAY, Kind.STARTING, Kind.STOPPING, Kind.WRONG_ROLE, Kind.NOT_DELIVERING, Kind.READ_ONLY})
 """Refusals of a store that may be about to be replaced."""
@@ -55,7 +57,9 @@ class RemoteBroker:
         self.linked: Callable[[RemoteBroker], None] = lambda broker: None
         """Called with each new link, before anything is asked on it."""
         self.checks: Callable[[RemoteBroker, broker_pb2.Check], None] = lambda broker, check: None
-        """Hears what clients are to be asked."""
+        """Hears which transactions producers are to be asked about."""
+        self.asks: Callable[[RemoteBroker, broker_pb2.AskMember], None] = lambda broker, asked: None
+        """Hears what an operator asks of clients."""
         self.links = 0
         """How often there was a link."""
         self._addresses = tuple(addresses)
@@ -84,7 +88,11 @@ class RemoteBroker:
     @property
     def there(self) -> bool:
         """Whether it is linked, or was a moment ago: then it is worth waiting for."""
-        return self.link is not None or asyncio.get_running_loop().time() - self._lost_at < PATIENCE_SECONDS
+        return self.was_there(PATIENCE_SECONDS)
+
+    def was_there(self, seconds: float) -> bool:
+        """Whether it is linked, or was within so many seconds."""
+        return self.link is not None or asyncio.get_running_loop().time() - self._lost_at < seconds
 
     async def _run(self) -> None:
         pause = FIRST_PAUSE
@@ -196,10 +204,10 @@ class RemoteBroker:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    async def current(self, seconds: float | None = None) -> BrokerLink:
-        """The link; waits for it if the broker was there a moment ago, or for so long. Raises BrokerAway."""
+    async def current(self, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> BrokerLink:
+        """The link; waits for it until `patience` after it was lost, or for `seconds`. Raises BrokerAway."""
         loop = asyncio.get_running_loop()
-        until = self._lost_at + PATIENCE_SECONDS if seconds is None else loop.time() + seconds
+        until = self._lost_at + patience if seconds is None else loop.time() + seconds
         while self.link is None:
             left = until - loop.time()
             if left <= 0:
@@ -216,15 +224,16 @@ class RemoteBroker:
             self._turn = asyncio.get_running_loop().create_future()
         await asyncio.wait((self._turn,), timeout=seconds)
 
-    async def ask(self, question: Question, seconds: float = PATIENCE_SECONDS) -> Answer:
-        """Ask, and for so long ask again where the link was lost meanwhile: for what may be done twice.
+    async def ask(self, question: Question, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> Answer:
+        """Ask, and ask again where the link was lost meanwhile: for what may be done twice.
 
-        Raises BrokerAway, LinkLost, BrokerRefusal.
+        That goes on until `patience` after the loss of the link, or for `seconds`. Raises BrokerAway, LinkLost,
+        BrokerRefusal.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+        until = loop.time() + (patience if seconds is None else seconds)
         while True:
-            link = await self.current(None if seconds == PATIENCE_SECONDS else max(until - loop.time(), 0))
+            link = await self.current(None if seconds is None else max(until - loop.time(), 0), patience)
             try:
                 return await link.ask(question)
             except TandemError as error:
@@ -260,6 +269,8 @@ class RemoteBroker:
             self.groups.changed(answer.group)
         elif kind == "check":
             self.checks(self, answer.check)
+        elif kind == "ask":
+            self.asks(self, answer.ask)
 
 
 async def _settled(tries: "set[asyncio.Task[BrokerLink]]") -> "list[asyncio.Task[BrokerLink]]":

@@ -14,11 +14,13 @@ import pytest
 
 from tandemmq.client import StoreClient
 from tandemmq.common import java_json
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.v1 import store_pb2
 from tests.compose import engine
 from tests.compose.cluster import SERVICES, Cluster, Producer
 from tests.compose.engine import docker
 from tests.compose.waiting import PATIENCE, eventually
+from tests.contract.rocketmq5.v2_client import V2Client, message
 from tests.interop.remoting import GET_ALL_TOPIC_CONFIG, SUCCESS, Remoting
 
 pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -98,6 +100,20 @@ def test_send_and_pull_from_the_host(cluster: Cluster) -> None:
     for store in (cluster.master, cluster.slave):
         wait_for(lambda: len(pulled(store)) == 2)  # noqa: B023 - waits here
         assert pulled(store) == ["from the client", "from the command line"]
+
+
+def test_a_gateway_serves_clients_of_rocketmq_5(cluster: Cluster) -> None:
+    cluster.compose("--profile", "gateway", "up", "--detach", "--no-build", "gateway")
+    try:
+        eventually(lambda: cluster.is_healthy("gateway"), PATIENCE, lambda: cluster.log("gateway"))
+        with V2Client(f"{cluster.host}:8281") as client:
+            assert {one.broker.endpoints.addresses[0].port for one in client.route("orders5").message_queues} == {8281}
+            client.receive("readers5", "orders5", wait=0)
+            wait_for(lambda: client.send(message("orders5")).status.code == pb.OK)
+            [one] = client.take("readers5", "orders5", 1)
+            assert client.acknowledge("readers5", one).status.code == pb.OK
+    finally:
+        cluster.compose("rm", "--stop", "--force", "gateway")
 
 
 def test_only_what_is_meant_is_published(cluster: Cluster) -> None:

@@ -92,6 +92,7 @@ class Question(_message.Message):
     GONE_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     CREDIT_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Chosen by the gateway, never twice on a link."""
     user: _builtins.str
@@ -160,6 +161,10 @@ class Question(_message.Message):
     def credit(self) -> Global___Credit:
         """no answer"""
 
+    @_builtins.property
+    def answered(self) -> Global___MemberAnswer:
+        """no answer"""
+
     def __init__(
         self,
         *,
@@ -181,12 +186,13 @@ class Question(_message.Message):
         gone: Global___Gone | None = ...,
         members: Global___Members | None = ...,
         credit: Global___Credit | None = ...,
+        answered: Global___MemberAnswer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "change_invisible", b"change_invisible", "create_group", b"create_group", "create_topic", b"create_topic", "credit", b"credit", "end_receive", b"end_receive", "end_transaction", b"end_transaction", "find_group", b"find_group", "find_topic", b"find_topic", "forward", b"forward", "gone", b"gone", "hello", b"hello", "members", b"members", "question", b"question", "recall", b"recall", "receive", b"receive", "send", b"send"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "answered", b"answered", "change_invisible", b"change_invisible", "create_group", b"create_group", "create_topic", b"create_topic", "credit", b"credit", "end_receive", b"end_receive", "end_transaction", b"end_transaction", "find_group", b"find_group", "find_topic", b"find_topic", "forward", b"forward", "gone", b"gone", "hello", b"hello", "members", b"members", "question", b"question", "recall", b"recall", "receive", b"receive", "send", b"send"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "change_invisible", b"change_invisible", "create_group", b"create_group", "create_topic", b"create_topic", "credit", b"credit", "end_receive", b"end_receive", "end_transaction", b"end_transaction", "find_group", b"find_group", "find_topic", b"find_topic", "forward", b"forward", "gone", b"gone", "hello", b"hello", "id", b"id", "members", b"members", "question", b"question", "recall", b"recall", "receive", b"receive", "send", b"send", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "answered", b"answered", "change_invisible", b"change_invisible", "create_group", b"create_group", "create_topic", b"create_topic", "credit", b"credit", "end_receive", b"end_receive", "end_transaction", b"end_transaction", "find_group", b"find_group", "find_topic", b"find_topic", "forward", b"forward", "gone", b"gone", "hello", b"hello", "id", b"id", "members", b"members", "question", b"question", "recall", b"recall", "receive", b"receive", "send", b"send", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_question: _TypeAlias = _typing.Literal["hello", "send", "receive", "end_receive", "acknowledge", "change_invisible", "forward", "end_transaction", "recall", "find_topic", "find_group", "create_topic", "create_group", "gone", "members", "credit"]  # noqa: Y015
+    _WhichOneofReturnType_question: _TypeAlias = _typing.Literal["hello", "send", "receive", "end_receive", "acknowledge", "change_invisible", "forward", "end_transaction", "recall", "find_topic", "find_group", "create_topic", "create_group", "gone", "members", "credit", "answered"]  # noqa: Y015
     _WhichOneofArgType_question: _TypeAlias = _typing.Literal["question", b"question"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_question) -> _WhichOneofReturnType_question | None: ...
 
@@ -207,8 +213,9 @@ class Answer(_message.Message):
     TOPIC_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     CHECK_FIELD_NUMBER: _builtins.int
+    ASK_FIELD_NUMBER: _builtins.int
     id: _builtins.int
-    """Of the question; 0 where the store speaks unasked: Check, and an Entry that was found once and has changed."""
+    """Of the question; 0 where the store speaks unasked: Check, AskMember, and an Entry that was found once and has changed."""
     text: _builtins.str
     @_builtins.property
     def refusal(self) -> Global___Refusal: ...
@@ -228,6 +235,8 @@ class Answer(_message.Message):
     def group(self) -> Global___Entry: ...
     @_builtins.property
     def check(self) -> Global___Check: ...
+    @_builtins.property
+    def ask(self) -> Global___AskMember: ...
     def __init__(
         self,
         *,
@@ -242,12 +251,13 @@ class Answer(_message.Message):
         topic: Global___Entry | None = ...,
         group: Global___Entry | None = ...,
         check: Global___Check | None = ...,
+        ask: Global___AskMember | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "check", b"check", "done", b"done", "given", b"given", "group", b"group", "outcomes", b"outcomes", "refusal", b"refusal", "stored", b"stored", "text", b"text", "topic", b"topic", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "check", b"check", "done", b"done", "given", b"given", "group", b"group", "outcomes", b"outcomes", "refusal", b"refusal", "stored", b"stored", "text", b"text", "topic", b"topic", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "check", b"check", "done", b"done", "given", b"given", "group", b"group", "id", b"id", "outcomes", b"outcomes", "refusal", b"refusal", "stored", b"stored", "text", b"text", "topic", b"topic", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "check", b"check", "done", b"done", "given", b"given", "group", b"group", "id", b"id", "outcomes", b"outcomes", "refusal", b"refusal", "stored", b"stored", "text", b"text", "topic", b"topic", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["refusal", "welcome", "stored", "given", "outcomes", "text", "done", "topic", "group", "check"]  # noqa: Y015
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["refusal", "welcome", "stored", "given", "outcomes", "text", "done", "topic", "group", "check", "ask"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
@@ -965,3 +975,60 @@ class Check(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Check: _TypeAlias = Check  # noqa: Y015
+
+@_typing.final
+class AskMember(_message.Message):
+    """Ask a client something for an operator. It answers with MemberAnswer, or not at all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    NONCE_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    RECORD_FIELD_NUMBER: _builtins.int
+    session: _builtins.int
+    nonce: _builtins.str
+    topic: _builtins.str
+    """Consume this message once more, of this topic. Both empty: say where your threads are."""
+    record: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        session: _builtins.int = ...,
+        nonce: _builtins.str = ...,
+        topic: _builtins.str = ...,
+        record: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nonce", b"nonce", "record", b"record", "session", b"session", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskMember: _TypeAlias = AskMember  # noqa: Y015
+
+@_typing.final
+class MemberAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NONCE_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    nonce: _builtins.str
+    code: _builtins.str
+    """the name of a status code of the client's protocol"""
+    text: _builtins.str
+    def __init__(
+        self,
+        *,
+        nonce: _builtins.str = ...,
+        code: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "nonce", b"nonce", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberAnswer: _TypeAlias = MemberAnswer  # noqa: Y015

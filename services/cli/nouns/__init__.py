@@ -11,6 +11,7 @@
     node.py        tandem node list|config
     topic.py       tandem topic list|show|create|update|delete
     group.py       tandem group list|show|members|progress|reset|create|update|delete
+    client.py      tandem client threads|try
     message.py     tandem message find|tail|send|resend; message_trace.py: trace
     job.py         tandem job start|list|show|watch|cancel
 

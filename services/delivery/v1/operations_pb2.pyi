@@ -5,8 +5,10 @@ How deliveries stand, for people and for the admin service: groups with their me
 not ended; and topics and groups made by one call. Only a master answers; what it says is of this store alone.
 
   INVALID_ARGUMENT    a number or text makes no sense, or is beyond a limit
+  NOT_FOUND           there is no such client, or no such message
+  FAILED_PRECONDITION the client cannot be asked that
   ALREADY_EXISTS      there is such a topic or group; it was not changed
-  UNAVAILABLE         this store gives out nothing: a slave, starting, stopping
+  UNAVAILABLE         this store gives out nothing: a slave, starting, stopping; or the client did not answer within 10 s
   UNAUTHENTICATED, PERMISSION_DENIED   see docs/security.md
 
 Times are milliseconds since 1970-01-01 UTC; ages are milliseconds.
@@ -443,3 +445,75 @@ class CreateGroupResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateGroupResponse: _TypeAlias = CreateGroupResponse  # noqa: Y015
+
+@_typing.final
+class ShowThreadsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    client_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "group", b"group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShowThreadsRequest: _TypeAlias = ShowThreadsRequest  # noqa: Y015
+
+@_typing.final
+class TryMessageRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    client_id: _builtins.str
+    message_id: _builtins.str
+    """The message's offset id: that of its place in the log."""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "group", b"group", "message_id", b"message_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TryMessageRequest: _TypeAlias = TryMessageRequest  # noqa: Y015
+
+@_typing.final
+class MemberAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Name of a status code of the client's protocol: OK; FAILED_TO_CONSUME_MESSAGE; NOT_IMPLEMENTED where it cannot do that."""
+    text: _builtins.str
+    """The stacks of its threads, or a remark."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberAnswer: _TypeAlias = MemberAnswer  # noqa: Y015

@@ -54,6 +54,16 @@ class OperationsStub:
                 request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupResponse.FromString,
                 _registered_method=True)
+        self.ShowThreads = channel.unary_unary(
+                '/tandemmq.delivery.v1.Operations/ShowThreads',
+                request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ShowThreadsRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.FromString,
+                _registered_method=True)
+        self.TryMessage = channel.unary_unary(
+                '/tandemmq.delivery.v1.Operations/TryMessage',
+                request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.TryMessageRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.FromString,
+                _registered_method=True)
 
 
 class OperationsServicer:
@@ -87,6 +97,20 @@ class OperationsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShowThreads(self, request, context):
+        """Asks one consumer of a group where its threads are. Clients of RocketMQ 5 answer, directly or through gateways; some ignore it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TryMessage(self, request, context):
+        """Has one push consumer of a group consume a message once more, whatever became of it before. Nothing of the group changes by it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperationsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -109,6 +133,16 @@ def add_OperationsServicer_to_server(servicer, server):
                     servicer.CreateGroup,
                     request_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupRequest.FromString,
                     response_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupResponse.SerializeToString,
+            ),
+            'ShowThreads': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowThreads,
+                    request_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ShowThreadsRequest.FromString,
+                    response_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.SerializeToString,
+            ),
+            'TryMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.TryMessage,
+                    request_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.TryMessageRequest.FromString,
+                    response_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -219,6 +253,60 @@ class Operations:
             '/tandemmq.delivery.v1.Operations/CreateGroup',
             tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupRequest.SerializeToString,
             tandemmq_dot_delivery_dot_v1_dot_operations__pb2.CreateGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowThreads(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.delivery.v1.Operations/ShowThreads',
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ShowThreadsRequest.SerializeToString,
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TryMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.delivery.v1.Operations/TryMessage',
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.TryMessageRequest.SerializeToString,
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.MemberAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,8 +5,10 @@ How deliveries stand, for people and for the admin service: groups with their me
 not ended; and topics and groups made by one call. Only a master answers; what it says is of this store alone.
 
   INVALID_ARGUMENT    a number or text makes no sense, or is beyond a limit
+  NOT_FOUND           there is no such client, or no such message
+  FAILED_PRECONDITION the client cannot be asked that
   ALREADY_EXISTS      there is such a topic or group; it was not changed
-  UNAVAILABLE         this store gives out nothing: a slave, starting, stopping
+  UNAVAILABLE         this store gives out nothing: a slave, starting, stopping; or the client did not answer within 10 s
   UNAUTHENTICATED, PERMISSION_DENIED   see docs/security.md
 
 Times are milliseconds since 1970-01-01 UTC; ages are milliseconds.
@@ -48,6 +50,10 @@ class OperationsStub:
     """Makes a topic, in the table that this store follows: its own file, or metasync's. It can be used here when this is answered."""
     CreateGroup: _grpc.UnaryUnaryMultiCallable[_operations_pb2.CreateGroupRequest, _operations_pb2.CreateGroupResponse]
     """Makes a group, likewise."""
+    ShowThreads: _grpc.UnaryUnaryMultiCallable[_operations_pb2.ShowThreadsRequest, _operations_pb2.MemberAnswer]
+    """Asks one consumer of a group where its threads are. Clients of RocketMQ 5 answer, directly or through gateways; some ignore it."""
+    TryMessage: _grpc.UnaryUnaryMultiCallable[_operations_pb2.TryMessageRequest, _operations_pb2.MemberAnswer]
+    """Has one push consumer of a group consume a message once more, whatever became of it before. Nothing of the group changes by it."""
 
 @_typing.type_check_only
 class OperationsAsyncStub(OperationsStub):
@@ -60,6 +66,10 @@ class OperationsAsyncStub(OperationsStub):
     """Makes a topic, in the table that this store follows: its own file, or metasync's. It can be used here when this is answered."""
     CreateGroup: _aio.UnaryUnaryMultiCallable[_operations_pb2.CreateGroupRequest, _operations_pb2.CreateGroupResponse]  # type: ignore[assignment]
     """Makes a group, likewise."""
+    ShowThreads: _aio.UnaryUnaryMultiCallable[_operations_pb2.ShowThreadsRequest, _operations_pb2.MemberAnswer]  # type: ignore[assignment]
+    """Asks one consumer of a group where its threads are. Clients of RocketMQ 5 answer, directly or through gateways; some ignore it."""
+    TryMessage: _aio.UnaryUnaryMultiCallable[_operations_pb2.TryMessageRequest, _operations_pb2.MemberAnswer]  # type: ignore[assignment]
+    """Has one push consumer of a group consume a message once more, whatever became of it before. Nothing of the group changes by it."""
 
 class OperationsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -93,5 +103,21 @@ class OperationsServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operations_pb2.CreateGroupResponse, _abc.Awaitable[_operations_pb2.CreateGroupResponse]]:
         """Makes a group, likewise."""
+
+    @_abc_1.abstractmethod
+    def ShowThreads(
+        self,
+        request: _operations_pb2.ShowThreadsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operations_pb2.MemberAnswer, _abc.Awaitable[_operations_pb2.MemberAnswer]]:
+        """Asks one consumer of a group where its threads are. Clients of RocketMQ 5 answer, directly or through gateways; some ignore it."""
+
+    @_abc_1.abstractmethod
+    def TryMessage(
+        self,
+        request: _operations_pb2.TryMessageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operations_pb2.MemberAnswer, _abc.Awaitable[_operations_pb2.MemberAnswer]]:
+        """Has one push consumer of a group consume a message once more, whatever became of it before. Nothing of the group changes by it."""
 
 def add_OperationsServicer_to_server(servicer: OperationsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

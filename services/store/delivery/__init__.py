@@ -26,6 +26,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `clock`: the time by which messages are due again
 * `recalls`: taking back messages that wait for their time
 * `sessions`: the clients that are there, and what may be asked of them
+* `member_questions`: what an operator asks of one of them
 * `handles`: receipt handles as text
 * `waiting`: receives that wait for a message, and what wakes them
 * `order`: which messages of an ordered group wait for which

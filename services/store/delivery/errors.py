@@ -15,6 +15,9 @@
         ├── UnknownTransaction      nobody knows a half message of that id
         ├── TransactionEnded        the transaction has ended the other way
         ├── TooMuchInFlight         the limit of messages that are given out and not acknowledged
+        ├── NoSuchMember            no client of that id is in the group
+        ├── MemberCannotAnswer      the client cannot be asked that
+        ├── MemberSilent            the client did not answer in time
         ├── NotDelivering           this store does not deliver now: a slave, or its journal is not read yet
         ├── NotSafe                 noted, but disk or replicas did not say in time that they have it
         └── UnreadableJournal       a record of the journal cannot be read
@@ -111,3 +114,21 @@ class UnreadableJournal(DeliveryError):
     """A record of the journal is damaged, or was written by a newer release."""
 
     kind = Kind.DAMAGED
+
+
+class NoSuchMember(DeliveryError):
+    """No client of that id is in the group."""
+
+    kind = Kind.NOT_FOUND
+
+
+class MemberCannotAnswer(DeliveryError):
+    """The client has no stream on which it could be asked, or its protocol has no such question."""
+
+    kind = Kind.NOT_POSSIBLE
+
+
+class MemberSilent(DeliveryError):
+    """The client did not answer in time."""
+
+    kind = Kind.AWAY

@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from tandemmq.store.delivery.errors import NoSuchMember
+from tandemmq.store.delivery.member_questions import (
+    ANSWER_SECONDS,
+    MemberAnswer,
+    MemberQuestion,
+    MemberQuestions,
+)
 from tandemmq.store.log.edges.timers import Timers
 
 SILENCE_SECONDS = 120.0
@@ -42,7 +49,7 @@ class OffsetsReset(NamedTuple):
     topic: str
 
 
-Command = CheckTransaction | GroupChanged | OffsetsReset
+Command = CheckTransaction | GroupChanged | OffsetsReset | MemberQuestion
 
 
 class Peer(Protocol):
@@ -95,6 +102,7 @@ class Sessions:
         self._turns: dict[str, int] = {}
         self._listeners: list[Changed] = []
         self._waiting = False
+        self._questions = MemberQuestions()
 
     def listen(self, listener: Changed) -> None:
         """Tell `listener` from now on which group's members have changed."""
@@ -200,6 +208,23 @@ class Sessions:
     def ask_consumers(self, group: str, command: Command) -> int:
         """Tell every consumer of the group; gives how many took the command."""
         return sum(member.peer is not None and member.peer.ask(command) for member in self.consumers(group))
+
+    async def ask_member(
+        self, group: str, client_id: str, make: Callable[[str], MemberQuestion], seconds: float = ANSWER_SECONDS
+    ) -> MemberAnswer:
+        """Ask one consumer of the group. `make` makes the question of its nonce.
+
+        Raises NoSuchMember, MemberCannotAnswer, MemberSilent.
+        """
+        member = self.get(group, client_id)
+        if member is None:
+            raise NoSuchMember(f"There is no consumer {client_id} in group {group}.")
+        peer = member.peer
+        return await self._questions.ask(lambda asked: peer is not None and peer.ask(asked), make, seconds)
+
+    def answered(self, nonce: str, answer: MemberAnswer) -> None:
+        """A client has answered what it was asked."""
+        self._questions.answered(nonce, answer)
 
     def _in_turn(self, group: str) -> Iterator[Member]:
         """Each producer of the group once, beginning behind the one with which the last call began."""

@@ -7,7 +7,7 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.receiving import Receiving
-from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
@@ -49,6 +49,12 @@ class Views:
     def now_seconds(self) -> float:
         """By the clock of `Member.last_seen`."""
         return self._delivery.store.timers.time()
+
+    @property
+    def sessions(self) -> Sessions:
+        """The clients that are there."""
+        self.check()
+        return self._delivery.sessions
 
     def groups(self, names: Iterable[str] = ()) -> list[GroupView]:
         """The groups of these names, or all, by name. A few are looked at now, the numbers of many are seconds old."""

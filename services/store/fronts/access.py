@@ -122,6 +122,8 @@ OPERATIONS_RULES: Rules = {
     "ViewWaiting": ability(Action.VIEW),
     "CreateTopic": ability(Action.MANAGE),
     "CreateGroup": ability(Action.MANAGE),
+    "ShowThreads": ability(Action.VIEW),
+    "TryMessage": ability(Action.MANAGE),
 }
 """`tandemmq.delivery.v1.Operations`."""
 

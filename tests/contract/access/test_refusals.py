@@ -106,6 +106,8 @@ CASES = [
     Case("store", OPERATIONS, "ViewWaiting", operations.ViewWaitingRequest(), "viewer"),
     Case("store", OPERATIONS, "CreateTopic", operations.CreateTopicRequest(), "manager"),
     Case("store", OPERATIONS, "CreateGroup", operations.CreateGroupRequest(), "manager"),
+    Case("store", OPERATIONS, "ShowThreads", operations.ShowThreadsRequest(), "viewer"),
+    Case("store", OPERATIONS, "TryMessage", operations.TryMessageRequest(message_id="0" * 32), "manager"),
     *map(described, ("store", "metasync", "replicator", "admin")),
     Case("metasync", METADATA, "ListTopics", metadata.ListTopicsRequest(), "viewer peer"),
     Case("metasync", METADATA, "PutTopics", metadata.PutTopicsRequest(), "manager peer"),

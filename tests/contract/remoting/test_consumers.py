@@ -6,6 +6,9 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.store.format import properties as names
 from tests.contract.remoting.classic_client import Answer, ClassicClient, document, records, send_header
 from tests.contract.remoting.conftest import Connect
+from tests.contract.rocketmq5.answering_consumer import STACK, AnsweringConsumer
+from tests.contract.rocketmq5.v2_client import V2Client
+from tests.contract.store_process import StoreProcess
 
 
 def consumers(client: ClassicClient, group: str) -> Answer:
@@ -143,6 +146,21 @@ def test_what_tools_ask_consumers_is_passed_on(connect: Connect) -> None:
     assert b"look at this" in asked.body
     absent = tool.call(RequestCode.GET_CONSUMER_RUNNING_INFO, where | {"clientId": "nobody"})
     assert (absent.code, absent.remark) == (ResponseCode.SYSTEM_ERROR, "The Consumer <asked> <nobody> not online")
+
+
+def test_a_client_of_rocketmq_5_is_asked_in_its_own_words(connect: Connect, classic_store: StoreProcess) -> None:
+    tool = connect("tool")
+    with V2Client(classic_store.address) as client:
+        client.route("asked-v5")
+    with AnsweringConsumer(classic_store.address, "asked-v5", "asked-v5") as consumer:
+        where = {"consumerGroup": "asked-v5", "clientId": consumer.alive(), "jstackEnable": "true"}
+        assert json.loads(tool.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, where).body)["jstack"] == STACK
+        for body, result in ((b"good", "CR_SUCCESS"), (b"bad", "CR_LATER")):
+            sent = tool.send("asked-v5", body)
+            given = where | {"msgId": sent.fields["msgId"]}
+            answer = json.loads(tool.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, given).body)
+            assert answer["consumeResult"] == result
+        assert [one.body for one in consumer.tried] == [b"good", b"bad"]
 
 
 def test_a_client_that_goes_while_it_is_asked(connect: Connect) -> None:

@@ -57,6 +57,11 @@ class Stream:
         """Tells the client's settings."""
         self._outgoing.put(telemetry_pb2.TelemetryCommand(settings=settings))
 
+    def tell(self, command: telemetry_pb2.TelemetryCommand | None) -> None:
+        """Says anything else; nothing for None."""
+        if command is not None:
+            self._outgoing.put(command)
+
     def next(self, command: str | None = None) -> Any:
         """The next command, or the next of a kind."""
         for one in self.call:

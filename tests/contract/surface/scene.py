@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from tandemmq.client import StoreClient
 from tandemmq.store.log.config import StoreConfig
 from tests.admin_process import AdminProcess, lone_node, running
+from tests.contract.rocketmq5.answering_consumer import AnsweringConsumer
 from tests.contract.surface.reflected import Port
 from tests.faults.pair import SMALL, Node
 from tests.faults.pair_process import ServiceProcess, until
@@ -114,12 +115,21 @@ class Scene:
         """Ports of the services' metrics."""
         self.values: dict[str, Callable[[], Any]] = {}
         """By the names that requests.json has for them."""
+        self.answering: AnsweringConsumer | None = None
         self.ports = {name: Port(address) for name, address in addresses.items()}
 
     def close(self) -> None:
         """Ends the connections."""
+        if self.answering is not None:
+            self.answering.close()
         for port in self.ports.values():
             port.close()
+
+    def asked(self) -> str:
+        """The id of a client that answers."""
+        if self.answering is None:
+            self.answering = AnsweringConsumer(self.ports["store"].address, "readers", RECEIVED)
+        return self.answering.alive()
 
     def good(self, port: str, path: str) -> Message:
         """The request of the table; no job is in the way of the one that it may start."""
@@ -250,6 +260,7 @@ def _furnish(scene: Scene, node: Node) -> None:
     scene.values = {
         "message_id": lambda: receipts[0].message_id,
         "job": scene.job,
+        "asked": scene.asked,
         "identity": scene.identity,
         "sent": scene.sent,
         "held": scene.held,

@@ -1,10 +1,11 @@
 """Two pairs and two gateways: a gateway is killed, a broker is down, a slave is promoted."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -238,6 +239,39 @@ def test_a_promotion_is_followed_without_an_error(cluster: Cluster) -> None:
         assert client.acknowledge("movers", *held).entries[0].status.code == pb.OK
         rest = client.take("movers", "moved", 7, message_queue=at("broker-a", "moved"))
         assert bodies([*held, *rest]) == [b"%d" % number for number in range(8)]
+
+
+def test_a_send_is_held_while_a_promotion_goes_on(cluster: Cluster) -> None:
+    """Three tries of 3 s, as clients make them, hide six seconds without a master; the message is stored once."""
+    pair = cluster.pairs["broker-b"]
+    group = next(name for name in map(str, range(100)) if chosen(name, BROKERS) == "broker-b")
+    with cluster.client() as client:
+        client.route("held-back")
+        client.receive("holders", "held-back", wait=0, message_queue=at("broker-b", "held-back"))
+        assert client.send(message("held-back", b"before", pb.FIFO, message_group=group)).status.code == pb.OK
+        pair.wait_level()
+        pair.master.kill()
+        request = PromoteRequest(role=BrokerRole.ASYNC_MASTER, old_master_is_gone=True)
+        later = threading.Timer(6, pair.slave.replication().Promote, [request], {"timeout": PATIENCE})
+        later.start()
+        held = message("held-back", b"held", pb.FIFO, message_group=group)
+        codes = [code for _ in range(3) if (code := tried(client, held)) is not None]
+        later.join()
+        assert pb.OK in codes, codes
+        assert {*codes} == {pb.OK}, "no try is refused"
+        found = client.take("holders", "held-back", 2, message_queue=at("broker-b", "held-back"))
+        assert bodies(found) == [b"before", b"held"]
+        assert client.receive("holders", "held-back", wait=1, message_queue=at("broker-b", "held-back")) == []
+
+
+def tried(client: V2Client, sent: Any) -> int | None:
+    """The code of one try of 3 s; None where the time is over."""
+    try:
+        return int(client.send(sent, seconds=3).status.code)
+    except grpc.RpcError as error:
+        if cast(Any, error).code() != grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise
+        return None
 
 
 def test_a_gateway_that_is_stopped_ends_polls_and_asks_clients_to_connect_anew(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.send import ANY_QUEUE, NewMessage
+from tandemmq.store.delivery.member_questions import MemberQuestion, TryMessage
 from tandemmq.store.delivery.port import Batch, Ending, FilterKind, Outcome, Subscription, Wish
 from tandemmq.store.delivery.sessions import CheckTransaction
 from tandemmq.store.format import properties
@@ -114,3 +115,10 @@ def host(text: str) -> Host:
         return Host.parse(text)
     except IllegalHost:
         return ANY_HOST
+
+
+def ask(session: int, asked: MemberQuestion) -> broker_pb2.AskMember:
+    """An operator's question to a client."""
+    if isinstance(asked, TryMessage):
+        return broker_pb2.AskMember(session=session, nonce=asked.nonce, topic=asked.topic, record=asked.record)
+    return broker_pb2.AskMember(session=session, nonce=asked.nonce)

@@ -17,6 +17,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.member_questions import MemberAnswer, MemberQuestion
 from tandemmq.store.delivery.port import Batch
 from tandemmq.store.delivery.sessions import CheckTransaction, Command
 from tandemmq.store.fronts.direct_port import stored
@@ -94,6 +95,7 @@ class GatewayLink:
             "gone": self._gone,
             "members": self._members,
             "credit": self._more_credit,
+            "answered": self._answered,
         }
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -255,6 +257,9 @@ class GatewayLink:
     def _more_credit(self, number: int, credit: broker_pb2.Credit) -> None:
         self._credit.add(max(credit.bytes, 0))
 
+    def _answered(self, number: int, given: broker_pb2.MemberAnswer) -> None:
+        self._parts.delivery.sessions.answered(given.nonce, MemberAnswer(given.code, given.text))
+
     # -- answers ----------------------------------------------------------------------------------------------------
 
     async def _text(self, number: int, awaited: Awaitable[str]) -> None:
@@ -317,11 +322,13 @@ class GatewayLink:
         self._answer(0, **{kind: entry})
 
     def _ask_client(self, session: int, command: Command) -> bool:
-        """Put a command for a client on its way; only transactions are asked about behind gateways."""
+        """Put a command for a client on its way; that a group has changed is no news to clients behind gateways."""
         if self._over.done() or self._call.over:
             return False
         if isinstance(command, CheckTransaction):
             self._answer(0, check=told.check(session, command))
+        elif isinstance(command, MemberQuestion):
+            self._answer(0, ask=told.ask(session, command))
         return True
 
 

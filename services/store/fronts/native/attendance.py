@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from tandemmq.common.errors import TandemError
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.broker.errors import BadRequest, StoreStopping
+from tandemmq.store.delivery.member_questions import MemberQuestion
 from tandemmq.store.delivery.sessions import Command, Member, Peer, Sessions
 from tandemmq.store.fronts.native import delivery_answers
 from tandemmq.store.fronts.native.delivery_requests import check_heartbeat
@@ -26,7 +27,7 @@ class AttendStream:
 
     def ask(self, command: Command) -> bool:
         """See `Peer.ask`."""
-        if not self._open or self._commands.qsize() >= MOST_COMMANDS:
+        if not self._open or self._commands.qsize() >= MOST_COMMANDS or isinstance(command, MemberQuestion):
             return False
         self._commands.put_nowait(command)
         return True

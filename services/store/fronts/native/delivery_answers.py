@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tandemmq.common.errors import TandemError
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.delivery.port import Batch, Outcome
-from tandemmq.store.delivery.sessions import CheckTransaction, Command, GroupChanged
+from tandemmq.store.delivery.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import answers
 from tandemmq.store.v1 import message_pb2
@@ -52,4 +52,5 @@ def command(asked: Command) -> delivery_pb2.AttendResponse:
         )
     if isinstance(asked, GroupChanged):
         return delivery_pb2.AttendResponse(group_changed=delivery_pb2.GroupChanged(group=asked.group))
+    assert isinstance(asked, OffsetsReset), "clients of this contract are not asked by operators"
     return delivery_pb2.AttendResponse(offsets_reset=delivery_pb2.OffsetsReset(group=asked.group, topic=asked.topic))

@@ -1,6 +1,7 @@
 """For people: how groups stand, what waits, and topics and groups made by one call."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import grpc
@@ -13,8 +14,10 @@ from tandemmq.store.broker.errors import BadRequest, StoreStarting
 from tandemmq.store.broker.rules import SYSTEM_TOPICS, check_topic_name
 from tandemmq.store.delivery.errors import AlreadyThere
 from tandemmq.store.delivery.groups import GroupTable
+from tandemmq.store.delivery.member_questions import ShowThreads, TryMessage
 from tandemmq.store.delivery.receive_rules import check_group_name
 from tandemmq.store.delivery.views import Views
+from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import operations_answers
 from tandemmq.store.fronts.native.timed import timed
 from tandemmq.store.metrics import StoreMetrics
@@ -121,6 +124,25 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise AlreadyThere(f"Group {config.name} exists.")
         await self._groups.add([read_group(config)])
         return pb.CreateGroupResponse()
+
+    @timed
+    async def ShowThreads(self, request: pb.ShowThreadsRequest, context: Context) -> pb.MemberAnswer:
+        """Where the threads of a client are."""
+        answer = await self.views.sessions.ask_member(request.group, request.client_id, ShowThreads)
+        return pb.MemberAnswer(code=answer.code, text=answer.text)
+
+    @timed
+    async def TryMessage(self, request: pb.TryMessageRequest, context: Context) -> pb.MemberAnswer:
+        """What a client makes of a message."""
+        views = self.views
+        if self._broker is None:
+            raise _starting()
+        data = self._broker.view(request.message_id)
+        topic = decode_record(data, verify=False).topic
+        answer = await views.sessions.ask_member(
+            request.group, request.client_id, partial(TryMessage, topic=topic, record=data)
+        )
+        return pb.MemberAnswer(code=answer.code, text=answer.text)
 
 
 def _check_queues(name: str, config: metadata_pb2.TopicConfig) -> None:

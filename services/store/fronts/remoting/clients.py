@@ -76,7 +76,7 @@ class RemotingClients:
     """All clients of this front; their members are told to `Sessions`."""
 
     def __init__(self, sessions: Sessions, groups: Groups) -> None:
-        self._sessions = sessions
+        self.sessions = sessions
         self._groups = groups
         self.tell: Callable[[Client, Command], bool] = lambda client, command: client.takes_more
         """How commands are told; see `commands`."""
@@ -119,7 +119,7 @@ class RemotingClients:
 
     def _member(self, client: Client, group: str, *, producer: bool, subscriptions: dict[str, str]) -> None:
         before = client.members.get((group, producer))
-        if before is not None and before.subscriptions == subscriptions and self._sessions.heard_of(before):
+        if before is not None and before.subscriptions == subscriptions and self.sessions.heard_of(before):
             return
         member = Member(
             client_id=client.client_id,
@@ -133,7 +133,7 @@ class RemotingClients:
             subscriptions=subscriptions,
         )
         client.members[group, producer] = member
-        self._sessions.register(member)
+        self.sessions.register(member)
 
     def ended(self, client: Client, group: str, *, producer: bool) -> None:
         """A client is no longer there as that."""
@@ -142,7 +142,7 @@ class RemotingClients:
             self._forget(client, group)
         member = client.members.pop((group, producer), None)
         if member is not None:
-            self._sessions.unregister(member)
+            self.sessions.unregister(member)
 
     def lost(self, connection: RemotingConnection) -> None:
         """A connection has ended, and all that its client was."""
@@ -167,11 +167,11 @@ class RemotingClients:
 
     def consumer_ids(self, group: str) -> list[str]:
         """Ids of the classic consumers of a group: they share out the queues among themselves."""
-        return sorted(one.client_id for one in self._sessions.consumers(group) if one.protocol == PROTOCOL)
+        return sorted(one.client_id for one in self.sessions.consumers(group) if one.protocol == PROTOCOL)
 
     def consumer(self, group: str, client_id: str) -> Client | None:
         """A classic consumer, if it is there."""
-        return self._found(self._sessions.get(group, client_id))
+        return self._found(self.sessions.get(group, client_id))
 
     def requester(self, client_id: str) -> Client | None:
         """A client by its id: answers to its requests go there."""
@@ -193,6 +193,6 @@ class RemotingClients:
         config = self._groups(group)
         if config is not None and config.other.get("notifyConsumerIdsChangedEnable") is False:
             return
-        for member in self._sessions.consumers(group):
+        for member in self.sessions.consumers(group):
             if isinstance(member.peer, Client):
                 member.peer.ask(GroupChanged(group))

@@ -34,7 +34,8 @@ class Commands:
             return self._check(client, command)
         if isinstance(command, OffsetsReset):
             self._resets.note(command.group, command.topic)
-        return client.takes_more
+            return client.takes_more
+        return False  # what an operator asks goes as it came: see `relays`
 
     def _check(self, client: Client, command: CheckTransaction) -> bool:
         half = decode_record(command.record, verify=False)

@@ -1,14 +1,23 @@
-"""Relays: what an operator's tool asks a consumer, by way of the broker; the consumer's answer goes back as it is."""
+"""Relays: what an operator's tool asks a consumer, by way of the broker; the consumer's answer goes back as it is.
 
-from collections.abc import Mapping
+Clients of RocketMQ 5 are asked in their own words, and answered for in those of the tool, as RocketMQ's proxy does.
+"""
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from tandemmq.common import java_json
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.versions import V3_1_8_SNAPSHOT
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
+from tandemmq.store.delivery.errors import MemberSilent
+from tandemmq.store.delivery.member_questions import MemberAnswer, MemberQuestion, ShowThreads, TryMessage
+from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import Client, RemotingClients
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -38,6 +47,10 @@ class Relays:
     async def running(self, call: RemotingCall) -> Command:
         """GET_CONSUMER_RUNNING_INFO: what a consumer is doing."""
         call.demand(Need(Action.VIEW))
+        answer = await self._asked_of_v5(call, ShowThreads)
+        if answer is not None:
+            info = {"jstack": answer.text, "mqTable": {}, "properties": {}, "statusTable": {}, "subscriptionSet": []}
+            return call.command.answer(ResponseCode.SUCCESS, None, java_json.dumps(info))
         return await self._asked(call, call.fields.text("clientId"), call.command.fields or {}, b"")
 
     async def consume(self, call: RemotingCall) -> Command:
@@ -49,7 +62,27 @@ class Relays:
             record = self._broker.view(call.fields.text("msgId"))
         except (BadRequest, MessageNotFound) as error:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, error.message) from error
+        topic = decode_record(record, verify=False).topic
+        answer = await self._asked_of_v5(call, partial(TryMessage, topic=topic, record=record))
+        if answer is not None:
+            done = "CR_SUCCESS" if answer.code == "OK" else "CR_LATER"
+            result = {"autoCommit": True, "consumeResult": done, "order": False, "remark": answer.text or answer.code}
+            return call.command.answer(ResponseCode.SUCCESS, None, java_json.dumps({**result, "spentTimeMills": 0}))
         return await self._asked(call, call.fields.text("clientId"), fields, record)
+
+    async def _asked_of_v5(self, call: RemotingCall, make: Callable[[str], MemberQuestion]) -> MemberAnswer | None:
+        """What a client of RocketMQ 5 answers; None where the consumer is none. Raises RemotingRefusal."""
+        group, client_id = call.fields.text("consumerGroup"), call.fields.text("clientId")
+        sessions = self._clients.sessions
+        member = sessions.get(group, client_id)
+        if member is None or self._clients.consumer(group, client_id) is not None:
+            return None
+        try:
+            return await sessions.ask_member(group, client_id, make, ANSWER_SECONDS)
+        except TandemError as error:
+            silent = isinstance(error, MemberSilent)
+            code = ResponseCode.CONSUME_MSG_TIMEOUT if silent else ResponseCode.SYSTEM_ERROR
+            raise RemotingRefusal(code, f"consumer <{group}> <{client_id}>: {error.message}") from error
 
     async def _asked(self, call: RemotingCall, client_id: str, fields: Mapping[str, str], body: Body) -> Command:
         client = self._consumer(call.fields.text("consumerGroup"), client_id)

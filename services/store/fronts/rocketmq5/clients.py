@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2
+from tandemmq.store.delivery.member_questions import MemberAnswer
 from tandemmq.store.delivery.sessions import Member, Peer, Sessions
 from tandemmq.store.fronts.rocketmq5.caller import Caller
 
@@ -114,6 +115,10 @@ class Clients:
             for member in client.members.values():
                 if member.peer is peer:
                     self._sessions.disconnected(member)
+
+    def answered(self, nonce: str, answer: MemberAnswer) -> None:
+        """A client has answered what an operator has asked."""
+        self._sessions.answered(nonce, answer)
 
     def gone(self, caller: Caller) -> list[str]:
         """A client ends; gives the groups in which it consumed."""

@@ -5,6 +5,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tandemmq.rocketmq5.v2 import message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.member_questions import TryMessage
 from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.sessions import CheckTransaction
 from tandemmq.store.format import properties as names
@@ -36,14 +37,27 @@ async def pulled_message(record: Record, topic: pb.Resource, most_body: int) -> 
 def checked_message(command: CheckTransaction, namespace: str, most_body: int) -> message_pb2.Message:
     """The half message of a transaction that its producer is asked about: as it was sent, without a receipt handle."""
     record = decode_record(command.record, verify=False)
-    topic = command.topic.removeprefix(f"{namespace}%") if namespace else command.topic
     whole = readable_body_at_once(record, most_body)
-    message = _message(record, pb.Resource(resource_namespace=namespace, name=topic), whole)
+    message = _message(record, _unwrapped(command.topic, namespace), whole)
     system = message.system_properties
     system.delivery_attempt = 1
     system.queue_id = int(record.properties.get(names.REAL_QID) or 0)
     system.message_type = pb.TRANSACTION
     return message
+
+
+def tried_message(command: TryMessage, namespace: str, most_body: int) -> message_pb2.Message:
+    """A message that a client is to consume once more, for a test; without a receipt handle."""
+    record = decode_record(command.record, verify=False)
+    message = _message(record, _unwrapped(command.topic, namespace), readable_body_at_once(record, most_body))
+    message.system_properties.delivery_attempt = 1
+    return message
+
+
+def _unwrapped(topic: str, namespace: str) -> pb.Resource:
+    """The store's topic as a client of a namespace names it."""
+    name = topic.removeprefix(f"{namespace}%") if namespace else topic
+    return pb.Resource(resource_namespace=namespace, name=name)
 
 
 def _message(record: Record, topic: pb.Resource, whole: Body) -> message_pb2.Message:

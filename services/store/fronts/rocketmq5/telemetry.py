@@ -1,4 +1,4 @@
-"""Telemetry: the stream on which a client says its settings, and is asked about orphaned transactions.
+"""Telemetry: the stream on which a client says its settings, and is asked: about transactions, and by operators.
 
 A stream that is full counts as one that takes no commands: some clients stop to read theirs.
 """
@@ -12,11 +12,12 @@ from tandemmq.common.access.needs import publish, subscribe
 from tandemmq.common.errors import TandemError
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2, telemetry_pb2
+from tandemmq.store.delivery.member_questions import MemberAnswer, ShowThreads, TryMessage
 from tandemmq.store.delivery.sessions import CheckTransaction, Command
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients
-from tandemmq.store.fronts.rocketmq5.given_message import checked_message
+from tandemmq.store.fronts.rocketmq5.given_message import checked_message, tried_message
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 
 MOST_COMMANDS = 256
@@ -40,12 +41,20 @@ class TelemetryStream:
         self._open = True
 
     def ask(self, command: Command) -> bool:
-        """See `Peer.ask`. Only transactions are asked about: the rest is no news to these clients."""
-        if not isinstance(command, CheckTransaction):
-            return self._open
-        message = checked_message(command, self._namespace, self._most_body)
-        orphan = telemetry_pb2.RecoverOrphanedTransactionCommand(message=message, transaction_id=command.handle)
-        return self.send(telemetry_pb2.TelemetryCommand(status=OK, recover_orphaned_transaction_command=orphan))
+        """See `Peer.ask`. That a group has changed, or its offsets were reset, is no news to these clients."""
+        if isinstance(command, CheckTransaction):
+            half = checked_message(command, self._namespace, self._most_body)
+            orphan = telemetry_pb2.RecoverOrphanedTransactionCommand(message=half, transaction_id=command.handle)
+            return self.send(telemetry_pb2.TelemetryCommand(status=OK, recover_orphaned_transaction_command=orphan))
+        if isinstance(command, ShowThreads):
+            threads = telemetry_pb2.PrintThreadStackTraceCommand(nonce=command.nonce)
+            return self.send(telemetry_pb2.TelemetryCommand(status=OK, print_thread_stack_trace_command=threads))
+        if isinstance(command, TryMessage):
+            verify = telemetry_pb2.VerifyMessageCommand(
+                nonce=command.nonce, message=tried_message(command, self._namespace, self._most_body)
+            )
+            return self.send(telemetry_pb2.TelemetryCommand(status=OK, verify_message_command=verify))
+        return self._open
 
     def send(self, command: telemetry_pb2.TelemetryCommand) -> bool:
         """Put a command on its way; False where the stream is full or has ended."""
@@ -106,6 +115,7 @@ class Telemetry:
         try:
             async for command in requests:
                 if command.WhichOneof("command") != "settings":
+                    self._hear(command)
                     continue
                 answer = await self._settle(command.settings, stream, call)
                 if answer is not None and not again:
@@ -114,6 +124,16 @@ class Telemetry:
             for timer in again:
                 timer.cancel()
             stream.close()
+
+    def _hear(self, command: telemetry_pb2.TelemetryCommand) -> None:
+        """The answer to an operator's question; some clients send the question back with a status."""
+        code = pb.Code.Name(command.status.code) if command.status.code in pb.Code.values() else "UNSUPPORTED"
+        kind = command.WhichOneof("command")
+        if kind == "thread_stack_trace":
+            stack = command.thread_stack_trace
+            self._clients.answered(stack.nonce, MemberAnswer(code, stack.thread_stack_trace))
+        elif kind in ("verify_message_result", "verify_message_command"):
+            self._clients.answered(getattr(command, kind).nonce, MemberAnswer(code, command.status.message))
 
     def _say_again(self, stream: TelemetryStream, call: FrontCall) -> None:
         client = self._clients.get(call.caller)
