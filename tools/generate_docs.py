@@ -21,6 +21,7 @@ from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.grpc_transport import channel
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import Described
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.gateway.metrics import GatewayMetrics
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.gateway.settings import GatewaySettings
@@ -30,9 +31,11 @@ from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.metasync.standing import NodeRole, Standing
+from tandemmq.naming.metrics import NamingMetrics
 from tandemmq.naming.settings import NamingSettings
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.store.broker.hook_calls import HookCounts
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.levels import LevelState
 from tandemmq.store.delivery.figures import GroupFigures
@@ -133,6 +136,7 @@ def metrics_page() -> str:
         "metasync, port 9103": asyncio.run(_of_metasync()),
         "admin, port 9104": _of_admin(),
         "gateway, port 9105": _of_the_gateway(),
+        "names, port 9106": _of_the_names(),
         "Every service": _of_every_service(),
     }
     sections = [f"\n## {title}\n\n{_METRICS_TABLE}{_metric_rows(families)}" for title, families in services.items()]
@@ -163,6 +167,7 @@ def _of_the_store() -> list[Metric]:
     metrics.watch_members(lambda: members)
     waiting = WaitingFigures(levels=(LevelState(1, 1, 0),), halves=(("topic", 1, 0),))
     metrics.watch_waiting(lambda: waiting, DelayCounts())
+    metrics.watch_hooks(lambda: [("hook", "before_send", HookCounts())])
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields)._replace(audit=None))
     return list(metrics.collect())
 
@@ -188,6 +193,13 @@ def _of_admin() -> list[Metric]:
         latencies={lag: 1},
     )
     metrics.watch(lambda: collected, lambda: 0, {("PutTopic", "OK"): 1})
+    return list(metrics.collect())
+
+
+def _of_the_names() -> list[Metric]:
+    metrics = NamingMetrics("node", float)
+    metrics.called("REGISTER_BROKER", "SUCCESS", 0.0, protocol="remoting")
+    metrics.forgotten("silent", [BrokerIdentity("cluster", "broker", 0, "host:1")])
     return list(metrics.collect())
 
 

@@ -12,5 +12,6 @@ One noun per file::
     watch.py      brokers that have not been heard of, or whose connections closed, go
     settings.py   NamingSettings
     metrics.py    what it tells Prometheus
+    measured.py   handlers, measured
     __main__.py   the start-up, step by step
 """

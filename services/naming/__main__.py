@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tandemmq.common.addresses import host_port
 from tandemmq.common.command import run_command
@@ -18,6 +19,7 @@ from tandemmq.common.process import prepare_process
 from tandemmq.common.server import AddressTaken, ServiceHost, run
 from tandemmq.naming.asked import Asked, NamingRules, as_properties, code_of
 from tandemmq.naming.kv import KvStore
+from tandemmq.naming.measured import measured
 from tandemmq.naming.metrics import NamingMetrics
 from tandemmq.naming.routes import RouteTable
 from tandemmq.naming.settings import PROFILES, NamingSettings, load_settings
@@ -48,10 +50,13 @@ async def serve(settings: NamingSettings, announce: Announce | None = None) -> N
     values = KvStore(settings.names_directory / "kvConfig.json")
     rules = NamingRules(settings.order_message_enable, settings.return_order_topic_config_to_broker)
     asked = Asked(routes, values, time.monotonic, rules, lambda: _properties(settings))
-    watch = RouteWatch(routes, time.monotonic)
+    metrics = NamingMetrics(host_port(settings.names_host, settings.names_port), time.monotonic)
+    watch = RouteWatch(routes, time.monotonic, metrics.forgotten)
     limits = RemotingLimits(connections=settings.names_max_connections)
-    server = RemotingServer(Handlers(asked.handlers(), code_of), limits, closed=watch.closed)
-    metrics = NamingMetrics(host_port(settings.names_host, settings.names_port))
+    called = partial(metrics.called, protocol="remoting")
+    handlers = Handlers(measured(asked.handlers(), code_of, called), code_of)
+    server = RemotingServer(handlers, limits, closed=watch.closed)
+    metrics.watch(routes, lambda: len(server.connections), lambda: server.told)
     host = ServiceHost(settings, metrics.registry())
     host.add(add_NodeServicer_to_server, NodeServicer("names", settings, settings.names_directory), NODE_RULES)
     metrics.watch_access(host.guard)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from tandemmq.common import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.net.remoting.connection import RemotingConnection
-from tandemmq.common.net.remoting.handlers import Handler
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
@@ -23,6 +22,7 @@ from tandemmq.common.wire.remoting.versions import V4_9_4
 from tandemmq.naming.bodies import cluster_body, in_zone, member_body, route_body, topics_body
 from tandemmq.naming.broker import TopicQueues
 from tandemmq.naming.kv import ORDER_TOPICS, KvStore, UnknownValue
+from tandemmq.naming.measured import PlainHandler
 from tandemmq.naming.routes import RouteTable, queues_of
 
 UNIT, UNIT_SUBSCRIBED = 1, 2
@@ -74,7 +74,7 @@ class Asked:
         self._rules = rules
         self._properties = properties
 
-    def handlers(self) -> dict[int, Handler]:
+    def handlers(self) -> dict[int, PlainHandler]:
         """The table."""
         code = RequestCode
         return {

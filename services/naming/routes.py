@@ -102,15 +102,15 @@ class RouteTable:
                 return member.version
         return None
 
-    def expire(self, now: float) -> list[str]:
-        """Forget who has not been heard; their addresses."""
+    def expire(self, now: float) -> list[BrokerIdentity]:
+        """Forget who has not been heard, and tell who that was."""
         return self._forget(lambda member: now - member.heard_at > member.patience)
 
-    def disconnected(self, connection: object) -> list[str]:
-        """The connection of some brokers has closed: forget them; their addresses."""
+    def disconnected(self, connection: object) -> list[BrokerIdentity]:
+        """The connection of some brokers has closed: forget them, and tell who that was."""
         return self._forget(lambda member: member.connection is connection)
 
-    def _forget(self, is_gone: Callable[[RegisteredMember], bool]) -> list[str]:
+    def _forget(self, is_gone: Callable[[RegisteredMember], bool]) -> list[BrokerIdentity]:
         gone = [
             (broker, number, member.address)
             for broker in self.brokers.values()
@@ -119,7 +119,7 @@ class RouteTable:
         ]
         for broker, number, _ in gone:
             self._remove(broker, number)
-        return [address for _, _, address in gone]
+        return [BrokerIdentity(broker.cluster, broker.name, number, address) for broker, number, address in gone]
 
     def _remove(self, broker: RegisteredBroker, number: int) -> None:
         """Take one process away; with the last one, the broker and its topics."""

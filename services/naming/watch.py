@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.routes import RouteTable
 
 log = get_log(__name__)
@@ -12,19 +13,27 @@ log = get_log(__name__)
 class RouteWatch:
     """Keeps the table of routes true."""
 
-    def __init__(self, routes: RouteTable, now: Callable[[], float]) -> None:
+    def __init__(
+        self, routes: RouteTable, now: Callable[[], float], forgotten: Callable[[str, list[BrokerIdentity]], None]
+    ) -> None:
+        """`forgotten` hears why, and who."""
         self._routes = routes
         self._now = now
+        self._forgotten = forgotten
 
     def closed(self, connection: object) -> None:
         """A connection has closed."""
-        for address in self._routes.disconnected(connection):
-            log.warning("a broker is gone: its connection has closed", broker=address)
+        gone = self._routes.disconnected(connection)
+        self._forgotten("closed", gone)
+        for one in gone:
+            log.warning("a broker is gone: its connection has closed", broker=one.name, address=one.address)
 
     def look(self) -> None:
         """Forget who has been silent for too long."""
-        for address in self._routes.expire(self._now()):
-            log.warning("a broker is gone: it has not been heard", broker=address)
+        gone = self._routes.expire(self._now())
+        self._forgotten("silent", gone)
+        for one in gone:
+            log.warning("a broker is gone: it has not been heard", broker=one.name, address=one.address)
 
     async def run(self, seconds: float) -> None:
         """Look so often, until cancelled."""

@@ -1,5 +1,6 @@
 """What the dashboards are looked at with: a pair of nodes and an admin under a Prometheus, with traffic and mishaps."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import grpc
+import pytest
 
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
@@ -29,6 +31,8 @@ OF_THE_MACHINE = {"TandemDiskFilling", "TandemDiskFullSoon", "TandemFlushSlow", 
 PATIENCE = 100
 """Seconds."""
 
+HOOK = "quiet"
+
 TOPIC, GROUP = "orders", "billing"
 _PORTS = {"store": 9101, "replicator": 9102, "metasync": 9103}
 
@@ -47,6 +51,19 @@ class Scene:
                 self.addresses[f"{name}-{service}:{_PORTS[service]}"] = f"127.0.0.1:{process.settings['metricsPort']}"
         metrics_port = free_port()
         self.addresses["admin:9104"] = f"127.0.0.1:{metrics_port}"
+        names_port, names_metrics = free_port(), free_port()
+        self.addresses["names:9106"] = f"127.0.0.1:{names_metrics}"
+        own = {
+            "namesPort": names_port,
+            "namesDirectory": directory / "names",
+            "grpcPort": 0,
+            "metricsPort": names_metrics,
+        }
+        self.names = ServiceProcess("naming", directory / "names", own)
+        for node in self.pair.nodes:
+            ports = {"remotingMode": "on", "listenPort": free_port(), "brokerIP1": "127.0.0.1"}
+            node.store.settings.update({**ports, "namesrvAddr": f"127.0.0.1:{names_port}", "hooks": HOOK})
+        self._hook = write_hook(directory / "hook")
         self.admin = ServiceProcess("admin", directory / "admin", self._admin_settings(directory, metrics_port))
         self.prometheus = Prometheus(directory / "prometheus", self.addresses)
         self.gateway = self._gateway(directory)
@@ -88,7 +105,7 @@ class Scene:
         """Everything runs within this."""
         ended = threading.Event()
         beating = threading.Thread(target=self.beat, args=(ended,))
-        with self.prometheus, self.pair:
+        with self._beside(), self.prometheus, self.pair:
             try:
                 self.admin.start()
                 beating.start()
@@ -100,6 +117,17 @@ class Scene:
                 if beating.ident is not None:
                     beating.join()
                 self.admin.kill()
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """The name server runs, and stores find their hook."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(self._hook), prepend=os.pathsep)
+            try:
+                self.names.start()
+                yield
+            finally:
+                self.names.kill()
 
     def live(self) -> None:
         """Traffic in health, whose alerts are remembered; then mishaps, so that no panel is empty by nature."""
@@ -221,6 +249,18 @@ class Scene:
     def _evaluated_since(self, begun: float) -> bool:
         groups = self.prometheus.get("rules")["groups"]
         return all(datetime.fromisoformat(group["lastEvaluation"]).timestamp() > begun for group in groups)
+
+
+def write_hook(directory: Path) -> Path:
+    """A hook that does nothing, as an installed package."""
+    described = directory / "scene_hook-1.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: scene-hook\nVersion: 1\n")
+    (described / "entry_points.txt").write_text(f"[tandemmq.hooks]\n{HOOK} = scene_hook:SceneHook\n")
+    methods = ("before_send", "after_send")
+    text = "".join(f"    def {name}(self, context): pass\n" for name in methods)
+    (directory / "scene_hook.py").write_text(f"class SceneHook:\n{text}")
+    return directory
 
 
 def commit(node: Node, offset: int) -> None:

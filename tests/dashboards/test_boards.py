@@ -92,7 +92,12 @@ def test_every_metric_of_ours_is_on_a_dashboard() -> None:
 
 def test_prometheus_scrapes_the_ports_that_the_services_have() -> None:
     targets = re.findall(r"targets: \[(\S+)\]\n +labels: \{node: (\S+), service: (\S+)\}", CONFIGURATION.read_text())
-    assert targets == [*targets_of("a"), *targets_of("b"), ("admin:9104", "admin", "admin")]
+    assert targets == [
+        *targets_of("a"),
+        *targets_of("b"),
+        ("admin:9104", "admin", "admin"),
+        ("names:9106", "names", "names"),
+    ]
 
 
 def targets_of(node: str) -> list[tuple[str, str, str]]:

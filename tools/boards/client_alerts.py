@@ -4,6 +4,13 @@ from boards.alert_model import Alert
 
 CLIENT_ALERTS = (
     Alert(
+        "clients", "TandemBrokerWithoutName", "critical",
+        'max by (cluster, broker) (tandem_names_broker{broker_id="0"}) == 0', "2m",
+        "No name server knows the master of broker {{ $labels.broker }} any more",
+        "The master of broker {{ $labels.broker }} in cluster {{ $labels.cluster }} went without unregistering, and "
+        "for two minutes none has registered at any name server. Classic clients find nobody to send to.",
+    ),
+    Alert(
         "clients", "TandemConsumerLagGrowing", "warning",
         "sum by (cluster, consumer_group, topic) (rocketmq_consumer_lag_messages) > 10000\n"
         "and sum by (cluster, consumer_group, topic) (deriv(rocketmq_consumer_lag_messages[10m])) > 0", "10m",

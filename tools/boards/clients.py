@@ -201,6 +201,45 @@ _LAG = Row(
     ),
 )  # fmt: skip
 
+_NAMES = Row(
+    "Name servers",
+    (
+        lines(
+            "Registered brokers", "short",
+            "Processes that each name server knows, by broker: a master, and its slaves. The lines of all name servers "
+            "should lie on each other; a broker that none knows is not found by classic clients.",
+            ("sum by (node, broker) (tandem_names_broker)", "{{node}} {{broker}}"),
+        ),
+        lines(
+            "Topics of routes", "short",
+            "Topics that a registered broker has, by name server.",
+            ("tandem_names_topics", "{{node}}"),
+        ),
+        lines(
+            "Forgotten brokers", "short",
+            "Brokers that went without unregistering, in ten minutes: silent ones, and those whose connection closed. "
+            "0 unless a broker was killed or cut off.",
+            ("increase(tandem_names_forgotten_brokers_total[10m])", "{{node}} {{reason}}"),
+        ),
+        lines(
+            "Asked of name servers", "ops",
+            "Requests a second, by code and answer: registrations of brokers, routes that clients ask for.",
+            ('sum by (request_code, response_code) (rate(rocketmq_rpc_latency_milliseconds_count{node_type="names"}'
+             "[$__rate_interval]))", "{{request_code}} {{response_code}}"),
+        ),
+        lines(
+            "Connections to name servers", "short",
+            "Connections of brokers, clients and tools.",
+            ("tandem_names_connections", "{{node}}"),
+        ),
+        lines(
+            "Refused by name servers", "short",
+            "Connections and requests that were refused in ten minutes, by reason. `idle` is no trouble.",
+            ("increase(tandem_names_refused_total[10m])", "{{node}} {{reason}}"),
+        ),
+    ),
+)  # fmt: skip
+
 _ADMIN = Row(
     "Where this comes from",
     (
@@ -246,6 +285,6 @@ CLIENTS = Dashboard(
     "clients",
     "Clients",
     "What producers and consumers do, by topic and by group, and how far consumers are behind.",
-    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _GATEWAYS, _ADMIN),
+    (_NOW, _PRODUCERS, TRANSACTIONS, DELAYS, _CONSUMERS, _DELIVERY, _LAG, _GATEWAYS, _NAMES, _ADMIN),
     (CLUSTER, NODE, _TOPIC, _GROUP),
 )

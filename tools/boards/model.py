@@ -75,7 +75,7 @@ class Choice:
 
 
 CLUSTER = Choice("cluster", "cluster", "tandem_build_info", "Cluster")
-NODE = Choice("node", "node", 'tandem_build_info{cluster=~"$cluster",service!~"admin|gateway"}', "Node")
+NODE = Choice("node", "node", 'tandem_build_info{cluster=~"$cluster",service!~"admin|gateway|names"}', "Node")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ STORE_ALERTS = (
     ),
     Alert(
         "services", "TandemVersionsDiffer", "info",
-        "count by (cluster) (count by (cluster, version) (tandem_build_info)) > 1", "1h",
+        'count by (cluster) (count by (cluster, version) (tandem_build_info{cluster!=""})) > 1', "1h",
         "Cluster {{ $labels.cluster }} runs {{ $value }} versions",
         "Services of more than one version have been running for an hour: an upgrade that was not finished?",
     ),

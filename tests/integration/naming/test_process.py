@@ -19,7 +19,8 @@ from tandemmq.node.v1.node_pb2_grpc import NodeStub
 from tests.interop.remoting import Remoting
 from tests.names_process import REGISTER_BROKER, NamesProcess
 
-PUT_KV, GET_KV, UPDATE_CONFIG, GET_CONFIG = 100, 101, 318, 319
+PUT_KV, GET_KV, UNREGISTER, UPDATE_CONFIG, GET_CONFIG = 100, 101, 104, 318, 319
+NOT_SUPPORTED = 3
 
 
 def register(remoting: Remoting, address: str = "h:1", broker_id: int = 0, name: str = "b") -> dict[str, str]:
@@ -84,3 +85,44 @@ def test_a_port_that_is_taken_and_values_that_cannot_be_read_are_told(tmp_path: 
     with pytest.raises(AssertionError, match="cannot be read"):
         names.start()
     names.stop()
+
+
+def test_what_it_tells_prometheus(tmp_path: Path) -> None:
+    with NamesProcess(tmp_path / "names") as names:
+
+        def scraped() -> dict[str, float]:
+            with urllib.request.urlopen(names.told["metrics"], timeout=60) as answer:
+                lines = str(answer.read(), "utf-8").splitlines()
+            found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+            return {name: float(value) for name, _, value in found}
+
+        def value(name: str, *labels: str) -> float | None:
+            found = [number for key, number in scraped().items() if key.startswith(name + "{") and all(
+                label in key for label in labels)]  # fmt: skip
+            return sum(found) if found else None
+
+        def broker(name: str, address: str) -> float | None:
+            return value("tandem_names_broker", f'broker="{name}"', f'address="{address}"', 'cluster="C"')
+
+        with names.connect() as one, names.connect() as two:
+            register(one)
+            register(two, "h:2", 0, "ends")
+            assert (broker("b", "h:1"), broker("ends", "h:2")) == (1, 1)
+            assert value("tandem_names_topics") == 1
+            assert value("tandem_names_connections") == 2
+            calls = 'request_code="register_broker"', 'response_code="success"', 'protocol_type="remoting"'
+            assert value("rocketmq_rpc_latency_milliseconds_count", *calls) == 2
+            assert names.route("none") is None
+            refused = 'request_code="get_routeinfo_by_topic"', 'response_code="topic_not_exist"'
+            assert value("rocketmq_rpc_latency_milliseconds_count", *refused) == 1
+            assert one.call(9999).code == NOT_SUPPORTED
+            assert value("tandem_names_refused_total", 'reason="unknown"') == 1
+            two.ask(UNREGISTER, {"clusterName": "C", "brokerName": "ends", "brokerAddr": "h:2", "brokerId": 0})
+        names.until_route("T", None)
+        assert broker("b", "h:1") == 0, "it went without a word"
+        assert broker("ends", "h:2") is None
+        assert value("tandem_names_forgotten_brokers_total", 'reason="closed"') == 1
+        assert value("tandem_names_forgotten_brokers_total", 'reason="silent"') == 0
+        with names.connect() as again:
+            register(again, "h:9")
+            assert (broker("b", "h:1"), broker("b", "h:9")) == (None, 1), "another has taken its place"

@@ -83,6 +83,7 @@ class Handlers:
         """Answer a request of `size` bytes."""
         handler = self._table.get(request.code)
         if handler is None:
+            self.told.unknown += 1
             said = f" request type {request.code} not supported"
             self._respond(connection, request, request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=said))
             return

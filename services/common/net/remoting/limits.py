@@ -48,5 +48,7 @@ class RemotingCounts:
     """Connections closed as nothing went over them."""
     busy: int = 0
     """Requests answered SYSTEM_BUSY."""
+    unknown: int = 0
+    """Requests with a code that nothing answers."""
     failed: int = 0
     """Requests whose handler failed by a fault of the program."""

@@ -20,6 +20,12 @@ _DESCRIPTION = "V5_3_2"
 _TOOLS_WANT = "filterServerNums=0\nmsgTraceTopicName=RMQ_SYS_TRACE_TOPIC\ntraceOn=true\nuseTLS=false\n"
 """Settings that we do not have, and without which mqadmin's exportConfigs of 4.9 fails."""
 
+_NOT_COUNTED = (
+    "dispatchMaxBuffer", "getMessageEntireTimeMax", "putMessageEntireTimeMax", "putMessageTimesTotal",
+    "putMessageSizeTotal", "remainTransientStoreBufferNumbs",
+)  # fmt: skip
+"""Numbers that rocketmq-exporter wants to be there, or it tells nothing of the broker at all."""
+
 
 class BrokerStatus:
     """Answers about it."""
@@ -63,9 +69,12 @@ class BrokerStatus:
             "earliestMessageTimeStamp": self._oldest_ms(),
             "commitLogDiskRatio": ratio,
             "consumeQueueDiskRatio": ratio,
+            "commitLogDirCapacity": f"Total : {_gib(disk.total)}, Free : {_gib(disk.free)}.",
             "pageCacheLockTimeMills": 0,
             "startAcceptSendRequestTimeStamp": 0,
         }
+        told |= dict.fromkeys(_NOT_COUNTED, 0)
+        told |= {"putMessageDistributeTime": "[<=0ms]:0", "putMessageAverageSize": "0.0"}
         told |= dict.fromkeys(("putTps", "getTotalTps", "getFoundTps", "getMissTps", "getTransferedTps"), "0.0 0.0 0.0")
         told["getTransferredTps"] = told["getTransferedTps"]  # as 5.3.3 spells it
         for what in ("Put", "Get"):
@@ -127,3 +136,7 @@ class BrokerStatus:
         """What the store does by itself: expired files and queues go, and it needs no telling."""
         call.demand(Need(Action.MANAGE))
         return call.ok()
+
+
+def _gib(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GiB"
