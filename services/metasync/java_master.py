@@ -1,8 +1,9 @@
 """JavaLink: the tables of a master that is a RocketMQ broker, asked for as its own slaves do, over its remoting port.
 
-Topics and groups have a version that changes with them. Positions and delays are asked for in each cycle: 4.9 gives no
-version of them, and that of 5.x changes only with every 500th commit. So they get one of ours, which is new where
-something is.
+Topics and groups have a version that changes with them. It tells that a table is another, not that it is newer: a 4.9
+that was started again counts changes of groups from 0. So a table is refused as older only if it also lacks entries of
+ours, and the master has not shown it before. Positions and delays are asked for in each cycle: 4.9 gives no version of
+them, and that of 5.x changes only with every 500th commit. So they get one of ours, which is new where something is.
 
 A RocketMQ master counts no resets. What it says of a queue is right, backwards too, unless the offset was committed
 here and has not come to it. Nothing is handed over to it: it takes a smaller offset for a greater one, and what its
@@ -12,6 +13,7 @@ consumers have committed meanwhile would be lost.
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -38,6 +40,16 @@ ASKED = MappingProxyType(
 _VERSIONED = (TableKind.TOPICS, TableKind.SUBSCRIPTION_GROUPS)
 
 
+@dataclass
+class JavaHistory:
+    """What a master has said, from one cycle to the next."""
+
+    entries: dict[TableKind, Mapping[str, Any]] = field(default_factory=dict)
+    """Of tables that get a version of ours."""
+    versions: dict[TableKind, DataVersion] = field(default_factory=dict)
+    """Its own, of topics and groups."""
+
+
 class JavaLink:
     """The way to a RocketMQ master."""
 
@@ -47,14 +59,14 @@ class JavaLink:
         self._client_address = address
         self._timeout = timeout
         self._keeper = keeper
-        self._last: dict[TableKind, Mapping[str, Any]] = {}
+        self._seen = JavaHistory()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator["JavaTables"]:
         """See MasterLink."""
         client = RemotingClient(self._client_address, connect_seconds=self._timeout)
         try:
-            yield JavaTables(client, self._timeout, self._keeper, self._last)
+            yield JavaTables(client, self._timeout, self._keeper, self._seen)
         finally:
             await client.close()
 
@@ -62,12 +74,10 @@ class JavaLink:
 class JavaTables:
     """See MasterTables."""
 
-    def __init__(
-        self, client: RemotingClient, timeout: float, keeper: Keeper, last: dict[TableKind, Mapping[str, Any]]
-    ) -> None:
-        """`last`: what the tables without a version said in the cycle before; kept from here to the next."""
+    def __init__(self, client: RemotingClient, timeout: float, keeper: Keeper, seen: JavaHistory) -> None:
+        """`seen`: what the cycles before have found."""
         self._client = client
-        self._last = last
+        self._seen = seen
         self._timeout = timeout
         self._keeper = keeper
         self._found: dict[TableKind, Content | TandemError] = {}
@@ -77,7 +87,7 @@ class JavaTables:
         await self._client.connection()
         for kind in _VERSIONED:
             try:
-                self._found[kind] = await self._ask(kind)
+                self._found[kind] = self._continued(kind, await self._ask(kind))
             except TandemError as error:  # of one table; the others are copied
                 self._found[kind] = error
         return {kind: found.version for kind, found in self._found.items() if isinstance(found, Content)}
@@ -96,10 +106,21 @@ class JavaTables:
         """See MasterTables: it takes none."""
         return 0
 
+    def _continued(self, kind: TableKind, masters: Content) -> Content:
+        """The table, with a version that is not older than ours if it goes on with what ours came from."""
+        own, before = self._keeper.table(kind), self._seen.versions.get(kind)
+        goes_on = before is not None and not masters.version.older_than(before)
+        if not goes_on and not own.entries.keys() <= masters.entries.keys():
+            return masters
+        self._seen.versions[kind] = masters.version
+        counts_anew = masters.version.older_than(own.version)
+        same_state = masters.version.state_version == own.version.state_version
+        return self._versioned(kind, masters) if counts_anew and same_state else masters
+
     def _versioned(self, kind: TableKind, masters: Content) -> Content:
         """The table with the version of ours if nothing is new, else with the next, of the master's mastership."""
-        own, last = self._keeper.table(kind), self._last.get(kind)
-        self._last[kind] = masters.entries
+        own, last = self._keeper.table(kind), self._seen.entries.get(kind)
+        self._seen.entries[kind] = masters.entries
         state, now = masters.version.state_version, time.time_ns() // 1_000_000
         if own.version.state_version == state and masters.entries in (own.entries, last):
             return Content(own.version, masters.entries)
