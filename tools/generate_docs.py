@@ -27,6 +27,7 @@ from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.gateway.settings import GatewaySettings
 from tandemmq.metasync.channels import master_dialer
 from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.master_tables import ServiceLink
 from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.settings import MetasyncSettings
@@ -220,7 +221,7 @@ async def _of_metasync() -> list[Metric]:
     metrics = MetasyncMetrics("cluster", "node")
     with tempfile.TemporaryDirectory() as directory:
         keeper = Keeper(Path(directory))
-        puller = TablePuller(keeper, None, frozenset(), 1.0, master_dialer(MetasyncSettings()))
+        puller = TablePuller(keeper, ServiceLink(None, 1.0, master_dialer(MetasyncSettings())), frozenset())
         metrics.watch(keeper, puller, lambda: Standing(NodeRole.MASTER))
         families = list(metrics.collect())
         await keeper.close()

@@ -41,7 +41,7 @@ def classic(context: Context) -> None:
                 case("64", "Classic sends, 64 clients", "rate", context.shape(64)),
                 case("1x256", "Classic sends, 1 client, 256 in flight", "rate", context.shape(1, 256)),
                 case("batch", f"Classic batches of {BATCH}, 1 client", "rate", context.shape(1, _IN_FLIGHT, BATCH)),
-                case("pull", f"Classic pulls of {_PULLED}, 1 client", "rate", context.shape(1, 1, _PULLED), "pull"),
+                case("pull.1", f"Classic pulls of {_PULLED}, 1 client", "rate", context.shape(1, 1, _PULLED), "pull"),
                 case(
                     "pull.16", f"Classic pulls of {_PULLED}, 16 clients", "rate", context.shape(16, 1, _PULLED), "pull"
                 ),

@@ -35,9 +35,9 @@ NAMES = {
     """,
     "metasync": """
         autoCreateSubscriptionGroup brokerClusterName brokerName brokerRole flushConsumerOffsetInterval
-        flushDelayOffsetInterval metasyncInitialDelay metasyncInterval metasyncMasterAddress metasyncTimeout
-        metasyncTlsTrustCertPath rolePollInterval storeAddress storePathRootDir storeServiceAddress
-        storeTlsTrustCertPath
+        flushDelayOffsetInterval metasyncInitialDelay metasyncInterval metasyncMasterAddress
+        metasyncRemotingMasterAddress metasyncTimeout metasyncTlsTrustCertPath rolePollInterval storeAddress
+        storePathRootDir storeServiceAddress storeTlsTrustCertPath
     """,
     "admin": """
         adminCollectInterval adminDirectory adminNodes adminTimeout brokerClusterName consoleEnable consoleHost

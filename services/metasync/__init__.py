@@ -14,6 +14,8 @@ One noun per file::
     node.py            what the node does about it
     queue_ends.py      offsets beyond the store's queues are taken back when a mastership begins
     puller.py          the slave's side: copies tables, hands over commits
+    master_tables.py   what it asks a master, and how it asks another metadata service
+    java_master.py     ... and a RocketMQ broker
     service.py         the servicer of tandemmq.metadata.v1.Metadata
     status.py          its Status
     metrics.py         what Prometheus is told

@@ -16,7 +16,9 @@ from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_serve
 from tandemmq.metasync.access import RULES
 from tandemmq.metasync.channels import master_dialer, store_dialer
 from tandemmq.metasync.errors import DocumentNotSaved
+from tandemmq.metasync.java_master import JavaLink
 from tandemmq.metasync.keeper import Keeper, flush_for_ever
+from tandemmq.metasync.master_tables import MasterLink, ServiceLink
 from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.metasync.node import OwnNode, end_task
 from tandemmq.metasync.puller import TablePuller
@@ -56,7 +58,13 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
     standings = StandingKeeper(root, settings.broker_role, settings.store_address, stores)
     local = local_topics(settings.broker_name, settings.broker_cluster_name)
     timeout = settings.metasync_timeout / 1000
-    puller = TablePuller(keeper, settings.metasync_master_address, local, timeout, master_dialer(settings))
+    java = settings.metasync_remoting_master_address
+    link: MasterLink = (
+        ServiceLink(settings.metasync_master_address, timeout, master_dialer(settings))
+        if java is None
+        else JavaLink(java, timeout, keeper)
+    )
+    puller = TablePuller(keeper, link, local)
     node = OwnNode(settings, keeper, puller, await standings.ask(), stores)
     metrics = MetasyncMetrics(settings.broker_cluster_name, settings.broker_name)
     metrics.watch(keeper, puller, lambda: node.standing)

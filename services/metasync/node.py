@@ -32,7 +32,7 @@ class OwnNode:
         self.puller = puller
         self.broker = settings.broker_name
         self.cluster = settings.broker_cluster_name
-        self.master_address = settings.metasync_master_address
+        self.master_address = settings.metasync_remoting_master_address or settings.metasync_master_address
         self.auto_create_groups = settings.auto_create_subscription_group
         self._keeper = keeper
         self._delay = settings.metasync_initial_delay / 1000

@@ -8,21 +8,17 @@ whole table that its master had once, plus commits that the master does not know
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from contextlib import AsyncExitStack
 
 import grpc
 
-from tandemmq.common.client_channel import Dialer
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.metadata.v1 import metadata_pb2 as pb
-from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.metasync.data_version import DataVersion
-from tandemmq.metasync.errors import HalfTable, MasterAway, StaleMaster
+from tandemmq.metasync.errors import StaleMaster
 from tandemmq.metasync.keeper import Keeper
-from tandemmq.metasync.offset_tables import PendingCommit, topic_and_group
+from tandemmq.metasync.master_tables import MasterLink, MasterTables
 from tandemmq.metasync.tables import Change, ConfigTable, Content, TableKind, stale
-from tandemmq.metasync.translate import Assembler, version_of
 
 log = get_log(__name__)
 
@@ -38,17 +34,13 @@ class TablePuller:
     def __init__(
         self,
         keeper: Keeper,
-        master_address: str | None,
+        link: MasterLink,
         local: frozenset[str],
-        timeout: float,
-        dialer: Dialer,
     ) -> None:
-        """`local`: topics that stay when the master has none. `timeout`: seconds the master has for an answer."""
-        self._dialer = dialer
+        """`local`: topics that stay when the master has none."""
         self._keeper = keeper
-        self.master_address = master_address
+        self._link = link
         self._local = local
-        self._timeout = timeout
         self.problems: dict[TableKind, str] = {}
         """Why a table could not be copied in the last cycle."""
         self.synced_at: dict[TableKind, float] = {}
@@ -65,7 +57,7 @@ class TablePuller:
             try:
                 await self.cycle()
             except Exception as error:  # noqa: BLE001 - copying goes on, whatever it was
-                log.failure("cycle failed", error, master=self.master_address)
+                log.failure("cycle failed", error, master=self._link.address)
                 self._failed_all(error)
             await asyncio.sleep(interval)
 
@@ -77,24 +69,21 @@ class TablePuller:
     async def cycle(self) -> None:
         """Hand over commits and copy every table that differs. Problems are told and counted, never raised."""
         self.cycles += 1
-        if self.master_address is None:
-            self._failed_all(MasterAway("metasyncMasterAddress is not set: nothing can be copied."))
-            return
-        async with self._dialer.channel(self.master_address) as channel:
-            stub: Any = metadata_pb2_grpc.MetadataStub(channel)
+        async with AsyncExitStack() as stack:
             try:
-                versions = await self._versions(stub)
+                masters = await stack.enter_async_context(self._link.opened())
+                versions = await masters.versions()
             except (grpc.aio.AioRpcError, TandemError) as error:
                 self._failed_all(error)
                 return
             stale_ones = self._stale(versions)
             try:
                 if not stale_ones:
-                    await self._hand_over(stub, versions)
+                    await self._hand_over(masters, versions)
             except (grpc.aio.AioRpcError, TandemError) as error:
-                log.warning("offsets not handed over", master=self.master_address, reason=_reason(error))
+                log.warning("offsets not handed over", master=self._link.address, reason=_reason(error))
             for kind in TableKind:
-                await self._step(kind, lambda kind=kind: self._copy(stub, kind, versions, stale_ones))  # type: ignore[misc]
+                await self._step(kind, lambda kind=kind: self._copy(masters, kind, versions, stale_ones))  # type: ignore[misc]
 
     async def _step(self, kind: TableKind, step: Callable[[], Awaitable[None]]) -> None:
         """One table; its failure is its own."""
@@ -110,16 +99,6 @@ class TablePuller:
                 log.info("table copied again", table=kind.file_name)
             self.synced_at[kind] = time.monotonic()
 
-    async def _versions(self, stub: Any) -> Mapping[TableKind, DataVersion]:
-        """The versions of the master's tables. Raises MasterAway: it is no master."""
-        status = await stub.Status(pb.StatusRequest(), timeout=self._timeout)
-        if status.role == pb.SLAVE:
-            raise MasterAway(f"{self.master_address} is a slave itself.", remedy="Set metasyncMasterAddress.")
-        versions = {TableKind(one.table): version_of(one.version) for one in status.tables if one.table in _KINDS}
-        if len(versions) != len(TableKind):
-            raise MasterAway(f"{self.master_address} does not name all of its tables.")
-        return versions
-
     def _stale(self, versions: Mapping[TableKind, DataVersion]) -> dict[TableKind, StaleMaster]:
         """Tables of topics or groups that are older than ours.
 
@@ -127,11 +106,15 @@ class TablePuller:
         one: its offsets are not to be trusted either.
         """
         own = {kind: self._keeper.table(kind).version for kind in CONFIG_TABLES}
-        return {kind: stale(kind, versions[kind], own[kind]) for kind in own if versions[kind].older_than(own[kind])}
+        return {
+            kind: stale(kind, versions[kind], own[kind])
+            for kind in own
+            if kind in versions and versions[kind].older_than(own[kind])
+        }
 
     async def _copy(
         self,
-        stub: Any,
+        masters: MasterTables,
         kind: TableKind,
         versions: Mapping[TableKind, DataVersion],
         stale_ones: Mapping[TableKind, StaleMaster],
@@ -142,29 +125,12 @@ class TablePuller:
         keeper = self._keeper
         own = keeper.table(kind).version
         followed = kind is not TableKind.CONSUMER_OFFSETS or keeper.offsets.followed
-        if versions[kind] == own and followed:
+        if versions.get(kind) == own and followed:
             return
-        masters = await self._fetch(stub, kind)
-        if await self._take_over(kind, masters):
+        whole = await masters.whole(kind)
+        if await self._take_over(kind, whole):
             self.taken_over[kind] += 1
-            log.info("table copied", table=kind.file_name, entries=len(masters.entries), version=str(masters.version))
-
-    async def _fetch(self, stub: Any, kind: TableKind) -> Content:
-        """The whole table. Raises HalfTable, MasterAway, AioRpcError."""
-        call = stub.GetTable(pb.GetTableRequest(table=int(kind)))  # type: ignore[arg-type]
-        assembler = Assembler(kind)
-        try:
-            while True:
-                page = await asyncio.wait_for(call.read(), self._timeout)
-                if page is grpc.aio.EOF:
-                    raise HalfTable(f"The master's {kind.file_name} ended before it was complete.")
-                content = assembler.add(page)
-                if content is not None:
-                    return content
-        except TimeoutError:
-            raise MasterAway(f"The master sent no page of {kind.file_name} for {self._timeout:g} s.") from None
-        finally:
-            call.cancel()
+            log.info("table copied", table=kind.file_name, entries=len(whole.entries), version=str(whole.version))
 
     async def _take_over(self, kind: TableKind, masters: Content) -> bool:
         """Make it ours; False if it is already. Raises StaleMaster, DocumentNotSaved."""
@@ -186,8 +152,8 @@ class TablePuller:
         await keeper.flush(kind)
         return change is not None
 
-    async def _hand_over(self, stub: Any, versions: Mapping[TableKind, DataVersion]) -> None:
-        """Tell the master what was committed here, unless its mastership began later. Raises AioRpcError."""
+    async def _hand_over(self, masters: MasterTables, versions: Mapping[TableKind, DataVersion]) -> None:
+        """Tell the master what was committed here, unless its mastership began later. Raises as MasterTables."""
         offsets = self._keeper.offsets
         theirs = versions.get(TableKind.CONSUMER_OFFSETS)
         if theirs is None or not offsets.followed or theirs.state_version != offsets.version.state_version:
@@ -195,9 +161,7 @@ class TablePuller:
         waiting = list(offsets.waiting())
         for at in range(0, len(waiting), MOST_COMMITS):
             some = waiting[at : at + MOST_COMMITS]
-            request = pb.CommitOffsetsRequest(commits=[_commit(one) for one in some])
-            answer = await stub.CommitOffsets(request, timeout=self._timeout)
-            for one in some[: len(answer.results)]:
+            for one in some[: await masters.commit(some)]:
                 offsets.handed_over(one)
             self.handed_over += len(some)
             self._keeper.changed(TableKind.CONSUMER_OFFSETS, ())
@@ -210,16 +174,8 @@ class TablePuller:
         reason = _reason(error)
         self.failures[kind] += 1
         if self.problems.get(kind) != reason:
-            log.warning("table not copied", table=kind.file_name, master=self.master_address, reason=reason)
+            log.warning("table not copied", table=kind.file_name, master=self._link.address, reason=reason)
         self.problems[kind] = reason
-
-
-_KINDS = frozenset(int(kind) for kind in TableKind)
-
-
-def _commit(one: PendingCommit) -> pb.OffsetCommit:
-    topic, group = topic_and_group(one.key)
-    return pb.OffsetCommit(topic=topic, group=group, queue_id=one.queue, offset=one.offset, resets=one.resets)
 
 
 def _reason(error: Exception) -> str:

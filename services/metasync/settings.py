@@ -59,6 +59,12 @@ class MetasyncSettings(ServerSettings):
     metasync_master_address: str | None = setting(
         None, "Ours: where the master's metasync serves gRPC, host:port. Needed by a slave.", check=check_address
     )
+    metasync_remoting_master_address: str | None = setting(
+        None,
+        "Ours: the listenPort of a master that is a RocketMQ broker, host:port: its tables are copied instead, without "
+        "TLS.",
+        check=check_address,
+    )
     metasync_tls_trust_cert_path: Path | None = setting(
         None,
         "Ours: certificates (PEM) of those who sign the master's metasync; set: it is asked over TLS, and shown "

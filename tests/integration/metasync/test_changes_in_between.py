@@ -14,6 +14,7 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.channels import master_dialer, store_dialer
 from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
 from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.master_tables import ServiceLink
 from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.metasync.node import OwnNode
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable
@@ -32,7 +33,7 @@ async def serving(root: Path) -> AsyncIterator[MetadataServicer]:
     """The servicer of a master, without its gRPC server."""
     settings = load_settings(overrides={"store_path_root_dir": root}, environment={})
     keeper = Keeper(root)
-    puller = TablePuller(keeper, None, frozenset(), 1.0, master_dialer(settings))
+    puller = TablePuller(keeper, ServiceLink(None, 1.0, master_dialer(settings)), frozenset())
     metrics = MetasyncMetrics("cluster", "broker")
     node = OwnNode(settings, keeper, puller, Standing(NodeRole.MASTER, 1), store_dialer(settings))
     metrics.watch(keeper, puller, lambda: node.standing)

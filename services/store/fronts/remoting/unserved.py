@@ -18,6 +18,7 @@ _STATIC = "there are no static topics; give the topic to each broker"
 _CONTROLLERS = "there is no controller; see tandem replicas and tandem promote"
 _MEMBERS = "replicas are the replicator's business; see tandem replicas"
 _COLD = "there is no cold data: the kernel's page cache decides what is in memory"
+_ROCKSDB = "there is no RocksDB here: tables are JSON in config/"
 _FILTERS = "there are no filter servers; use SQL-92"
 _GIVEN_UP = "a half message that was given up is in TRANS_CHECK_MAX_TIME_TOPIC, and stays there"
 
@@ -55,6 +56,9 @@ REASONS: Mapping[RequestCode, str] = MappingProxyType(
         RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
         RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: _COLD,
         RequestCode.SET_COMMITLOG_READ_MODE: _COLD,
+        RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: _ROCKSDB,
+        RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: _ROCKSDB,
+        RequestCode.POP_ROLLBACK: "what pop holds is in the journal; see tandem group progress",
         RequestCode.REGISTER_FILTER_SERVER: _FILTERS,
         RequestCode.REGISTER_MESSAGE_FILTER_CLASS: _FILTERS,
         RequestCode.RESUME_CHECK_HALF_MESSAGE: _GIVEN_UP,
