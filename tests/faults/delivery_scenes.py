@@ -239,4 +239,8 @@ class ChangingPair(Scene):
         self.pair.wait_following(HEAL_SECONDS)
 
 
-SCENES = {"store": LoneStore, "power": CutStore, "pair": ChangingPair}
+SCENES: dict[str, Callable[[Path, random.Random, list[Group]], Scene]] = {
+    "store": LoneStore,
+    "power": CutStore,
+    "pair": ChangingPair,
+}

@@ -35,12 +35,12 @@ class Told(RemoteBroker):
         super().__init__("broker", [], lambda address: None, name, 0)  # type: ignore[arg-type,return-value]
         self.gateway = name
         self.members = members
-        self.asks: list[int] = []
+        self.numbers_asked: list[int] = []
         self.ask_client = self._ask_client
         self.lease: GatewayLease | None = None
 
     def _ask_client(self, session: int, command: Command) -> bool:
-        self.asks.append(session)
+        self.numbers_asked.append(session)
         return True
 
     def link_up(self) -> None:
@@ -105,12 +105,12 @@ async def test_the_newest_stream_is_asked_and_the_older_one_when_that_ends() -> 
         gateway.register(member)
         gateway.flush()
     assert kit.sessions.ask_consumers("g", COMMAND) == 1
-    assert [len(broker.asks) for broker in kit.brokers] == [0, 1]
+    assert [len(broker.numbers_asked) for broker in kit.brokers] == [0, 1]
     kit.gateways[0].flush()
     kit.gateways[1].unregister(new)
     kit.gateways[1].flush()
     assert kit.sessions.ask_consumers("g", COMMAND) == 1
-    assert [len(broker.asks) for broker in kit.brokers] == [1, 1]
+    assert [len(broker.numbers_asked) for broker in kit.brokers] == [1, 1]
     assert kit.changed == ["g"], "to the group it was one member all the time"
 
 
