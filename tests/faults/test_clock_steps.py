@@ -43,10 +43,12 @@ WALL_CLOCK = {
     "services/cli/pair/reseed.py",  # the name of a directory
     "services/client/encode.py",  # born time, unique ids
     "services/client/outgoing.py",  # unique ids
+    "services/metasync/java_master.py",  # versions of tables, which never go back
     "services/metasync/keeper.py",  # versions of tables, which never go back
     "services/store/classic_clients.py",  # since when the broker runs, told to tools
     "services/store/delivery_metrics.py",  # how old messages are
     "services/store/fronts/remoting/administration/broker_status.py",  # the same
+    "services/store/fronts/remoting/administration/consumption.py",  # how old a message is that is next, told to tools
     "services/store/fronts/remoting/popping.py",  # when an answer was given, told to its client
     "services/store/fronts/remoting/replies.py",  # when a reply was passed on, told to its client
     "services/store/fronts/rocketmq5/receiving.py",  # when an answer was given, told to its client
