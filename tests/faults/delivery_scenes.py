@@ -211,7 +211,12 @@ class ChangingPair(Scene):
         old, new = self.pair.nodes
         old.kill()
         time.sleep(self.chance.choice([0, 0.5]))
-        promote(new, old_master_is_gone=True)
+        try:
+            promote(new, old_master_is_gone=True)
+        except grpc.RpcError:  # it may not have heard yet who else follows
+            self.heal()
+            self.happened("kill master", begun)
+            return
         self._changed(begun, old, new)
 
     def hand_over(self) -> None:

@@ -95,4 +95,6 @@ class MessageRecalls:
         status = (await self._broker.send(recall)).status
         if status is not PutStatus.PUT_OK:
             raise NotSafe(f"The message is taken back, but that is not known to be safe: {status.name}.")
+        if named.due <= self._clock.now_ms():  # what is not confirmed does not count when the time comes
+            raise HandleExpired("The message's time came before its recall was safe: it may have been delivered.")
         return named.unique_key

@@ -127,7 +127,7 @@ class TimedMessages:
         self._done = (0, -1) if done is None else (done.due, done.offset)
         self._unnoted = None
         self._aside.clear()
-        self._must_index = self._follower.end
+        self._must_index = self._follower.stored_end
         self._plan(0.0)
 
     def _added(self, entries: list[TimerEntry]) -> None:

@@ -89,6 +89,11 @@ class TimerFollower:
         """Where the queue ends, as far as it may be read."""
         return self._waiting.queue.readable_end
 
+    @property
+    def stored_end(self) -> int:
+        """Where the queue ends; what no replica has yet belongs to it. Copies lie behind it, and are seen no sooner."""
+        return self._waiting.queue.max_offset
+
     # -- following --------------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:

@@ -1,15 +1,25 @@
 """What facts and index say of timers is true at every moment: whoever goes on from there loses none."""
 
+import asyncio
 import shutil
+import tempfile
 from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.timer_entry import HOUR_MS, TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_slot import hour_of
+from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import LevelDone
+from tandemmq.store.delivery.recalls import MessageRecalls, RecallHandle
+from tandemmq.store.format import properties
 from tandemmq.store.format.unit import SCHEDULE_TOPIC
 from tandemmq.store.log.edges.disk import LocalDisk
+from tests.unit.broker.broker_kit import HOST
 from tests.unit.delivery.delays.delay_kit import BEGIN, DelayKit, delaying
 
 
@@ -106,3 +116,88 @@ def test_an_hour_that_is_over_keeps_its_minutes_while_one_has_a_late_timer(tmp_p
     again.load()
     assert (again.indexed, again.entries) == (3, 3)
     again.close()
+
+
+async def test_a_recall_that_is_not_confirmed_yet_at_a_start_counts(tmp_path: Path) -> None:
+    """A synchronous master that starts does not know yet what its slaves have: it shows the message, not its recall."""
+    async with delaying(tmp_path, starts=False) as kit:
+        waits = await kit.send(b"x", TIMER_DELIVER_MS=str(BEGIN + 3_000))
+        handle = RecallHandle("orders", "a", BEGIN + 3_000, waits.properties[properties.UNIQ_KEY])
+        await MessageRecalls(kit.kit.broker, kit.wall).recall("orders", str(handle), HOST)
+        await at(kit, BEGIN + 3_000, b"other")
+    shutil.rmtree(tmp_path / "timers")
+    async with delaying(tmp_path, now=BEGIN + 10_000, starts=False) as kit:
+        confirmed = kit.kit.store._parts.confirmed
+        confirmed.limit = waits.physical_offset + waits.size
+        kit.delays.start()
+        await kit.pass_time(3)
+        assert kit.delays.index.indexed == 1
+        assert kit.bodies() == []
+        confirmed.show_all()
+        await kit.pass_time(3)
+        assert kit.bodies() == [b"other"]
+        assert kit.counts.recalled == 1
+
+
+class LaterClock:
+    """Shows a time once, and then a later one."""
+
+    def __init__(self, first: int, later: int) -> None:
+        self._times = [first, later]
+
+    def now_ms(self) -> int:
+        return self._times.pop(0)
+
+
+async def test_a_recall_that_is_safe_too_late_is_not_answered_with_success(tmp_path: Path) -> None:
+    async with delaying(tmp_path) as kit:
+        waits = await kit.send(b"x", TIMER_DELIVER_MS=str(BEGIN + 3_000))
+        handle = str(RecallHandle("orders", "a", BEGIN + 3_000, waits.properties[properties.UNIQ_KEY]))
+        with pytest.raises(HandleExpired, match="may have been delivered"):
+            await MessageRecalls(kit.kit.broker, LaterClock(BEGIN, BEGIN + 3_000)).recall("orders", handle, HOST)
+        assert await MessageRecalls(kit.kit.broker, LaterClock(BEGIN, BEGIN + 2_999)).recall("orders", handle, HOST)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.sampled_from([1, 700, 1_500, 4_000, 9_000, 70_000])),
+        st.tuples(st.just("pass"), st.sampled_from([0, 300, 2_000, 6_000])),
+    ),
+    max_size=6,
+)
+LIVES = st.lists(st.tuples(STEPS, st.sampled_from([0, 3, -3, 20, -20, -90, 4_000, -4_000]), st.booleans()), max_size=5)
+Life = tuple[list[tuple[str, int]], int, bool]
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(LIVES)
+def test_take_overs_by_nodes_with_other_clocks_and_older_indexes_lose_none(lives: list[Life]) -> None:
+    """Each life is that of another node with the same log: its clock is so far ahead, its index may be an older one."""
+    with tempfile.TemporaryDirectory() as scratch:
+        asyncio.run(_lives(Path(scratch), lives))
+
+
+async def _lives(root: Path, lives: list[Life]) -> None:
+    now, sent = BEGIN, 0
+    node, kept = root / "node", root / "kept"
+    for steps, seconds_ahead, older in lives:
+        async with delaying(node, now=now) as kit:
+            for what, ms in steps:
+                if what == "send":
+                    await at(kit, kit.wall.now_ms() + ms, b"%d" % sent)
+                    sent += 1
+                else:
+                    await kit.pass_time(ms / 1_000)
+            now = kit.wall.now_ms() + seconds_ahead * 1_000
+        if older and kept.exists():
+            shutil.rmtree(node / "timers")
+            kept.rename(node / "timers")
+        elif not kept.exists():
+            shutil.copytree(node / "timers", kept)
+    async with delaying(node, now=now) as kit:
+        for _ in range(5):
+            await kit.pass_time(1)
+        kit.wall.ahead_ms += 10 * HOUR_MS
+        await kit.pass_time(12)
+        assert set(kit.bodies()) == {b"%d" % number for number in range(sent)}
