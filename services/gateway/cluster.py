@@ -37,7 +37,7 @@ class BrokerCluster:
         for broker in brokers.values():
             broker.linked = self.sessions.tell_all
             broker.checks = self._check
-            broker.asks = self.sessions.pass_on
+            broker.member_asked = self.sessions.pass_on
 
     def start(self) -> None:
         """Look for all masters from now on."""

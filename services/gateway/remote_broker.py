@@ -58,7 +58,7 @@ class RemoteBroker:
         """Called with each new link, before anything is asked on it."""
         self.checks: Callable[[RemoteBroker, broker_pb2.Check], None] = lambda broker, check: None
         """Hears which transactions producers are to be asked about."""
-        self.asks: Callable[[RemoteBroker, broker_pb2.AskMember], None] = lambda broker, asked: None
+        self.member_asked: Callable[[RemoteBroker, broker_pb2.AskMember], None] = lambda broker, asked: None
         """Hears what an operator asks of clients."""
         self.links = 0
         """How often there was a link."""
@@ -270,7 +270,7 @@ class RemoteBroker:
         elif kind == "check":
             self.checks(self, answer.check)
         elif kind == "ask":
-            self.asks(self, answer.ask)
+            self.member_asked(self, answer.ask)
 
 
 async def _settled(tries: "set[asyncio.Task[BrokerLink]]") -> "list[asyncio.Task[BrokerLink]]":

@@ -9,8 +9,12 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
+from tandemmq.delivery.v1.operations_pb2 import CreateTopicRequest
+from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
+from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
 from tests.access_users import access_text
 from tests.certificates import Authority
 from tests.contract.gateway_process import GatewayProcess
@@ -57,10 +61,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
         yield store
 
 
-def run(language: str, address: str, feature: str, group: str = "", **environment: str) -> None:
-    """Runs one feature of one client on a topic, and mostly a group, of its own; fails with what it said."""
+def run(language: str, address: str, feature: str, group: str = "", topic: str = "", **environment: str) -> None:
+    """Runs one feature of one client, mostly on a topic and a group of its own; fails with what it said."""
     number = uuid.uuid4().hex[:8]
-    command = [*command_of(f"rocketmq5-{language}"), address, feature, f"topic-{number}", group or f"group-{number}"]
+    command = [*command_of(f"rocketmq5-{language}"), address, feature]
+    command += [topic or f"topic-{number}", group or f"group-{number}"]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
     )
@@ -74,6 +79,15 @@ def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
     if (language, feature) in LACKS:
         pytest.skip("this client has no such call")
     run(language, store.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+
+
+def test_the_highest_priority_comes_first(store: StoreProcess) -> None:
+    """Java's is the client that can say one."""
+    topic = f"urgent-{uuid.uuid4().hex[:8]}"
+    config = TopicConfig(name=topic, read_queues=4, write_queues=4, attributes={"message.type": "PRIORITY"})
+    with grpc.insecure_channel(store.address) as channel:
+        OperationsStub(channel).CreateTopic(CreateTopicRequest(config=config), timeout=60)
+    run("java", store.address, "priority", topic=topic)
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ public final class Client {
             case "recall": recall(); break;
             case "transaction": transaction(); break;
             case "orphan": orphan(); break;
+            case "priority": priority(); break;
             case "outage": outage(); break;
             case "wrong_credentials": wrongCredentials(); break;
             default: throw new IllegalArgumentException(feature);
@@ -171,6 +172,17 @@ public final class Client {
         take(simple(FilterExpression.SUB_ALL), 1, true);
         long late = System.currentTimeMillis() - due;
         ensure(late > -100 && late < 3_000, late + " ms");
+    }
+
+    /** The topic is of type PRIORITY: somebody has made it. */
+    private static void priority() throws Exception {
+        Producer producer = producer(null);
+        for (int priority : new int[] {1, 3, 0, 2}) {
+            producer.send(text("p" + priority).setPriority(priority).build());
+        }
+        List<MessageView> found = take(simple(FilterExpression.SUB_ALL), 4, true);
+        String order = found.stream().map(Client::body).collect(Collectors.joining(" "));
+        ensure(order.equals("p3 p2 p1 p0"), order);
     }
 
     private static void recall() throws Exception {
