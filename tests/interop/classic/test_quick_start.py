@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "quick-start-classic.md"
 PROGRAM = re.compile(r"^`src/main/java/(\w+)\.java`:\n\n```java\n(.*?)^```", re.MULTILINE | re.DOTALL)
+START = re.compile(r"(\w+)\.start\(\);")
+PATIENT = r"\1.setMqClientApiTimeout(60_000); \g<0>"
+"""By default a client gives up after three seconds, which a busy machine may take."""
 OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m"]
 SECONDS = 180
 
@@ -28,7 +31,9 @@ def test_the_programs_of_the_page(tmp_path: Path, version: str) -> None:
     jars = class_path(version)
     with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
         for name, text in programs.items():
-            (tmp_path / f"{name}.java").write_text(text.replace("localhost:9876", names.address))
+            local = text.replace("localhost:9876", names.address)
+            local = local.replace("producer.start();", "producer.setSendMsgTimeout(60_000); producer.start();")
+            (tmp_path / f"{name}.java").write_text(START.sub(PATIENT, local))
         files = [str(tmp_path / f"{name}.java") for name in programs]
         javac = ["javac", "-nowarn", "-proc:none", "-cp", jars, "-d", str(tmp_path), *files]
         subprocess.run(javac, check=True, capture_output=True, timeout=SECONDS)
