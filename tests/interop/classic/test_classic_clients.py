@@ -5,6 +5,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from tandemmq.common.wire.remoting.codes import RequestCode
 from tests.access_users import access_text
 from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
+from tests.contract.remoting.test_administration import make_topic
 from tests.contract.store_process import StoreProcess
-from tests.interop.classic.names import names
 from tests.interop.classic.programs import command_of
+from tests.names_process import NamesProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -55,24 +57,41 @@ QUICK = {
 }
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
-    """A store that asks soon about transactions."""
-    with classic(tmp_path_factory.mktemp("classic") / "store", **QUICK) as store:
+@contextmanager
+def named(directory: Path, **settings: object) -> Iterator[StoreProcess]:
+    """A store that asks soon about transactions, and that clients find by a name server."""
+    with (
+        NamesProcess(directory / "names") as names,
+        classic(directory / "store", namesrv_addr=names.address, broker_ip1="127.0.0.1", **QUICK, **settings) as store,
+    ):
+        names.until_route("TBW102", {"broker-a": {"0": f"127.0.0.1:{port_of(store)}"}})
         yield store
 
 
-def run(store: StoreProcess, version: str, feature: str, *options: str, **environment: str) -> None:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
+    with named(tmp_path_factory.mktemp("classic")) as store:
+        yield store
+
+
+def run(store: StoreProcess, version: str, feature: str, *options: str) -> None:
     """Runs one feature of one client on a topic and a group of its own; fails with what it said."""
     number = uuid.uuid4().hex[:8]
-    home = ["-Duser.home=" + str(store.directory.parent)]  # it writes its log there
+    with ClassicClient(port_of(store)) as client:
+        make_topic(client, f"topic-{number}", read=4, write=4)
     if feature == "pop":
         set_pop(store, f"group-{number}", f"topic-{number}")
-    with names("broker-a", "DefaultCluster", port_of(store), tls=TLS in options) as server:
-        command = [*command_of(version, *home, *options), server, feature, f"topic-{number}", f"group-{number}"]
-        done = subprocess.run(
-            command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+    run_on(store, version, feature, f"topic-{number}", *options)
+
+
+def run_on(store: StoreProcess, version: str, feature: str, topic: str, *options: str, **environment: str) -> None:
+    """The same on a topic that is there."""
+    home = ["-Duser.home=" + str(store.directory.parent)]  # it writes its log there
+    group = topic.replace("topic", "group")
+    command = [*command_of(version, *home, *options), str(store.settings["namesrv_addr"]), feature, topic, group]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     said = (done.stdout + done.stderr)[-4_000:]
     assert done.returncode == 0, said
     assert "OK" in done.stdout.splitlines(), said
@@ -109,11 +128,20 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     secrets = directory / "access.signing.toml"
     secrets.touch(mode=0o600)
     secrets.write_text('[secrets]\neverybody = "the signing key"\n')
-    with classic(directory / "store", access_file=access, **QUICK) as store:
+    config = directory / "store" / "config"
+    config.mkdir(parents=True)
+    topics = {name: {"topicName": name} for version in VERSIONS for name in signed_topics(version)}
+    (config / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+    with named(directory, access_file=access) as store:
         yield store
+
+
+def signed_topics(version: str) -> list[str]:
+    return [f"topic-{version[0]}-{what}" for what in ("right", "wrong")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_signatures(secured: StoreProcess, version: str) -> None:
-    run(secured, version, "retry", ACCESS_KEY="everybody", SECRET_KEY="the signing key")
-    run(secured, version, "wrong_key", ACCESS_KEY="everybody", SECRET_KEY="another key")
+    right, wrong = signed_topics(version)
+    run_on(secured, version, "retry", right, ACCESS_KEY="everybody", SECRET_KEY="the signing key")
+    run_on(secured, version, "wrong_key", wrong, ACCESS_KEY="everybody", SECRET_KEY="another key")
