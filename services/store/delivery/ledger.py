@@ -7,7 +7,7 @@ messages are dealt with stay until their time, or until they are half of the hea
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from tandemmq.store.delivery.facts import (
@@ -66,6 +66,7 @@ class Ledger:
         """Those of them that may be given out now."""
         self.aside_entries = 0
         """Those that might be, but wait for others; see `set_aside`."""
+        self._put_off: dict[Place, set[int]] = {}
         self._moved: dict[Place, None] = {}  # places whose cursor has moved since the last `take_moved`
         self.levels: dict[int, int] = {}
         """By delay level: the queue offset below which all is delivered."""
@@ -146,6 +147,20 @@ class Ledger:
         account = self._account(place)
         return 0 if account is None else len(account.aside)
 
+    def put_off(self, place: Place, offset: int) -> None:
+        """Nobody holds a message until it is due again. It is no fact: after a restart it counts as held till then."""
+        account = self._account(place)
+        if account is not None and offset in account.progress.entries and offset not in account.ready:
+            self._put_off.setdefault(place, set()).add(offset)
+
+    def put_off_at(self, place: Place) -> Collection[int]:
+        """Offsets of the messages of a place that are put off and not due again yet."""
+        return self._put_off.get(place, ())
+
+    def places_put_off(self) -> list[Place]:
+        """Places that have such messages."""
+        return list(self._put_off)
+
     def next_due(self) -> int | None:
         """When `come_due` has something to say next, in milliseconds; None: not before another fact.
 
@@ -196,6 +211,8 @@ class Ledger:
         if offset not in account.ready:
             account.ready[offset] = None
             self.ready_entries += 1
+            if self._put_off:
+                self._put_off_no_more(account.progress.place, (offset,))
         self._fresh[account.progress.place] = None
 
     def _wait(self, account: _Account, first: int, messages: int, due: int) -> None:
@@ -253,6 +270,7 @@ class Ledger:
         self._heap.clear()
         self._fresh.clear()
         self._moved.clear()
+        self._put_off.clear()
         self._in_heap, self._compact_beyond = 0, _FEW
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
@@ -306,7 +324,8 @@ class Ledger:
             known = progress.resets, progress.cursor
             progress.move(fact)
             if (progress.resets, progress.cursor) != known:
-                gone = [offset for offset in (*account.ready, *account.aside) if offset not in progress.entries]
+                known_of = (*account.ready, *account.aside, *self._put_off.get(progress.place, ()))
+                gone = [offset for offset in known_of if offset not in progress.entries]
                 for offset in gone:
                     self._not_ready(account, offset, 1)
                 self._fresh[progress.place] = None
@@ -321,8 +340,23 @@ class Ledger:
             if offset in account.progress.entries:
                 self._make_ready(account, offset)
 
+    def _put_off_no_more(self, place: Place, offsets: Collection[int]) -> None:
+        """Messages are due again, given out, or dealt with."""
+        waiting = self._put_off.get(place)
+        if waiting is not None:
+            gone = (
+                waiting.intersection(offsets)
+                if len(offsets) < len(waiting)
+                else {at for at in waiting if at in offsets}
+            )
+            waiting -= gone
+            if not waiting:
+                del self._put_off[place]
+
     def _not_ready(self, account: _Account, first: int, messages: int) -> None:
         ready = account.ready
+        if self._put_off:
+            self._put_off_no_more(account.progress.place, range(first, first + messages))
         if account.aside:
             few = messages <= len(account.aside)
             wanted = range(first, first + messages)
@@ -379,6 +413,7 @@ class Ledger:
 
     def _empty(self, account: _Account) -> None:
         """Nothing of it is given out or ready any more."""
+        self._put_off.pop(account.progress.place, None)
         self.entries -= len(account.progress.entries)
         self.ready_entries -= len(account.ready)
         self.aside_entries -= len(account.aside)

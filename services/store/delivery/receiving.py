@@ -120,7 +120,7 @@ class Receiving:
         side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader)
         renewals = Renewals(journal, self._sessions, clock, self._timers, self._look_at_alarm)
         moves = RetryMoves(
-            self._moves_into, journal, self._groups, self._reader, clock, side, self._timers, self.rules.most_in_flight,
+            self._moves_into, journal, self._groups, self._reader, clock, self._timers, self.rules.most_in_flight,
             dealt=self._dealt, open_topic=self._open_retry_topic,
         )  # fmt: skip
         receiver = Receiver(
@@ -132,7 +132,7 @@ class Receiving:
         )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
-        self.figures = Figures(self._broker.store, ledger, self._timers, side.held)
+        self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()

@@ -29,7 +29,6 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.recalls import DELETE_KEY
-from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
@@ -84,7 +83,6 @@ class RetryMoves:
         groups: GroupTable,
         reader: PlaceReader,
         clock: DeliveryClock,
-        side: SideState,
         timers: Timers,
         most_put_off: int,
         *,
@@ -97,7 +95,6 @@ class RetryMoves:
         self._groups = groups
         self._reader = reader
         self._clock = clock
-        self._side = side
         self._timers = timers
         self._most_put_off = most_put_off
         self._dealt = dealt
@@ -151,7 +148,7 @@ class RetryMoves:
         if self._ended or not self._journal.open:
             return
         left = _AT_ONCE
-        for place in self._side.places_put_off():
+        for place in self._journal.ledger.places_put_off():
             left -= self._look_at(place, left)
             if left <= 0:
                 self._timers.call_later(0, self._look)
@@ -163,7 +160,7 @@ class RetryMoves:
         progress, group = self._journal.ledger.progress(place), self._groups.get(place.group)
         if progress is None or group is None:
             return 0
-        limit, put_off = self._limit(progress), sorted(self._side.put_off(place))
+        limit, put_off = self._limit(progress), sorted(self._journal.ledger.put_off_at(place))
         too_many = max(len(put_off) - self._most_put_off, 0)
         moved = 0
         for at, offset in enumerate(put_off):

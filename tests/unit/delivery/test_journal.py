@@ -149,3 +149,41 @@ async def test_a_place_that_was_forgotten_stays_so(tmp_path: Path) -> None:
         assert not state(two.delivery.ledger)["places"]
         two.delivery.journal.note(Moved(PLACE, 4, 0))
         await two.delivery.journal.safe()
+
+
+async def test_a_log_that_starts_above_the_base_gets_one_of_its_own(tmp_path: Path) -> None:
+    """A slave that joined late and was promoted, or a store whose first files are gone: its journal is whole again."""
+    file_size, root = 64 * 1024, tmp_path / "store"
+    other = Place("workers", "orders", 1)
+    async with delivering(root, whole=False) as one:
+        await one.send("orders", 10, queue=1)
+        due = begin(one.delivery, other)
+        one.delivery.journal.note(Dealt(other, 0, 4))
+        begin(one.delivery)
+        number, base, newest = 0, 0, 0
+        while number < 1_000 or base >= newest:  # else nothing that is needed would be taken away
+            assert number < 5_000
+            for at in range(number, number + 50):
+                one.delivery.journal.note(Given(PLACE, 10 + at, 1, due), Dealt(PLACE, at))
+                one.delivery.journal.write()
+            number += 50
+            await one.delivery.journal.safe()
+            assert await one.store.wait_flushed(one.store.commit_log.max_offset)
+            base = one.store._retention.guards[0]() or 0
+            newest = one.store.commit_log.max_offset // file_size * file_size
+    for file in sorted((root / "commitlog").iterdir()):
+        if int(file.name) < newest:
+            file.unlink()
+    for path in root.glob("tandem.manifest*"):
+        path.unlink()
+    async with delivering(root, whole=False) as two:
+        known = {progress.place: progress.cursor for progress in two.delivery.ledger.all()}
+        assert known[other] == 4
+        await two.delivery.journal.safe()
+        own = two.store._retention.guards[0]()
+        assert own is not None
+        assert own >= two.store.commit_log.min_offset
+        before = state(two.delivery.ledger, dues=False)
+    shutil.rmtree(root / "config")
+    async with delivering(root, whole=False) as three:
+        assert state(three.delivery.ledger, dues=False) == before

@@ -52,6 +52,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger = Ledger()
         self.models: dict[Place, Model] = {}
         self.facts: list[Fact] = []
+        self.put_off_now: set[tuple[Place, int]] = set()
         self.now = 1_000
 
     def note(self, fact: Fact) -> None:
@@ -72,6 +73,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if (model := self.models.get(place)) is not None:
             self.note(Moved(place, cursor, model.resets + 1))
             self.models[place] = Model(cursor)
+            self.put_off_now = {one for one in self.put_off_now if one[0] != place}
             self.models[place].resets = model.resets + 1
 
     @rule(place=WHICH, skip=st.integers(0, 3), messages=st.integers(1, 8), wait=st.integers(0, 50))
@@ -89,7 +91,19 @@ class LedgerMachine(RuleBasedStateMachine):
         if model is not None and model.open:
             offset = sorted(model.open)[pick % len(model.open)]
             self.note(GivenAgain(place, offset, number, self.now + wait))
+            self.put_off_now.discard((place, offset))
             model.looked[offset] = (number, self.now + wait)
+
+    @rule(place=WHICH, pick=st.integers(0, 100), wait=st.integers(0, 50))
+    def put_off(self, place: Place, pick: int, wait: int) -> None:
+        model = self.models.get(place)
+        if model is not None and model.open:
+            offset = sorted(model.open)[pick % len(model.open)]
+            entry = (model.open[offset][0], self.now + wait)
+            self.note(GivenAgain(place, offset, *entry))
+            self.ledger.put_off(place, offset)
+            model.looked[offset] = entry
+            self.put_off_now.add((place, offset))
 
     @rule(place=WHICH, back=st.integers(0, 20), messages=st.integers(1, 12))
     def deal(self, place: Place, back: int, messages: int) -> None:
@@ -102,12 +116,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def forget(self, place: Place) -> None:
         self.note(Forgotten(place))
         self.models.pop(place, None)
+        self.put_off_now = {one for one in self.put_off_now if one[0] != place}
 
     @rule(place=WHICH, most=st.integers(1, 4))
     def snapshot(self, place: Place, most: int) -> None:
         if (progress := self.ledger.progress(place)) is not None:
             for fact in list(progress.snapshot(most)):
                 self.note(fact)
+            self.put_off_now = {one for one in self.put_off_now if one[0] != place}
 
     @rule(wait=st.integers(0, 40))
     def time_passes(self, wait: int) -> None:
@@ -135,6 +151,9 @@ class LedgerMachine(RuleBasedStateMachine):
             due = {at for at, (_, due) in model.open.items() if due <= self.now}
             assert set(self.ledger.ready(place)) == due
             assert self.ledger.in_flight(place) == len(model.open) - len(due)
+            put_off = {at for at in model.open if at not in due and (place, at) in self.put_off_now}
+            assert set(self.ledger.put_off_at(place)) == put_off
+            self.put_off_now -= {(place, at) for at in model.looked if at not in put_off}
             ready += len(due)
         assert self.ledger.ready_entries == ready
         waits = [due for model in self.models.values() for _, due in model.open.values() if due > self.now]

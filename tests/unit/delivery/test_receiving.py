@@ -251,6 +251,18 @@ async def test_the_limit_in_flight_holds_and_room_is_told(tmp_path: Path) -> Non
         assert bodies(await at.take()) == ["e"], "what waits for a retry is not in flight"
 
 
+async def test_retries_that_are_due_make_no_room_beyond_the_limit(tmp_path: Path) -> None:
+    async with scene(tmp_path, ReceiveRules(most_in_flight=3)) as at:
+        at.send(*"abcdefgh")
+        first = await at.take()
+        for one in first[:2]:
+            await at.retry_after(one, 2_000)
+        assert bodies(await at.take()) == ["d", "e"]
+        await at.timers.advance(3)
+        with pytest.raises(TooMuchInFlight):
+            await at.take()
+
+
 async def test_the_limit_of_the_whole_store_holds(tmp_path: Path) -> None:
     async with scene(tmp_path, ReceiveRules(most_in_flight_in_all=2)) as at:
         at.topic("others")

@@ -14,6 +14,7 @@ from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import GivenAgain, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import GivenMessage, Wish
+from tandemmq.store.delivery.renewal import RENEWED_MS
 from tandemmq.store.format.record import decode_record
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 
@@ -103,6 +104,23 @@ async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) 
             entry = progress.entries[0]
             assert entry.number == 1
             assert abs(entry.due - at.delivery.clock.now_ms() - wait) < 15_000
+
+
+async def test_what_is_renewed_keeps_the_rest_of_its_minute_and_its_handle_after_a_kill(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "one") as at:
+        await send(at, "a")
+        wish = Wish(GROUP, TOPIC, most=1, invisible_ms=10_000, renew=True, client_id="client")
+        batch = await at.delivery.receive(wish)
+        batch.sent()
+        left = await killed(at, tmp_path / "two")
+    async with delivering(left) as at:
+        progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
+        assert progress is not None
+        assert abs(progress.entries[0].due - at.delivery.clock.now_ms() - RENEWED_MS) < 25_000
+        assert await take(at) == []
+        assert await acknowledge(at, batch.messages) == [True]
+        come_due(at)
+        assert await take(at) == []
 
 
 async def test_who_is_gone_before_the_answer_can_leave_gives_it_back(tmp_path: Path) -> None:
