@@ -12,7 +12,10 @@ from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.topic_kinds import topic_kind
 from tandemmq.admin.usable import usable_topic
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.log_output import get_log
 from tandemmq.metadata.v1 import metadata_pb2
+
+log = get_log(__name__)
 
 MOST_TIMES = 64
 """Queues of a broker whose last message is looked at."""
@@ -65,10 +68,12 @@ class Topics:
         check_put(request)
         masters = await self._brokers.masters(request.broker)
         present = await asyncio.gather(*(_config(node, name) for _, node in masters))
+        warnings: list[str] = []
         has = [(broker, config is not None) for (broker, _), config in zip(masters, present, strict=True)]
         check_presence(f"topic {name}", request, has)
-        for (_, node), before in zip(masters, present, strict=True):
+        for (broker, node), before in zip(masters, present, strict=True):
             config = merged(before, request.config, request.fields)
+            warnings += _warnings(broker, before, config)
             put = metadata_pb2.PutTopicsRequest(topics=[config], create_only=before is None)
             answer = await node.ask("metasync", node.metasync.PutTopics(put))
             if answer.existing:
@@ -77,7 +82,10 @@ class Topics:
             if before is None:
                 await usable_topic(node, config)
         books = await self._books.read(request.broker, topics=(name,))
-        return admin_pb2.PutTopicResponse(topics=filter(None, (topic_message(book, name) for book in books)))
+        for warning in warnings:
+            log.warning("a topic was changed", what=warning)
+        topics = filter(None, (topic_message(book, name) for book in books))
+        return admin_pb2.PutTopicResponse(topics=topics, warnings=warnings)
 
     async def delete(self, request: admin_pb2.DeleteTopicRequest) -> admin_pb2.DeleteTopicResponse:
         """See admin.proto. Raises BadAdminRequest, NotFound, NotPossible, CallRefused, ServiceAway."""
@@ -99,6 +107,25 @@ class Topics:
     async def _see(self, node: KnownNode, version: metadata_pb2.DataVersion) -> None:
         """Who asks next finds the change."""
         await self._books.see(node, lambda tables: tables.reached(metadata_pb2.TOPICS, version))
+
+
+def _warnings(broker: str, before: metadata_pb2.TopicConfig | None, after: metadata_pb2.TopicConfig) -> list[str]:
+    """What people should know of a change of a topic."""
+    if before is None:
+        return []
+    found, name = [], after.name
+    if before.write_queues != after.write_queues:
+        found.append(
+            f"{name} on {broker} has {after.write_queues} queues to write to instead of {before.write_queues}: message "
+            "groups go to other queues from now on. New messages of a group may overtake those that still wait in its "
+            "old queue."
+        )
+    if after.read_queues < before.read_queues:
+        found.append(
+            f"{name} on {broker} has {after.read_queues} queues to read instead of {before.read_queues}: what waits in "
+            "the others is not received."
+        )
+    return found
 
 
 def topic_message(book: Book, name: str) -> admin_pb2.Topic | None:

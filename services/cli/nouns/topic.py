@@ -257,6 +257,8 @@ def _say_put(answer: "PutTopicResponse", output: Output, store: str = "") -> Non
             f"{one.config.name} on {one.broker or store}: {show_permission(one.config.perm)}, "
             f"{one.config.read_queues} queues read, {one.config.write_queues} written"
         )
+    for warning in answer.warnings:
+        output.remark(f"Warning: {warning}")
 
 
 @app.command()

@@ -54,6 +54,22 @@ def test_what_is_not_set_stays(admin: AdminProcess) -> None:
     assert put(admin, "part", fields=("write_queues",)).config.write_queues == 16, "back to the default"
 
 
+def test_another_number_of_queues_warns_of_what_becomes_of_order(admin: AdminProcess) -> None:
+    def warnings(**config: int) -> list[str]:
+        request = pb.PutTopicRequest(config=metadata_pb2.TopicConfig(name="wider", **config))
+        return list(admin.stub.PutTopic(request, timeout=60).warnings)
+
+    assert not warnings(read_queues=8, write_queues=4)
+    assert not warnings(read_queues=16)
+    (wider,) = warnings(write_queues=8)
+    assert wider.startswith("wider on alpha has 8 queues to write to instead of 4: message groups go to other queues")
+    (fewer,) = warnings(read_queues=8)
+    assert fewer.startswith(
+        "wider on alpha has 8 queues to read instead of 16: what waits in the others is not received"
+    )
+    assert not warnings(write_queues=8)
+
+
 def test_create_only_and_update_only(admin: AdminProcess) -> None:
     config = metadata_pb2.TopicConfig(name="once")
     with refused("NOT_FOUND", "there is no topic once on alpha"):

@@ -34,8 +34,9 @@ export function editTopic(config, broker = "") {
         order: fields.order,
         attributes: parsePairs(fields.attributes),
       };
-      await call("PutTopic", { config: wanted, createOnly: isNew, updateOnly: !isNew, broker, fields: ["order", "attributes"] });
+      const answer = await call("PutTopic", { config: wanted, createOnly: isNew, updateOnly: !isNew, broker, fields: ["order", "attributes"] });
       notice(isNew ? `Topic ${wanted.name} was created.` : `Topic ${wanted.name} was changed.`);
+      for (const warning of answer.warnings ?? []) notice(warning, "warn");
       return wanted.name;
     },
   });
