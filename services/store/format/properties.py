@@ -7,6 +7,7 @@ Source: MessageDecoder.messageProperties2String and string2messageProperties, na
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.java import decode_utf8
@@ -114,12 +115,18 @@ def decode(data: bytes | memoryview) -> dict[str, str]:
 
 def remove(data: bytes, *names: str) -> bytes:
     """``data`` without the properties called ``names``; everything else and the ending stay as they are."""
-    unwanted = tuple(name.encode() + b"\x01" for name in names)
-    if not any(name in data for name in unwanted):
-        return data
+    unwanted = _as_bytes(names)
     ended = data.endswith(b"\x02")
-    kept = [pair for pair in data.removesuffix(b"\x02").split(b"\x02") if not pair.startswith(unwanted)]
+    pairs = data.removesuffix(b"\x02").split(b"\x02")
+    kept = [pair for pair in pairs if pair.partition(b"\x01")[0] not in unwanted or b"\x01" not in pair]
+    if len(kept) == len(pairs):
+        return data
     return b"\x02".join(kept) + (b"\x02" if ended and kept else b"")
+
+
+@lru_cache(256)
+def _as_bytes(names: tuple[str, ...]) -> frozenset[bytes]:
+    return frozenset(name.encode() for name in names)
 
 
 def append(data: bytes, mapping: Mapping[str, str]) -> bytes:
