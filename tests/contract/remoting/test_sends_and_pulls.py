@@ -139,9 +139,10 @@ def test_statuses_of_pulls(client: ClassicClient) -> None:
 def test_a_held_pull_is_woken_by_a_message_and_holds_up_nothing(connect: Connect) -> None:
     client, other = connect(), connect()
     client.send("held", b"0", TAGS="A")
+    assert [one.body for one in records(client.pull("g", "held", 0))] == [b"0"]  # from here on there is the group
     held = client.begin_pull("g", "held", 1, suspend=60_000, expression="A")
-    other.send("held", b"of another tag", TAGS="B")
     assert client.send("elsewhere").code == 0
+    other.send("held", b"of another tag", TAGS="B")
     assert not held.done()
     other.send("held", b"1", TAGS="A")
     assert [one.body for one in records(held.result(60))] == [b"1"]
