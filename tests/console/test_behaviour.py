@@ -148,6 +148,7 @@ def test_refreshing_disturbs_nobody(window: Screen) -> None:
     expect(window.page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_signing_in_and_what_viewers_do_not_see(browser: Browser, closed: AdminProcess, access_file: Path) -> None:
     url = str(closed.event("console")["url"])
     with screen(browser, url) as window:

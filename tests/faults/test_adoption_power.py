@@ -5,6 +5,8 @@ import random
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.harness import QUEUES, SEED, audit, message, settle, small_config, until
 from tests.faults.power_disk import PowerDisk
@@ -112,6 +114,7 @@ async def check(image: Path) -> None:
     assert contents(image) == sequential(store.config, end), image
 
 
+@pytest.mark.slow
 async def test_a_power_cut_in_an_adoption(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     looked_at = 0

@@ -40,6 +40,7 @@ def address_of(store: StoreProcess) -> str:
     return f"127.0.0.1:{store.settings['listen_port']}"
 
 
+@pytest.mark.slow
 def test_from_its_start_to_its_end_at_several_name_servers(tmp_path: Path) -> None:
     """One of them is away at first, and comes back later as another process that knows nothing."""
     one, two = NamesProcess(tmp_path / "one"), NamesProcess(tmp_path / "two")

@@ -84,6 +84,7 @@ def wait_until(condition: Callable[[], object], query: "StreamingQuery") -> None
 
 
 @pytest.mark.golden
+@pytest.mark.slow
 def test_a_log_arrives_once_and_whole(session: "SparkSession", tmp_path: Path) -> None:
     root = golden_store("clean") / "store"
     found = list(records_on_disk(root))

@@ -72,6 +72,7 @@ async def receive(at: DeliveringStore, wait_ms: int = 20_000) -> list[tuple[int,
         wait_ms = 2_500
 
 
+@pytest.mark.slow
 async def test_what_was_popped_and_not_acknowledged_comes_again_once(tmp_path: Path) -> None:
     await group_has_popped(tmp_path)
     async with delivering(tmp_path) as at:

@@ -37,6 +37,7 @@ async def test_a_timer_comes_at_its_millisecond(tmp_path: Path) -> None:
         assert kit.counts.delivered == 2
 
 
+@pytest.mark.slow
 async def test_timers_far_ahead_wait_over_restarts_and_come_once(tmp_path: Path) -> None:
     times = [1, 7, 59, 60, 61, 3_599, 3_600, 3_601, 7_250, 30_000, 90_000]
     now = BEGIN
