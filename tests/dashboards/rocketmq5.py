@@ -14,7 +14,8 @@ SERVED: dict[str, tuple[str, str]] = {
     "rocketmq_throughput_out_total": ("store", ""),
     "rocketmq_rpc_latency_milliseconds": (
         "store",
-        "histogram; `protocol_type` is `grpc`, `request_code` the method in lower case (`send`, `pull`, …)",
+        "histogram; `protocol_type` is `grpc`, `request_code` the method in lower case (`send`, `pull`, …); "
+        "name servers' are without `cluster`",
     ),
     "rocketmq_storage_size_bytes": ("store", "used space of the whole disk, as in RocketMQ"),
     "rocketmq_storage_flush_behind_bytes": ("store", ""),
