@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ SLOWEST = ("--durations=30", "--durations-min=4")
 """What took longest is told at the end: a test that takes so long belongs to the campaigns."""
 _CACHE = Path(".pytest_cache")
 _LAST_FAILED = _CACHE / "v/cache/lastfailed"
+_GROUP = re.compile(r"@[^\]/]*$")
 
 
 def run(*arguments: str) -> int:
@@ -60,11 +62,16 @@ def with_marker(name: str) -> list[str]:
 
 
 def failed_tests() -> list[str]:
-    """The tests that pytest's cache remembers as failed."""
+    """The tests that pytest's cache remembers as failed, by the names that they have when they run alone.
+
+    Beside others a test of a group is called `name@group`. Under that name pytest would not find it, and run all.
+    """
     try:
-        return sorted(json.loads(_LAST_FAILED.read_text()))
+        failed = sorted({_GROUP.sub("", name) for name in json.loads(_LAST_FAILED.read_text())})
     except FileNotFoundError:
         return []
+    _LAST_FAILED.write_text(json.dumps(dict.fromkeys(failed, True)))
+    return failed
 
 
 def all_of(statuses: list[int]) -> int:

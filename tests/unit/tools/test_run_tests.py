@@ -88,6 +88,15 @@ def test_a_test_that_raced_is_named(tmp_path: Path) -> None:
     assert "to be mended (docs/CONTRIBUTING.md, Tests):\n  test_races.py::test_races\n\nall of" in told
 
 
+def test_a_test_of_a_group_is_found_again(tmp_path: Path) -> None:
+    """Beside others it is called after its group too."""
+    grouped = "import pytest\npytestmark = pytest.mark.xdist_group('two words')\n" + RACES
+    status, told = outcome(tmp_path, 2, sound=SOUND, races=grouped)
+    assert status == 0
+    assert "once more, alone, but for what draws at random: test_races.py::test_races\n" in told
+    assert re.findall(r"^\d+ (?:passed|failed)", told, re.M) == ["1 failed", "1 passed"], "not all once more"
+
+
 def test_a_test_that_fails_twice_has_failed(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, 2, broken=BROKEN, races=RACES)
     assert status == 1
