@@ -55,7 +55,7 @@ def test_what_is_not_set_stays(admin: AdminProcess) -> None:
 
 
 def test_another_number_of_queues_warns_of_what_becomes_of_order(admin: AdminProcess) -> None:
-    def warnings(**config: int) -> list[str]:
+    def warnings(**config: Any) -> list[str]:
         request = pb.PutTopicRequest(config=metadata_pb2.TopicConfig(name="wider", **config))
         return list(admin.stub.PutTopic(request, timeout=60).warnings)
 
