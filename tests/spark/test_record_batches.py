@@ -28,6 +28,8 @@ from tests.golden import golden_store
 from tests.spark.rows import COLUMNS, Row, moment, row_of, rows_of_file, rows_of_log, stretch
 from tests.unit.format.logs import V4, V6, damaged_logs, logs
 
+pytestmark = pytest.mark.slow
+
 ALL = ScanWanted(arrow_schema(SCHEMA))
 _CAMEL = {
     "size": "size",

@@ -18,6 +18,8 @@ from tests.faults.harness import records_on_disk
 from tests.golden import copy_of, golden_store
 from tests.spark.streams import Load, Row, batch_rows, follow, log_files, reader, send, together
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
 COLUMNS = ("physical_offset", "size", "is_valid")

@@ -18,6 +18,8 @@ from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
 from tests.spark.streams import batch_rows, follow, log_files, reader, send, together
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
 

@@ -56,6 +56,7 @@ def test_a_suite_that_passes_runs_once(tmp_path: Path) -> None:
     assert "once more" not in told
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_suite_are_all_of_it(tmp_path: Path) -> None:
     """Every test is in one of them, beside others or alone; the second try is of what failed in that part."""
     files = {
@@ -81,6 +82,7 @@ def test_the_makefile_runs_each_test_in_one_part() -> None:
     assert re.search(r"^test-all: lint coverage campaigns\b", makefile, re.M)
 
 
+@pytest.mark.slow
 def test_a_test_that_raced_is_named(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, sound=SOUND, races=RACES)
     assert status == 0
@@ -124,6 +126,7 @@ def test_what_draws_at_random_has_no_second_try_and_all_draws_from_one_seed(tmp_
     assert (tmp_path / ".pytest_cache/TANDEM_SEED").read_text() == f"{seeds[0]}\n"
 
 
+@pytest.mark.slow
 def test_a_run_whose_only_failure_draws_at_random_has_failed(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, 0, "17", draws=SEEDED.replace(", 1]", "]"), sound=SOUND)
     assert status == 1
