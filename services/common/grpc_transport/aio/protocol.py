@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 
 _LINGER_SECONDS = 1.0
 """How long a connection that failed is read (and ignored): closing at once could lose the GOAWAY on its way."""
-_HELD_BYTES, _HELD_SLICES = 16 << 10, 4
-"""While more is read from a connection its answers are kept, at most so many bytes for so many slices: each write is a
-system call, and wakes the client."""
 _NOTSENT = 512 << 10
 """Bytes that the kernel keeps for a socket before it has sent them: without a bound it takes several MiB for each."""
 _UNIMPLEMENTED = Refusal(Status.UNIMPLEMENTED, "Method not found!")
@@ -58,7 +55,6 @@ class Protocol(ServerHolding):
         self.slice_ends = 0.0
         """Until then frames are read and handlers begun in this turn, by `monotonic`; what they start takes from it."""
         self.connection.enough = self._slice_over
-        self._slices = 0
         self.closing_since: float | None = None
 
     # -- asyncio's calls ----------------------------------------------------------------------------------------------
@@ -226,9 +222,7 @@ class Protocol(ServerHolding):
         sender = self.connection.sender
         self.slice_ends = self.server.turns.slice_ends()
         if self.connection.behind and not self._paused:
-            more = self._read_on()
-            if more and sender.size < _HELD_BYTES and self._slices % _HELD_SLICES:
-                return
+            self._read_on()
         if not sender.congested:
             sender.flush_all()
             self._unpark()
@@ -264,17 +258,14 @@ class Protocol(ServerHolding):
             lagging.add(self)
             self._transport.pause_reading()
 
-    def _read_on(self) -> bool:
-        """Read a slice of what waits; whether more does, which has a turn then."""
-        self._slices += 1
+    def _read_on(self) -> None:
         self.connection.receive(b"")
         if self.connection.behind:
             self._schedule()
-            return True
+            return
         self.server.turns.lagging.discard(self)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
-        return False
 
     def _finish(self) -> None:
         """The connection is over: say so to the other side, and close when it has heard."""

@@ -32,8 +32,9 @@ class FrameReader(Bodies):
         """See ControlFrames."""
         super().__init__(limits, finished, now)
         self._rest = b""
-        self._begins = 0  # where in `_rest` what is not read yet begins: a slice does not copy what it leaves
-        """The beginning of a frame that is not whole."""
+        """The beginning of a frame that is not whole, or what a slice has left; of that nothing is copied."""
+        self._begins = 0
+        """Where in `_rest` what is not read yet begins."""
         self._largest_block = BLOCK_FACTOR * limits.max_header_list_size
         self._block: list[bytes] = []
         """Parts of a header block that goes on in CONTINUATION frames."""
