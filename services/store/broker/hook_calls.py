@@ -1,14 +1,16 @@
 """Calling hooks: in their order, timed, and so that nothing they do can tear what the broker does."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tandemmq.common.access.throttle import Throttle
 from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind
 from tandemmq.hooks import ConsumeHook, HookContext, SendHook
 from tandemmq.store.broker.errors import BrokerError
+
+Result = TypeVar("Result")
 
 _SECONDS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _LOG_SECONDS = 10.0
@@ -79,6 +81,23 @@ class HookPoint:
     def after(self, context: HookContext, failure: BaseException | None = None) -> None:
         """Tell all hooks what became of it. Never raises."""
         self._tell(self._after, context, failure)
+
+    async def around(
+        self,
+        context: HookContext,
+        do: Callable[[], Awaitable[Result]],
+        note: Callable[[Result], None] = lambda _: None,
+    ) -> Result:
+        """Ask, do it, tell; `note` puts what came of it into the context before that. Raises HookRefused, as `do`."""
+        self.before(context)
+        try:
+            result = await do()
+        except BaseException as error:
+            self.after(context, error)
+            raise
+        note(result)
+        self.after(context)
+        return result
 
     def _tell(self, methods: Sequence[_Method], context: HookContext, failure: BaseException | None) -> None:
         context.failure = failure

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from tandemmq.common.errors import TandemError
@@ -17,8 +18,7 @@ from tandemmq.store.broker.submission import Receipt, Told
 from tandemmq.store.format import properties
 from tandemmq.store.format.batch import decode_client_batch
 from tandemmq.store.format.errors import FormatError
-from tandemmq.store.format.host import Host
-from tandemmq.store.format.record import decode_record
+from tandemmq.store.format.record import decode_record, split_records
 from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch
 
 
@@ -39,15 +39,8 @@ class HookedBroker(Broker):
         if given.origin is not MessageOrigin.CLIENT:
             return await Broker.send(self, given, wait=wait)
         context = _of_message(given)
-        self.hooks.send.before(context)
-        try:
-            receipt = await Broker.send(self, given, wait=wait)
-        except BaseException as error:
-            self.hooks.send.after(context, error)
-            raise
-        _is_stored(context, receipt)
-        self.hooks.send.after(context)
-        return receipt
+        sending = partial(Broker.send, self, given, wait=wait)
+        return await self.hooks.send.around(context, sending, partial(_is_stored, context))
 
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True
@@ -125,15 +118,11 @@ class HookedBroker(Broker):
     async def pull(self, wanted: Wanted, wait_seconds: float = 0, room: Room | None = None) -> PullAnswer:
         """See `Broker.pull`."""
         context = DeliveryContext(topic=wanted.topic, group=wanted.group, queue_id=wanted.queue_id, pulls=True)
-        self.hooks.delivery.before(context)
-        try:
-            pulled = await Broker.pull(self, wanted, wait_seconds, room)
-        except BaseException as error:
-            self.hooks.delivery.after(context, error)
-            raise
-        context.read = lambda: [delivered(one) for one in _records(pulled.records)]
-        self.hooks.delivery.after(context)
-        return pulled
+
+        def found(pulled: PullAnswer) -> None:
+            context.read = lambda: [delivered(one) for one in split_records(pulled.records)]
+
+        return await self.hooks.delivery.around(context, partial(Broker.pull, self, wanted, wait_seconds, room), found)
 
 
 def delivered(record: bytes, topic: str = "", attempt: int = 0) -> DeliveredMessage:
@@ -144,21 +133,12 @@ def delivered(record: bytes, topic: str = "", attempt: int = 0) -> DeliveredMess
     return DeliveredMessage(topic or read.topic, *where, key, len(read.body), attempt)
 
 
-def _records(data: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        found.append(data[at : at + size])
-        at += size
-    return found
-
-
 def _of_message(given: NewMessage) -> SendContext:
     return SendContext(
         topic=given.topic,
         properties=MappingProxyType(dict(given.properties)),
         body=given.body,
-        born_host=_text(given.born_host),
+        born_host=str(given.born_host),
         queue_id=given.queue_id,
         message_id=given.properties.get(properties.UNIQ_KEY) or "",
     )
@@ -178,16 +158,12 @@ def _of_batch(given: NewBatch) -> list[SendContext]:
                 topic=given.topic,
                 properties=MappingProxyType(given_properties),
                 body=one.body,
-                born_host=_text(given.born_host),
+                born_host=str(given.born_host),
                 queue_id=given.queue_id,
                 message_id=given_properties.get(properties.UNIQ_KEY, ""),
             )
         )
     return found
-
-
-def _text(host: Host) -> str:
-    return f"[{host.ip}]:{host.port}" if host.is_v6 else f"{host.ip}:{host.port}"
 
 
 def _is_stored(context: SendContext, receipt: Receipt) -> None:

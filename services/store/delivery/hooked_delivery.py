@@ -1,8 +1,8 @@
 """Delivery with hooks around receives and around what consumers say. One without hooks is a plain `Delivery`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.hooks import AcknowledgementContext, ConsumerSays, DeliveryContext
@@ -11,8 +11,6 @@ from tandemmq.store.broker.hooked_broker import delivered
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.handles import decode_handle
 from tandemmq.store.delivery.port import Batch, Outcome, Room, Wish
-
-Result = TypeVar("Result")
 
 
 class HookedDelivery(Delivery):
@@ -26,15 +24,11 @@ class HookedDelivery(Delivery):
     async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
         """See `port.DeliveryPort`."""
         context = DeliveryContext(topic=wish.topic, group=wish.group, queue_id=wish.queue, client_id=wish.client_id)
-        self._hooks.delivery.before(context)
-        try:
-            batch = await super().receive(wish, room)
-        except BaseException as error:
-            self._hooks.delivery.after(context, error)
-            raise
-        context.read = lambda: [delivered(one.record, one.topic, one.number) for one in batch.messages]
-        self._hooks.delivery.after(context)
-        return batch
+
+        def found(batch: Batch) -> None:
+            context.read = lambda: [delivered(one.record, one.topic, one.number) for one in batch.messages]
+
+        return await self._hooks.delivery.around(context, partial(super().receive, wish, room), found)
 
     async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
         """See `port.DeliveryPort`. What a hook refuses is refused for that handle alone."""
@@ -62,36 +56,30 @@ class HookedDelivery(Delivery):
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
         context = _of_handle(group, topic, handle, ConsumerSays.LATER)
-        return await self._around(context, partial(super().change_invisible, group, topic, handle, invisible_ms))
+        return await self._hooks.acknowledgement.around(
+            context, partial(super().change_invisible, group, topic, handle, invisible_ms)
+        )
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
         context = _of_handle(group, topic, handle, ConsumerSays.NEVER)
-        await self._around(context, partial(super().forward, group, topic, handle))
+        await self._hooks.acknowledgement.around(context, partial(super().forward, group, topic, handle))
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """See `port.DeliveryPort`."""
         says = ConsumerSays.NEVER if delay_level < 0 else ConsumerSays.LATER
         context = AcknowledgementContext(topic="", group=group, says=says, log_offset=physical_offset)
         sending = partial(super().send_back, group, physical_offset, delay_level, max_reconsume_times)
-        await self._around(context, sending)
+        await self._hooks.acknowledgement.around(context, sending)
 
     async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
         """See `port.DeliveryPort`."""
         context = AcknowledgementContext(
             topic=topic, group=group, says=ConsumerSays.DONE_BELOW, queue_id=queue, queue_offset=offset
         )
-        await self._around(context, partial(super().commit, group, topic, queue, offset, alone=alone))
-
-    async def _around(self, context: AcknowledgementContext, do: Callable[[], Awaitable[Result]]) -> Result:
-        self._hooks.acknowledgement.before(context)
-        try:
-            result = await do()
-        except BaseException as error:
-            self._hooks.acknowledgement.after(context, error)
-            raise
-        self._hooks.acknowledgement.after(context)
-        return result
+        await self._hooks.acknowledgement.around(
+            context, partial(super().commit, group, topic, queue, offset, alone=alone)
+        )
 
 
 def _of_handle(group: str, topic: str, handle: str, says: ConsumerSays) -> AcknowledgementContext:

@@ -9,7 +9,7 @@ from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.reading import named_record, read_whole
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
-from tandemmq.store.format.record import MIN_RECORD_SIZE
+from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 
@@ -102,10 +102,4 @@ _NOTHING = frozenset(
 
 def _split(data: bytes) -> list[tuple[int, bytes]]:
     """Records that follow one another, each with its queue offset."""
-    records = []
-    at, end = 0, len(data)
-    while at < end:
-        size = int.from_bytes(data[at : at + 4], "big")
-        records.append((int.from_bytes(data[at + 20 : at + 28], "big"), data[at : at + size]))
-        at += size
-    return records
+    return [(int.from_bytes(record[20:28], "big"), record) for record in split_records(data)]

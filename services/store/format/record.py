@@ -22,6 +22,7 @@
 The widths b and s follow SYSFLAG bits 16 and 32 and nothing else. Source: MessageExtEncoder, MessageDecoder.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from struct import Struct
@@ -246,3 +247,12 @@ def decode_record(buffer: ReadBuffer, at: int = 0, verify: bool = True) -> Recor
         raise CorruptRecord("the properties end in a zero byte: the end of the record never reached the disk", at)
     topic = bytes(buffer[topic_at : topic_at + topic_size])
     return Record(*(*fields[:14], body, topic, bytes(buffer[properties_at:end])))
+
+
+def split_records(data: bytes) -> Iterator[bytes]:
+    """The bytes of each of the records that follow one another in ``data``, as a pull has found them."""
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        yield data[at : at + size]
+        at += size

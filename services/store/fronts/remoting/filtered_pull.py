@@ -1,14 +1,13 @@
 """Pulls with a filter over properties: the records are looked into, some in each turn of the loop."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.selection import PropertyFilter
-from tandemmq.store.format.record import decode_record
+from tandemmq.store.format.record import decode_record, split_records
 
 MOST_A_TURN = 256
 """Records that are looked into in one turn."""
@@ -28,7 +27,9 @@ async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, second
         if pulled.status is not PullStatus.FOUND:
             return pulled
         chosen = [
-            data for data in _records(pulled.records) if wants.matches(decode_record(data, verify=False).properties)
+            data
+            for data in split_records(pulled.records)
+            if wants.matches(decode_record(data, verify=False).properties)
         ]
         if chosen:
             return replace(pulled, count=len(chosen), records=b"".join(chosen))
@@ -38,11 +39,3 @@ async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, second
         wanted = replace(wanted, offset=pulled.next_offset)
         await asyncio.sleep(0)
     return replace(pulled, status=PullStatus.NO_MATCHED_MESSAGE, count=0, records=b"")
-
-
-def _records(data: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        yield data[at : at + size]
-        at += size
