@@ -82,24 +82,17 @@ def decode_traces(body: bytes) -> Traces:
         if not text:
             continue
         fields = text.split(FIELD_END)
-        read = _READERS.get(fields[0])
         try:
-            entries.append(_read(read, fields))
-        except (ValueError, IndexError):
+            entries.append(_READERS[fields[0]](fields))
+        except (ValueError, LookupError):
             unreadable += 1
     return Traces(entries, unreadable)
 
 
-def _read(read: Callable[[list[str]], TraceEntry] | None, fields: list[str]) -> TraceEntry:
-    if read is None:
-        raise ValueError(fields[0])
-    return read(fields)
-
-
-def _sent(fields: list[str]) -> TraceEntry:
-    later = len(fields) > 13
+def _by_producer(kind: TraceKind, fields: list[str]) -> TraceEntry:
+    """What both kinds have that producers tell."""
     return TraceEntry(
-        TraceKind.SENT,
+        kind,
         time_ms=int(fields[1]),
         group=_text(fields[3]),
         topic=_text(fields[4]),
@@ -107,6 +100,12 @@ def _sent(fields: list[str]) -> TraceEntry:
         tags=_text(fields[6]),
         keys=_text(fields[7]),
         store_host=_text(fields[8]),
+    )
+
+
+def _sent(fields: list[str]) -> TraceEntry:
+    later = len(fields) > 13
+    return _by_producer(TraceKind.SENT, fields)._replace(
         body_length=int(fields[9]),
         cost_ms=int(fields[10]),
         message_type=_one_of(MESSAGE_TYPES, fields[11]),
@@ -143,15 +142,7 @@ def _consumed(fields: list[str]) -> TraceEntry:
 
 
 def _transaction(fields: list[str]) -> TraceEntry:
-    return TraceEntry(
-        TraceKind.TRANSACTION,
-        time_ms=int(fields[1]),
-        group=_text(fields[3]),
-        topic=_text(fields[4]),
-        message_id=_text(fields[5]),
-        tags=_text(fields[6]),
-        keys=_text(fields[7]),
-        store_host=_text(fields[8]),
+    return _by_producer(TraceKind.TRANSACTION, fields)._replace(
         message_type=_one_of(MESSAGE_TYPES, fields[9]),
         transaction_id=_text(fields[10]),
         transaction_state=fields[11],

@@ -17,7 +17,6 @@ _MOST_ENTRIES = 32_768
 """With more in memory no further slot is read."""
 _NEAR_MS = (2 * HOUR_MS, 300_000, 60_000)
 """So long before it begins a slot is split in the background: an hour, a minute, a crowded second."""
-_LAST_OFFSET = (1 << 63) - 1
 _KEPT_STEPS = 5
 """Recalls are remembered for so many steps behind what is due: one of Java's names the step only."""
 
@@ -89,7 +88,7 @@ class TimerWindow:
         For a time that a clock has come to which was ahead: there is more to come before it. Raises as `load`.
         """
         held = (entry.offset for entry in self._heap if entry[:2] <= (when, offset))
-        return min(self._index.first_from(least, self._loaded, when), *held, _LAST_OFFSET)
+        return min((self._index.first_from(least, self._loaded, when), *held))
 
     def next_time(self) -> int | None:
         """When there is something to do next; None: not before something is added."""
