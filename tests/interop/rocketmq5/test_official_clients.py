@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.certificates import Authority
 from tests.contract.gateway_process import GatewayProcess
 from tests.contract.store_process import StoreProcess
 from tests.interop.grpc_clients.programs import command_of
+from tests.interop.rocketmq5.outages import survives
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -137,20 +137,11 @@ def test_a_namespace(store: StoreProcess, language: str) -> None:
 def test_a_client_sends_and_consumes_on_after_the_store_was_killed(tmp_path: Path, language: str) -> None:
     with StoreProcess(tmp_path / "store", max_message_size=4 << 20) as store:
         store.settings["grpc_port"] = store.address.rpartition(":")[2]  # it comes back where it was
-        command = [*command_of(f"rocketmq5-{language}"), store.address, "outage", "outage", "outage-group"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
-            watchdog = threading.Timer(SECONDS, client.kill)
-            watchdog.start()
-            try:
-                said = []
-                assert client.stdout is not None
-                for line in client.stdout:
-                    said.append(line.strip())
-                    if said[-1] in ("SENT 15", "SENT 35"):
-                        store.restart(signal.SIGKILL)
-            finally:
-                watchdog.cancel()
-        assert said[-1:] == ["OK"], "\n".join(said)[-4_000:]
+
+        def killed() -> None:
+            store.restart(signal.SIGKILL)
+
+        survives(language, store.address, SECONDS, {"SENT 15": killed, "SENT 35": killed})
 
 
 @pytest.mark.parametrize("language", ["python", "node"])
