@@ -147,8 +147,12 @@ def make_server(
     compression: grpc.Compression | None = None,
     maximum_concurrent_rpcs: int | None = None,
     reuse_port: bool = False,
+    memory_budget: int | None = None,
 ) -> grpc.aio.Server:
-    """A server of either kind, made alike. Limits are in bytes. Make it inside a running event loop."""
+    """A server of either kind, made alike. Limits are in bytes. Make it inside a running event loop.
+
+    grpcio has no `memory_budget`.
+    """
     if transport == "grpcio":
         options: list[tuple[str, Any]] = [
             ("grpc.max_receive_message_length", receive_limit),
@@ -164,6 +168,8 @@ def make_server(
     from tandemmq.common import grpc_transport as fast
 
     limits: dict[str, int] = {"max_receive_message_length": receive_limit}
+    if memory_budget is not None:
+        limits["memory_budget"] = memory_budget
     if send_limit is not None:
         limits["max_send_message_length"] = send_limit
     made: grpc.aio.Server = fast.server(

@@ -14,7 +14,8 @@ One noun per file::
                          setting_names.py: their names, generated
     addresses.py         addresses of other services, as settings hold them
     command.py           `python -m tandemmq.<service>`: options, and an error as one line
-    process.py           open files, malloc thresholds, garbage collector
+    process.py           open files, malloc thresholds
+    garbage.py           no pause for garbage collection grows with what is alive
     child_process.py     processes that we start, which end when we do
     log_output.py        readable lines on a terminal, JSON elsewhere
     tls.py               TLS from certificate files

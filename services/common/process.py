@@ -1,10 +1,9 @@
-"""What a service sets for its whole process, once: open files, malloc, garbage collector.
+"""What a service sets for its whole process, once: open files and malloc.
 
 All of it is best effort: a container may forbid it, another libc may not know it; a service runs without, only slower.
 """
 
 import ctypes
-import gc
 import resource
 
 _M_TRIM_THRESHOLD = -1
@@ -55,9 +54,3 @@ def keep_freed_memory() -> bool:
     wanted = ((_M_MMAP_THRESHOLD, _KEEP_BELOW), (_M_TRIM_THRESHOLD, _KEEP_BELOW), (_M_TOP_PAD, _TOP_PAD))
     accepted = [mallopt(parameter, value) for parameter, value in wanted]
     return accepted == [1] * len(wanted)
-
-
-def freeze_garbage() -> None:
-    """Takes everything alive after start-up out of the collector's sight, so that collections stay short."""
-    gc.collect()
-    gc.freeze()

@@ -28,6 +28,7 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.garbage import ShortCollections, freeze_garbage
 from tandemmq.common.grpc_server import bind, load_of, make_server
 from tandemmq.common.grpc_status import STATUSES, StatusTable
 from tandemmq.common.grpc_transport import Load
@@ -36,7 +37,6 @@ from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
 from tandemmq.common.health import HealthBoard
 from tandemmq.common.log_output import get_log
 from tandemmq.common.metrics_endpoint import MetricsEndpoint
-from tandemmq.common.process import freeze_garbage
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.shutdown import StopSignal
 from tandemmq.common.started_pool import start_loop_threads
@@ -80,7 +80,8 @@ class ServiceHost:
         self.metrics_port = 0
         self._registry = registry
         self._metrics: MetricsEndpoint | None = None
-        self._stopping = self._frozen = False
+        self._collections: ShortCollections | None = None
+        self._stopping = False
         self._server = make_server(settings)
         self._guarded = self.guard.over(self._server)
         self._drain_steps: list[Step] = []
@@ -136,9 +137,10 @@ class ServiceHost:
     async def serving(self) -> None:
         """The services are ready: health says so from now on."""
         await self.health.serving()
-        if not self._frozen:  # later what is alive would be kept for good: a service may come and go with its health
-            self._frozen = True
+        if self._collections is None:  # once: a service may come and go with its health
             freeze_garbage()
+            self._collections = ShortCollections(asyncio.get_running_loop())
+            self._collections.start()
         log.info("serving", services=",".join(self._guarded.services))
 
     async def run_until_stopped(self, announce: Callable[[], None] | None = None) -> None:
@@ -173,6 +175,8 @@ class ServiceHost:
             await self.guard.gate.keeper.close()
         if self._metrics is not None:
             self._metrics.close()
+        if self._collections is not None:
+            self._collections.stop()
         log.info("stopped")
 
     def _serve_metrics(self) -> None:

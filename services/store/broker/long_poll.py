@@ -73,14 +73,14 @@ class LongPolls:
         `room` is awaited before each look with the most bytes that it may give. Raises as `Puller.pull` and `room`.
         """
         if room is not None:
-            await room(wanted.max_bytes)
+            await _room_for(puller, wanted, room)
         try:
             return puller.pull(wanted)
         except QueueInDoubt:
             if not await self._store.repairs.settled(wanted.topic, wanted.queue_id, _DOUBT_SECONDS):
                 raise
             if room is not None:
-                await room(wanted.max_bytes)
+                await _room_for(puller, wanted, room)
             return puller.pull(wanted)
 
     async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float, room: Room | None = None) -> PullAnswer:
@@ -100,6 +100,14 @@ class LongPolls:
                 return pulled
             if not await self.wait(wanted.topic, wanted.queue_id, pulled.next_offset, deadline=deadline):
                 return replace(pulled, status=PullStatus.NO_NEW_MESSAGE)
+
+
+async def _room_for(puller: Puller, wanted: Wanted, room: Room) -> None:
+    """Wait for room; again for more where the queue has grown meanwhile. Raises as `room`."""
+    has = -1
+    while (needs := puller.most_bytes(wanted)) > has:
+        await room(needs)
+        has = needs
 
 
 _STOPPING = "The store stops."

@@ -24,6 +24,8 @@ SCAN_UNITS = 8_192
 """With a tag filter: units looked at in one call (RocketMQ looks at 800 or more)."""
 
 _READ_UNITS = 1_024
+_MEASURED_UNITS = 32
+"""So many units are cheap to add up before they are read."""
 _MOST_DOUBTS = 16
 """Wrong units that are put right within one call."""
 
@@ -59,6 +61,19 @@ class Puller:
     def advice(self, pulled: PullAnswer) -> int:
         """Id of the broker that a consumer with this answer should pull from next; see `SlaveReads`."""
         return self._slave_reads.advice(pulled)
+
+    def most_bytes(self, wanted: Wanted) -> int:
+        """Bytes that an answer may have at most: of few messages what they take, of many what was asked for.
+
+        Who asks for little need not wait for room as those do who ask for much.
+        """
+        queue = self._store.queue(wanted.topic, wanted.queue_id)
+        if queue is None:
+            return 0
+        count = min(wanted.max_messages, queue.max_offset - wanted.offset)
+        if wanted.tag_filter is not None or count > _MEASURED_UNITS:
+            return wanted.max_bytes
+        return min(sum(size for _, size, _ in queue.read(wanted.offset, count)), wanted.max_bytes)
 
     def pull(self, wanted: Wanted) -> PullAnswer:
         """One answer, without waiting.

@@ -3,13 +3,16 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import grpc
 import pytest
 
+from tandemmq.common.grpc_transport import room_for
 from tests.grpc_probe import DRIP_SIZE
 from tests.integration.grpc_transport.hosting import (
+    OWN,
     PATIENCE,
     Hosted,
     channel_to,
@@ -148,6 +151,24 @@ async def test_answers_that_nobody_takes_are_bounded(transport: str) -> None:
             wire.cancel(stream)
         wire.write(settings((INITIAL_WINDOW_SIZE, WIDE)))
         assert (await wire.answer(wire.call("Echo", b"x"))).messages == [b"x"]
+
+
+async def test_who_asks_for_little_is_answered_while_those_who_took_much_hold_the_memory() -> None:
+    """A method with large answers: how large this one is, its handler says, and nobody guesses it from the others."""
+
+    async def sized(request: bytes, context: Any) -> bytes:
+        size = int(request)
+        return b"x" * size if await room_for(context, size) else b"no room"
+
+    held, options = 7, {"memory_budget": 8 << 20}
+    async with hosted("fast", unary=sized, server_options=options) as server, AsyncExitStack() as stack:
+        for _ in range(held):
+            greedy = await stack.enter_async_context(wired(server.target, (INITIAL_WINDOW_SIZE, 0)))
+            greedy.call(f"/{OWN}/unary", b"%d" % (1 << 20))
+        await until(lambda: server.server.load.held > held << 20)  # type: ignore[attr-defined]
+        async with wired(server.target) as wire:
+            assert (await wire.answer(wire.call(f"/{OWN}/unary", b"10"))).messages == [b"x" * 10]
+        assert server.server.load.held > held << 20, "nobody had to be ended for it"  # type: ignore[attr-defined]
 
 
 async def test_large_answers_to_a_slow_reader_come_whole(transport: str) -> None:

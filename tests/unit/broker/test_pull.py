@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker.pulled import PullStatus
+from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.broker.tags import parse_tags
 from tandemmq.store.format.unit import BLANK_UNIT, pack_unit
 from tandemmq.store.log.errors import QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records
@@ -153,3 +154,20 @@ async def test_nobody_is_sent_back_while_a_queue_is_being_rebuilt(tmp_path: Path
         kit.send("orders")
         await kit.dispatched()
         assert kit.pull("orders").max_offset == 201
+
+
+async def test_how_much_an_answer_may_take(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        for number in range(40):
+            kit.send("orders", bytes(100 + number), TAGS="tea")
+        await kit.dispatched()
+        most = 1 << 20
+        for offset, count in ((0, 1), (5, 32), (30, 1000)):
+            pulled = kit.pull("orders", 0, offset, max_messages=count)
+            assert kit.puller.most_bytes(Wanted("orders", 0, offset, count, most)) == len(pulled.records) > 0
+        assert kit.puller.most_bytes(Wanted("orders", 0, 0, 33, most)) == most, "many are not added up"
+        assert kit.puller.most_bytes(Wanted("orders", 0, 0, 8, most, parse_tags("tea"))) == most
+        assert kit.puller.most_bytes(Wanted("orders", 0, 0, 8, 300)) == 300
+        for offset in (40, 41, 99):
+            assert kit.puller.most_bytes(Wanted("orders", 0, offset, 8, most)) == 0
+        assert kit.puller.most_bytes(Wanted("nowhere", 0, 0, 8, most)) == 0

@@ -152,9 +152,10 @@ class Call(CallContext):
     async def room_for(self, size: int) -> bool:
         """See `answering.room_for`."""
         protocol, loop = self.protocol, self.protocol.loop
+        self.method.asks_for_room = True
         budget = protocol.server.budget
         if size > NEXT_TO_NOTHING:
-            await protocol.server.turns.large(protocol.account.used)
+            await protocol.server.turns.large(protocol.account)
         if not budget.tight and not self.connection.sender.pending_bytes:
             return True
         deadline = loop.time() + self.connection.limits.room_seconds
@@ -278,8 +279,11 @@ class UnaryRequestCall(Call):
         self._start(message)
 
     def _start(self, message: bytes) -> None:
-        """It is this call's turn; but a method whose answers are large is not begun before there is room for one."""
-        connection, largest = self.connection, self.method.largest
+        """It is this call's turn; but a method whose answers are large is not begun before there is room for one.
+
+        Unless its handler asks for room itself: it knows how large this one is.
+        """
+        connection, largest = self.connection, 0 if self.method.asks_for_room else self.method.largest
         if self.protocol.server.budget.tight and largest and not self.protocol.may_hold(largest):
             if connection.sender.pending_bytes:
                 self.protocol.server.told.refused += 1

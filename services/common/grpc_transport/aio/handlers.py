@@ -19,7 +19,15 @@ class CallDetails(NamedTuple):
 class Method:
     """A handler, its parts at hand."""
 
-    __slots__ = ("behavior", "deserialize", "largest", "request_streaming", "response_streaming", "serialize")
+    __slots__ = (
+        "asks_for_room",
+        "behavior",
+        "deserialize",
+        "largest",
+        "request_streaming",
+        "response_streaming",
+        "serialize",
+    )
 
     def __init__(self, handler: "grpc.RpcMethodHandler[Any, Any]") -> None:
         """Takes the behavior that fits the kind of the handler; the others are None."""
@@ -33,6 +41,8 @@ class Method:
         self.behavior: Callable[[Any, Any], Any] = behavior
         self.deserialize: Callable[[bytes], Any] | None = handler.request_deserializer
         self.serialize: Callable[[Any], bytes] | None = handler.response_serializer
+        self.asks_for_room = False
+        """Its handler says itself how large an answer may be, by `room_for`: nothing need be guessed before it."""
         self.largest = 0
         """Bytes of the largest answer so far, of those that are large: what the next one is taken to need."""
 

@@ -10,6 +10,8 @@ from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
 
+from tandemmq.common.grpc_transport.http2.budget import Account
+
 _SHORTEST = 0.0003
 """Seconds of a slice, however many want one."""
 
@@ -23,8 +25,8 @@ class Turns:
         self._seconds = seconds
         self._ends = 0.0
         """When there is no more time for large answers in this turn; 0: none was made in it yet."""
-        self._line: list[tuple[int, int, asyncio.Future[None]]] = []
-        """A heap: who holds least comes first, then who came first."""
+        self._line: list[tuple[int, int, int, asyncio.Future[None]]] = []
+        """A heap: whose owner holds least comes first, then who holds least, then who came first."""
         self._numbers = count()
         self.lagging: set[object] = set()
         """Connections that have sent more than was read in their slice."""
@@ -33,11 +35,11 @@ class Turns:
         """When a connection that begins to be read now should stop, by `monotonic`."""
         return monotonic() + max(_SHORTEST, self._seconds / (1 + len(self.lagging)))
 
-    async def large(self, held: int) -> None:
-        """Wait until a large answer may be made for a caller for whom so many bytes are held already."""
+    async def large(self, account: Account) -> None:
+        """Wait until a large answer may be made for the caller whose account this is."""
         if self._line or self._over():
             future: asyncio.Future[None] = self._loop.create_future()
-            heappush(self._line, (held, next(self._numbers), future))
+            heappush(self._line, (account.owner.used, account.used, next(self._numbers), future))
             await future
 
     def _over(self) -> bool:

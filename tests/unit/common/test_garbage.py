@@ -1,0 +1,66 @@
+"""Collections stay short: what a long one leaves is frozen, and everything is looked at now and then."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tandemmq.common.garbage import ShortCollections
+
+PATIENCE = 40.0
+
+
+class Cycle:
+    """Garbage that its counts of references never free."""
+
+    def __init__(self) -> None:
+        self.myself = self
+
+
+@contextmanager
+def short(*, long_seconds: float, thaw_seconds: float = 600.0) -> Iterator[ShortCollections]:
+    """Collections of this process are kept short meanwhile."""
+    found = ShortCollections(asyncio.get_running_loop(), long_seconds=long_seconds, thaw_seconds=thaw_seconds)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+async def test_what_a_long_collection_leaves_is_not_looked_at_again() -> None:
+    kept = [[number] for number in range(50_000)]
+    with short(long_seconds=0.0) as collections:
+        gc.collect()
+        assert collections.frozen == 1
+        assert gc.get_freeze_count() > len(kept)
+    assert gc.get_freeze_count() == 0, "given back when it stops"
+
+
+async def test_a_short_or_young_collection_freezes_nothing() -> None:
+    with short(long_seconds=60.0) as collections:
+        gc.collect()
+        assert collections.frozen == 0
+    with short(long_seconds=0.0) as collections:
+        gc.collect(1)
+        assert collections.frozen == 0
+
+
+async def test_frozen_garbage_goes_at_the_next_look_at_everything() -> None:
+    cycle = Cycle()
+    gone = weakref.ref(cycle)
+    with short(long_seconds=0.0, thaw_seconds=0.05) as collections:
+        gc.collect()
+        del cycle
+        gc.collect()
+        assert gone() is not None, "frozen"
+        async with asyncio.timeout(PATIENCE):
+            while gone() is not None or collections.frozen:
+                await asyncio.sleep(0.01)
+
+
+async def test_it_may_be_stopped_twice_and_before_its_start() -> None:
+    with short(long_seconds=0.0) as collections:
+        collections.stop()
+    ShortCollections(asyncio.get_running_loop()).stop()
