@@ -61,6 +61,8 @@ async def test_frozen_garbage_goes_at_the_next_look_at_everything() -> None:
 
 
 async def test_it_may_be_stopped_twice_and_before_its_start() -> None:
+    heard = len(gc.callbacks)
     with short(long_seconds=0.0) as collections:
         collections.stop()
     ShortCollections(asyncio.get_running_loop()).stop()
+    assert len(gc.callbacks) == heard
