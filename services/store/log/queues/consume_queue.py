@@ -13,6 +13,8 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+from tandemmq.store.format.record import Record
+from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
 from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
@@ -235,6 +237,16 @@ class ConsumeQueue:
         log.error(
             "The message at log offset %d says that it is number %d of queue %d of topic %s, but %s: it is damaged",
             physical, number, self.queue_id, self.topic, why,
+        )  # fmt: skip
+        self._observer.found("message", 1)
+
+    def tell_changed(self, number: int, record: Record) -> None:
+        """Say that the record of message ``number`` names another queue by now, or is in none."""
+        says = f"of queue {record.queue_id} of topic {record.topic}"
+        log.error(
+            "Message %d of queue %d of topic %s is damaged: its record at log offset %d says that it is %s",
+            number, self.queue_id, self.topic, record.physical_offset,
+            says if is_indexed_in_queue(record.sys_flag) else "in no queue",
         )  # fmt: skip
         self._observer.found("message", 1)
 
