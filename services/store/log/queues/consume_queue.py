@@ -166,6 +166,7 @@ class ConsumeQueue:
         physical = int.from_bytes(units[:8], "big")
         if first < self.max_offset:
             self.take_back(first, physical)
+            self._tell_taken(first, units)
         elif len(units) == UNIT_SIZE and self.misnumbered(self.max_offset, first, physical):
             self.end_at(self.max_offset + 1)
             return 0
@@ -249,6 +250,23 @@ class ConsumeQueue:
             says if is_indexed_in_queue(record.sys_flag) else "in no queue",
         )  # fmt: skip
         self._observer.found("message", 1)
+
+    def _tell_taken(self, first: int, units: bytes) -> None:
+        """Say that records are not served whose numbers others have that come before them in the log."""
+        have = self.read_bytes(first, max(0, min(len(units) // UNIT_SIZE, self.max_offset - first)))
+        if units.startswith(have):
+            return  # the usual case: they are dispatched once more
+        taken = [
+            (there.physical_offset, here.physical_offset)
+            for there, here in zip(unpack_units(have), unpack_units(units[: len(have)]), strict=True)
+            if there.physical_offset < here.physical_offset and not (is_blank(there) or is_empty(there))
+        ]
+        if taken:
+            log.error(
+                "%d records from log offset %d on have numbers of queue %d of topic %s that belong to those from %d on: "
+                "they are not served", len(taken), taken[0][1], self.queue_id, self.topic, taken[0][0],
+            )  # fmt: skip
+            self._observer.found("message", len(taken))
 
     def _fill_gap(self, first: int) -> None:
         start = self.max_offset
