@@ -119,13 +119,11 @@ async def test_of_two_messages_with_one_number_the_later_one_is_told(
     unit = other.unit(LAST)
     assert unit is not None
     assert unit.physical_offset == place_of_last(root)
-    assert "have numbers of queue 1 of topic Topic0 that belong to those from" in caplog.text
+    assert "are not served: queue 1 of topic Topic0 has their numbers for others" in caplog.text
     await store.close()
 
 
-async def test_readers_go_on_behind_it_and_it_is_told_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_readers_go_on_behind_it_and_it_is_told_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     root = tmp_path / "store"
     await killed_master(root)
     change(root, place_of_last(root) + QUEUE_ID_AT, 1)

@@ -263,8 +263,8 @@ class ConsumeQueue:
         ]
         if taken:
             log.error(
-                "%d records from log offset %d on have numbers of queue %d of topic %s that belong to those from %d on: "
-                "they are not served", len(taken), taken[0][1], self.queue_id, self.topic, taken[0][0],
+                "%d records from log offset %d on are not served: queue %d of topic %s has their numbers for others, "
+                "from log offset %d on", len(taken), taken[0][1], self.queue_id, self.topic, taken[0][0],
             )  # fmt: skip
             self._observer.found("message", len(taken))
 

@@ -171,7 +171,7 @@ def has_units_behind(queue: ConsumeQueue, log_end: int) -> bool:
 
 
 def keep_changed(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -> None:
-    """Let a queue count on behind units whose records, in ``[begin, end)`` of the log, are in another queue now, or in none.
+    """Let a queue count on behind units whose records, in ``[begin, end)`` of the log, say that they are not in it.
 
     A bit has changed that no checksum covers; that is told. The number was given away once, so it is not given again,
     and the unit stays: readers find that its message is not in the log.
