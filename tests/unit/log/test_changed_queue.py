@@ -7,7 +7,7 @@ import pytest
 
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
-from tests.unit.broker.broker_kit import bodies, broker
+from tests.unit.broker.broker_kit import bodies, broker, records
 from tests.unit.log.replica_kit import FILE_SIZE, config, master_log, message, opened
 
 MESSAGES, QUEUE, LAST, BODY = 600, ("Topic0", 0), 99, 50
@@ -58,10 +58,14 @@ async def leave(store: MessageStore, root: Path) -> None:
     await store.close()
 
 
-def place_of_last(root: Path) -> int:
-    """Where the queue's last record lies, as its unit says."""
+def place_of(root: Path, number: int) -> int:
+    """Where a record of the queue lies, as its unit says."""
     (path,) = (root / "consumequeue" / QUEUE[0] / str(QUEUE[1])).iterdir()
-    return int.from_bytes(path.read_bytes()[LAST * 20 :][:8], "big")
+    return int.from_bytes(path.read_bytes()[number * 20 :][:8], "big")
+
+
+def place_of_last(root: Path) -> int:
+    return place_of(root, LAST)
 
 
 def change(root: Path, at: int, bits: int) -> None:
@@ -136,6 +140,36 @@ async def test_readers_go_on_behind_it_and_it_is_told_again(tmp_path: Path, capl
             pulled = kit.pull(*QUEUE, LAST)
             assert bodies(pulled) == [b"later"] * (number + 1)
             assert f"Messages {LAST} to {LAST} of queue 0 of topic Topic0 are not in the log" in caplog.text
+
+
+@pytest.mark.parametrize("number", [20, 80])
+async def test_readers_notice_one_in_the_middle_of_its_queue(
+    tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind the last checkpoint, where recovery walks, and before it."""
+    root = tmp_path / "store"
+    await killed_master(root)
+    change(root, place_of(root, number) + QUEUE_ID_AT, 1)
+    async with broker(root, mapped_file_size_commit_log=FILE_SIZE) as kit:
+        await kit.store.rebuilt()
+        pulled = kit.pull(*QUEUE, number - 1)
+        assert [record.queue_offset for record in records(pulled)][:3] == [number - 1, number + 1, number + 2]
+        assert f"Messages {number} to {number} of queue 0 of topic Topic0 are not in the log" in caplog.text
+
+
+async def test_readers_of_a_slave_that_got_it_so_notice_it_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = 80
+    log = bytearray(await master_log(tmp_path / "master", [BODY] * MESSAGES))
+    log[place_of(tmp_path / "master", number) + QUEUE_ID_AT] ^= 1
+    root = tmp_path / "slave"
+    async with broker(root, mapped_file_size_commit_log=FILE_SIZE, broker_role="SLAVE") as kit:
+        kit.store.append_replica(0, memoryview(bytes(log)))
+        kit.store.catch_up()
+        pulled = kit.pull(*QUEUE, number - 1)
+        assert [record.queue_offset for record in records(pulled)][:3] == [number - 1, number + 1, number + 2]
+        assert f"Messages {number} to {number} of queue 0 of topic Topic0 are not in the log" in caplog.text
 
 
 async def test_a_record_that_says_it_is_in_no_queue_is_told(tmp_path: Path) -> None:
