@@ -277,7 +277,7 @@ class StoreMetrics(DeliveryMetrics):
         findings = self._counter(
             "tandem_findings_total",
             "What did not fit the log: queue units (unit) and places of the index (index), made anew from it; messages "
-            "that a queue numbers and the log does not have (message).",
+            "that a queue numbers and the log does not have, or whose numbers others have (message).",
             "kind",
         )
         for kind, count in list(self._found.items()):

@@ -244,6 +244,7 @@ def a_store(root: Path, *, has_followed: bool = False) -> Path:
         "tandem.manifest",
         "tandem.topics",
         "tandem.groups",
+        "tandem.metasync.lock",
         "config/topics.json",
     ):
         (root / name).write_bytes(b"x")
@@ -267,7 +268,7 @@ def test_a_slave_is_emptied_and_what_is_not_log_stays(tmp_path: Path) -> None:
     assert set(done.document["moved"]) == moved
     assert done.document["moved"][-1] == "commitlog", "until it is moved, reseed can be run again"
     left = {path.name for path in root.iterdir()} - {aside.name}
-    assert left == {"config", "lock", "tandem.topics", "tandem.groups", "tandem.epoch"}
+    assert left == {"config", "lock", "tandem.topics", "tandem.groups", "tandem.epoch", "tandem.metasync.lock"}
     assert mastership(root).role is Role.SLAVE, "with an empty log it must not become a master"
     assert (aside / "commitlog" / "00000000000000000000").read_bytes() == b"log"
 

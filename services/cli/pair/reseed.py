@@ -21,8 +21,8 @@ _LOG = ("commitlog", "consumequeue", "index", "checkpoint", "abort", "broken")
 """What belongs to a log: files and directories of RocketMQ's names, and ours for what recovery cut off."""
 
 _OWN = "tandem."
-_STAYS = ("tandem.epoch", "tandem.group", "tandem.topics", "tandem.groups")
-"""Of our own files: whose directory it is, what its master had, and the tables of topics and groups."""
+_STAYS = ("tandem.epoch", "tandem.group", "tandem.topics", "tandem.groups", "tandem.metasync.lock")
+"""Of our own files: whose directory it is, what its master had, the tables, and the lock of metasync, which may run."""
 
 _OF_REPLICAS = "tandem.replica"
 """Made by a store when the first bytes of a master come."""

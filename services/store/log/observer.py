@@ -22,7 +22,7 @@ class Observer(Protocol):
         """A damaged range was found."""
 
     def found(self, kind: str, count: int) -> None:
-        """So many units, or places of the index, did not fit the log; or messages with a number are not in it.
+        """So many units, or places of the index, did not fit the log; or messages are not in it, or not served.
 
         ``kind``: ``unit``, ``index``, ``message``.
         """

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+from tandemmq.store.format.record import Record
+from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
 from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
@@ -164,6 +166,7 @@ class ConsumeQueue:
         physical = int.from_bytes(units[:8], "big")
         if first < self.max_offset:
             self.take_back(first, physical)
+            self._tell_taken(first, units)
         elif len(units) == UNIT_SIZE and self.misnumbered(self.max_offset, first, physical):
             self.end_at(self.max_offset + 1)
             return 0
@@ -237,6 +240,33 @@ class ConsumeQueue:
             physical, number, self.queue_id, self.topic, why,
         )  # fmt: skip
         self._observer.found("message", 1)
+
+    def tell_changed(self, number: int, record: Record) -> None:
+        """Say that the record of message ``number`` names another queue by now, or is in none."""
+        says = f"of queue {record.queue_id} of topic {record.topic}"
+        log.error(
+            "Message %d of queue %d of topic %s is damaged: its record at log offset %d says that it is %s",
+            number, self.queue_id, self.topic, record.physical_offset,
+            says if is_indexed_in_queue(record.sys_flag) else "in no queue",
+        )  # fmt: skip
+        self._observer.found("message", 1)
+
+    def _tell_taken(self, first: int, units: bytes) -> None:
+        """Say that records are not served whose numbers others have that come before them in the log."""
+        have = self.read_bytes(first, max(0, min(len(units) // UNIT_SIZE, self.max_offset - first)))
+        if units.startswith(have):
+            return  # the usual case: they are dispatched once more
+        taken = [
+            (there.physical_offset, here.physical_offset)
+            for there, here in zip(unpack_units(have), unpack_units(units[: len(have)]), strict=True)
+            if there.physical_offset < here.physical_offset and not (is_blank(there) or is_empty(there))
+        ]
+        if taken:
+            log.error(
+                "%d records from log offset %d on are not served: queue %d of topic %s has their numbers for others, "
+                "from log offset %d on", len(taken), taken[0][1], self.queue_id, self.topic, taken[0][0],
+            )  # fmt: skip
+            self._observer.found("message", len(taken))
 
     def _fill_gap(self, first: int) -> None:
         start = self.max_offset

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from tandemmq.store.format.record import CorruptRecord, Record, decode_record
+from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.marks.manifest import Manifest
+from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import Bounds, ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
@@ -165,6 +168,40 @@ def has_units_behind(queue: ConsumeQueue, log_end: int) -> bool:
     if unit is None or is_empty(unit) or is_blank(unit):
         return False
     return unit.physical_offset >= log_end
+
+
+def keep_changed(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -> None:
+    """Let a queue count on behind units whose records, in ``[begin, end)`` of the log, say that they are not in it.
+
+    A bit has changed that no checksum covers; that is told. The number was given away once, so it is not given again,
+    and the unit stays: readers find that its message is not in the log.
+    """
+    while (record := _changed_record(parts, queue, begin, end)) is not None:
+        queue.tell_changed(queue.max_offset, record)
+        queue.end_at(queue.max_offset + 1)
+
+
+def _changed_record(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -> Record | None:
+    """The record that the first unit behind the queue's end points at, if it is whole and one field takes it elsewhere.
+
+    Size and number must be those of the unit: where a log was cut, another record may stand in the old one's place.
+    """
+    number = queue.max_offset
+    unit = queue.unit(number)
+    if unit is None or is_blank(unit) or is_empty(unit) or not begin <= unit.physical_offset <= end - unit.size:
+        return None
+    place = unit.physical_offset
+    file = parts.files.find(place)
+    if file is None or parts.damage.covering(place) is not None:
+        return None
+    try:
+        record = decode_record(file.map, place - file.start)
+    except CorruptRecord:
+        return None
+    if (record.physical_offset, record.size, record.queue_offset) != (place, unit.size, number):
+        return None
+    wrong = (record.topic != queue.topic) + (record.queue_id != queue.queue_id)
+    return record if wrong + (not is_indexed_in_queue(record.sys_flag)) == 1 else None
 
 
 def _count_on(queue: ConsumeQueue, damage: DamageList, limit: int | None = None) -> None:

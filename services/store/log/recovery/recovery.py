@@ -22,7 +22,7 @@ from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import Bounds
 from tandemmq.store.log.queues.queue_offsets import QueueKey
-from tandemmq.store.log.queues.queue_recovery import QueueRecovery, has_units_behind
+from tandemmq.store.log.queues.queue_recovery import QueueRecovery, has_units_behind, keep_changed
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.recovery.missing_files import MISSING, QUEUES, believed, find_missing
@@ -145,8 +145,13 @@ class Recovery:
             self._tell_problem(problem)
 
     def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:
-        """Say that queues number messages behind the end of the log: they were there once."""
+        """Say that queues know messages that the log does not have: their records have changed, or lay behind its end.
+
+        Where another broker has written since the manifest, units may be left of a log that it has cut.
+        """
         end = self._report.ended_at
+        for queue in queues if self._manifest_is_of_this_log else ():
+            keep_changed(self._parts, queue, self._report.began_at, end)
         known = [queue for queue in queues if has_units_behind(queue, end)]
         if known:
             which = ", ".join(f"{queue.topic}/{queue.queue_id} from {queue.max_offset:,} on" for queue in known[:10])
