@@ -34,7 +34,7 @@ class GivenAgain(NamedTuple):
     due: int
 
 
-class Held(NamedTuple):
+class HeldBy(NamedTuple):
     """A client holds so many `messages` from `first` on with renewal; they are due again at `due` unless renewed.
 
     `since`: when the client got them. What is given again, or has its invisible time changed, is held so no more.
@@ -96,7 +96,7 @@ class TimersDone(NamedTuple):
 
 
 class HeldRun(NamedTuple):
-    """In a snapshot: so many messages from `first` on that a client holds with renewal, as in `Held`."""
+    """In a snapshot: so many messages from `first` on that a client holds with renewal, as in `HeldBy`."""
 
     first: int
     messages: int
@@ -121,4 +121,4 @@ class Snapshot(NamedTuple):
     held: tuple[HeldRun, ...] = ()
 
 
-Fact = Given | GivenAgain | Held | Dealt | Moved | Forgotten | LevelDone | TimersDone | Snapshot
+Fact = Given | GivenAgain | HeldBy | Dealt | Moved | Forgotten | LevelDone | TimersDone | Snapshot

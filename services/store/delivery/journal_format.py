@@ -19,7 +19,7 @@ The body of a message of `TANDEM_SYS_DELIVERY`, all of it unsigned LEB128 number
      7  TimersDone   indexed, due, offset, copy + 1
      8  Snapshot     place, cursor, given, resets, 1 if more follows else 0, entries;
                      each: offset less the one before (at first less 0), number, due less the one before as zigzag
-     9  Held         place, first, messages, due, client id (number of a name), since
+     9  HeldBy       place, first, messages, due, client id (number of a name), since
     10  Snapshot     as 8, of a place where messages are held with renewal; then those that are, in runs;
                      each: first less the one before, messages, client id (number of a name), since
 
@@ -36,7 +36,7 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
-    Held,
+    HeldBy,
     HeldRun,
     LevelDone,
     Moved,
@@ -137,7 +137,7 @@ class _Page:
         elif isinstance(fact, TimersDone):
             body.append(7)
             _put(body, fact.indexed, fact.due, fact.offset, fact.copy + 1)
-        elif isinstance(fact, Held):
+        elif isinstance(fact, HeldBy):
             body.append(9)
             _put(body, self._place(fact.place), fact.first, fact.messages, fact.due)
             _put(body, self._name(fact.client_id), fact.since)
@@ -332,5 +332,5 @@ def _fact(reader: _Reader) -> Fact:
             held = tuple(reader.held()) if kind == 10 else ()
             return Snapshot(place, cursor, given_to, resets, entries, bool(more), held)
         case 9:
-            return Held(reader.place(), number(), reader.messages(), number(), reader.name(), number())
+            return HeldBy(reader.place(), number(), reader.messages(), number(), reader.name(), number())
     raise UnreadableJournal(f"The journal record has a fact of kind {kind}, which this release does not know.")

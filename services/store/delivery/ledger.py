@@ -17,7 +17,7 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
-    Held,
+    HeldBy,
     LevelDone,
     Moved,
     Place,
@@ -312,7 +312,7 @@ class Ledger:
             elif isinstance(fact, Moved):
                 self._open(fact.place, fact.cursor, fact.resets)
 
-    def _change(self, account: _Account, fact: Given | GivenAgain | Held | Dealt | Moved) -> None:
+    def _change(self, account: _Account, fact: Given | GivenAgain | HeldBy | Dealt | Moved) -> None:
         progress = account.progress
         before, looked_at = len(progress.entries), progress.given
         stood = progress.cursor
@@ -331,7 +331,7 @@ class Ledger:
             if fact.offset in progress.entries:
                 self._not_ready(account, fact.offset, 1)
                 self._wait(account, fact.offset, 1, fact.due)
-        elif isinstance(fact, Held):
+        elif isinstance(fact, HeldBy):
             for first, messages in runs(progress.hold(fact)):
                 self._not_ready(account, first, messages)
                 self._wait(account, first, messages, fact.due)

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Held, HeldRun, Moved, Place, Snapshot
+from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
 
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
@@ -50,7 +50,7 @@ class OpenEntry(int):
         return f"Entry({self.number}, {self.due})"
 
 
-class Holding(NamedTuple):
+class RenewedBy(NamedTuple):
     """A client holds a message with renewal, since then."""
 
     client_id: str
@@ -68,7 +68,7 @@ class QueueProgress:
         self.given = cursor
         self.resets = resets
         self.entries: dict[int, OpenEntry] = {}
-        self.holdings: dict[int, Holding] = {}
+        self.holdings: dict[int, RenewedBy] = {}
         """By offset: those of the entries that a client holds with renewal."""
         self._order: deque[int] = deque()  # offsets of entries, ascending; those that are gone are dropped when first
 
@@ -89,9 +89,9 @@ class QueueProgress:
             self.entries[fact.offset] = OpenEntry(fact.number, fact.due)
             self.holdings.pop(fact.offset, None)
 
-    def hold(self, fact: Held) -> list[int]:
-        """See `Held`. Gives the offsets, ascending, that are due at another time than before."""
-        holding, changed = Holding(fact.client_id, fact.since), []
+    def hold(self, fact: HeldBy) -> list[int]:
+        """See `HeldBy`. Gives the offsets, ascending, that are due at another time than before."""
+        holding, changed = RenewedBy(fact.client_id, fact.since), []
         for offset in range(fact.first, fact.first + fact.messages):
             entry = self.entries.get(offset)
             if entry is None:
@@ -143,7 +143,7 @@ class QueueProgress:
             self.entries[offset] = OpenEntry(number, due)
         for first, messages, client_id, since in fact.held:
             some = (at for at in range(first, first + messages) if at in self.entries)
-            self.holdings.update(dict.fromkeys(some, Holding(client_id, since)))
+            self.holdings.update(dict.fromkeys(some, RenewedBy(client_id, since)))
 
     def forget(self) -> None:
         """Nothing is given out or waits: before the first piece of a snapshot, and after a reset."""
@@ -192,7 +192,7 @@ def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
             begin = at
 
 
-def held_runs(offsets: Sequence[int], holdings: dict[int, Holding]) -> Iterator[HeldRun]:
+def held_runs(offsets: Sequence[int], holdings: dict[int, RenewedBy]) -> Iterator[HeldRun]:
     """Those of some ascending offsets that are held, as runs of what one client got at a time."""
     first, messages, last = 0, 0, None
     for offset in offsets:

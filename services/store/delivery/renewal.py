@@ -1,8 +1,8 @@
 """Automatic renewal: what a client holds stays invisible for as long as the client lives.
 
 Such messages are given out for a minute, and for another one before that is over, while the client is a member of its
-group, for three hours at most. When it is gone they come again at once. Who holds what is in the ledger (`facts.Held`),
-so it is known after a start or promotion: then clients have half a minute to come back.
+group, for three hours at most. When it is gone they come again at once. Who holds what is in the ledger
+(`facts.HeldBy`), so it is known after a start or promotion: then clients have half a minute to come back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from tandemmq.store.delivery.answer import Share
 from tandemmq.store.delivery.clock import DeliveryClock
-from tandemmq.store.delivery.facts import GivenAgain, Held, Place
+from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.progress import QueueProgress, held_runs, runs
 from tandemmq.store.delivery.sessions import Sessions
@@ -76,7 +76,7 @@ class Renewals:
             entries = {} if progress is None else progress.entries
             for first, messages in runs(sorted(offsets)):
                 due = entries[first].due
-                facts.append(Held(place, first, messages, due, client_id, due - RENEWED_MS))
+                facts.append(HeldBy(place, first, messages, due, client_id, due - RENEWED_MS))
         self._journal.note(*facts)
         if self._sessions.get(group, client_id) is not None:
             self._members.add(holder)
@@ -175,4 +175,4 @@ class Renewals:
             for first, messages, client_id, since in held_runs(soon, progress.holdings):
                 if now - since <= LONGEST_MS:
                     due = now + RENEWED_MS
-                    self._journal.note(Held(progress.place, first, messages, due, client_id, since))
+                    self._journal.note(HeldBy(progress.place, first, messages, due, client_id, since))

@@ -8,7 +8,7 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
-    Held,
+    HeldBy,
     HeldRun,
     LevelDone,
     Moved,
@@ -31,7 +31,7 @@ HELD = st.lists(
 FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Given, PLACES, NUMBERS, st.integers(1, 1 << 20), DUES),
     st.builds(GivenAgain, PLACES, NUMBERS, st.integers(0, 65_535), DUES),
-    st.builds(Held, PLACES, NUMBERS, st.integers(1, 1 << 20), DUES, NAMES, DUES),
+    st.builds(HeldBy, PLACES, NUMBERS, st.integers(1, 1 << 20), DUES, NAMES, DUES),
     st.builds(Dealt, PLACES, NUMBERS, NUMBERS, COPIES),
     st.builds(Moved, PLACES, NUMBERS, st.integers(0, 1 << 40)),
     st.builds(Forgotten, PLACES),

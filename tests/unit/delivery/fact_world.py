@@ -16,7 +16,17 @@ from tandemmq.store.delivery.delays.timer_entry import TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, Held, Moved, Place, Snapshot, TimersDone
+from tandemmq.store.delivery.facts import (
+    Dealt,
+    Fact,
+    Given,
+    GivenAgain,
+    HeldBy,
+    Moved,
+    Place,
+    Snapshot,
+    TimersDone,
+)
 from tandemmq.store.delivery.handles import ReceiptHandle, Shown, decode_handle, encode_handle
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal_format import Position
@@ -255,7 +265,7 @@ class World:
         """A message that somebody has is renewed, for one of two clients."""
         if (taken := self._take_back(number)) is not None:
             offset = taken[2].offset
-            self.note(Held(PLACE, offset, 1, self.now + 1_000, f"client-{number % 2}", self.now))
+            self.note(HeldBy(PLACE, offset, 1, self.now + 1_000, f"client-{number % 2}", self.now))
             self.seen.held.append((taken[0], taken[1], encode_handle(taken[2], Shown.AS_ASKED)))
 
     def do_bury(self, number: int) -> None:

@@ -12,7 +12,7 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
-    Held,
+    HeldBy,
     LevelDone,
     Moved,
     Place,
@@ -108,7 +108,7 @@ async def test_a_slave_knows_what_the_master_knows_and_goes_on_with_it(tmp_path:
         shutil.copytree(tmp_path / "master", tmp_path / "slave", ignore=shutil.ignore_patterns("lock", "abort"))
         known = one.store.commit_log.max_offset
         async with delivering(tmp_path / "slave", ready=False, broker_role="SLAVE", broker_id=1, whole=False) as two:
-            one.delivery.journal.note(Dealt(PLACE, 0), Dealt(PLACE, 5), Held(PLACE, 6, 2, 9_000, "client", 8_000))
+            one.delivery.journal.note(Dealt(PLACE, 0), Dealt(PLACE, 5), HeldBy(PLACE, 6, 2, 9_000, "client", 8_000))
             await one.delivery.journal.safe()
             [file] = one.store.commit_log.files
             two.store.append_replica(known, memoryview(file.map)[known : one.store.commit_log.max_offset])
@@ -131,7 +131,7 @@ async def test_the_base_moves_on_and_old_records_are_not_needed(tmp_path: Path) 
     async with delivering(tmp_path / "store", whole=False) as one:
         due = begin(one.delivery, other)
         begin(one.delivery)
-        one.delivery.journal.note(Dealt(other, 3), GivenAgain(other, 4, 2, due), Held(other, 6, 2, due, "client", 9))
+        one.delivery.journal.note(Dealt(other, 3), GivenAgain(other, 4, 2, due), HeldBy(other, 6, 2, due, "client", 9))
         for number in range(3_000):  # many log files of 64 KiB
             one.delivery.journal.note(Given(PLACE, 10 + number, 1, due), Dealt(PLACE, number))
             one.delivery.journal.write()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.store.delivery.errors import UnreadableJournal
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, Held, HeldRun, Moved, Place, Snapshot
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, HeldBy, HeldRun, Moved, Place, Snapshot
 from tandemmq.store.delivery.journal_format import (
     MOST_BYTES,
     MOST_ENTRIES,
@@ -65,7 +65,11 @@ HEAD = b"\x01\x05\xac\x02\x09"
 
 def test_the_bytes_of_what_is_held_with_renewal() -> None:
     """The client's name is there once, however many facts name it."""
-    facts: list[Fact] = [Given(PLACE, 7, 2, 300), Held(PLACE, 7, 2, 300, "me", 240), Held(PLACE, 5, 1, 310, "me", 250)]
+    facts: list[Fact] = [
+        Given(PLACE, 7, 2, 300),
+        HeldBy(PLACE, 7, 2, 300, "me", 240),
+        HeldBy(PLACE, 5, 1, 310, "me", 250),
+    ]
     [(body, _)] = encode_records(Position(5, 300), 9, facts)
     names = b"\x03\x07workers\x06orders\x02me"
     assert body == (

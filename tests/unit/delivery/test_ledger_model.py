@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, Given, GivenAgain, Held, Moved, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, Given, GivenAgain, HeldBy, Moved, Place
 from tandemmq.store.delivery.ledger import Ledger
 from tests.unit.delivery.delivery_kit import state
 
@@ -105,7 +105,7 @@ class LedgerMachine(RuleBasedStateMachine):
         model = self.models.get(place)
         if model is not None and model.open:
             first = sorted(model.open)[pick % len(model.open)]
-            self.note(Held(place, first, messages, self.now + wait, client, self.now))
+            self.note(HeldBy(place, first, messages, self.now + wait, client, self.now))
             for at in range(first, first + messages):
                 if (entry := model.looked.get(at)) is not None:
                     if entry[1] != self.now + wait:

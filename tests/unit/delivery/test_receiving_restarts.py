@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import GivenAgain, Held, Place
+from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.opening import RENEWED_WAIT_MS
 from tandemmq.store.delivery.port import GivenMessage, Wish
@@ -117,7 +117,7 @@ async def test_what_is_renewed_waits_for_its_client_after_a_start_and_is_renewed
         batch = await at.delivery.receive(Wish(GROUP, TOPIC, renew=True, client_id="client"))
         batch.sent()
         now = at.delivery.clock.now_ms()
-        at.delivery.journal.note(Held(place, 0, 2, now + 1_000, "client", now))  # its minute is nearly over
+        at.delivery.journal.note(HeldBy(place, 0, 2, now + 1_000, "client", now))  # its minute is nearly over
         left = await killed(at, tmp_path / "two") if end == "kill" else at.root
     before = BootClock().now_ms()
     async with delivering(left) as at:
