@@ -1,6 +1,6 @@
 """What consumers say of messages that they hold: done with, later, never again; and where a group stands."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.acknowledgement import Durability
@@ -12,6 +12,7 @@ from tandemmq.store.delivery.handles import ReceiptHandle, decode_handle
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import Outcome
+from tandemmq.store.delivery.progress import runs
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import RetryMoves
@@ -53,14 +54,14 @@ class Acknowledger:
         for text in handles:
             try:
                 handle = decode_handle(text, group, topic)
-                if self.is_open(handle):
+                if self._used(handle):
                     done.setdefault(handle.place, set()).add(handle.offset)
                 elif self._moves.waits_elsewhere(handle):
                     self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
-        facts = [Dealt(place, *run) for place, offsets in done.items() for run in runs(offsets)]
+        facts = [Dealt(place, *run) for place, offsets in done.items() for run in runs(sorted(offsets))]
         if facts:
             self._journal.note(*facts)
             self._dealt(facts)
@@ -72,9 +73,8 @@ class Acknowledger:
         """See `port.DeliveryPort.change_invisible`. The handle stays as it is."""
         check_change(invisible_ms)
         handle = decode_handle(text, group, topic)
-        if self.is_open(handle):
+        if self._used(handle):
             place, offset = handle.place, handle.offset
-            self._renewals.drop(place, offset)
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
         elif self._moves.waits_elsewhere(handle):
@@ -85,7 +85,7 @@ class Acknowledger:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
         handle = decode_handle(text, group, topic)
         await self._graveyard.open(group)
-        if self.is_open(handle):
+        if self._used(handle):
             self._forward(handle, topic)
         elif self._moves.waits_elsewhere(handle):
             self._forward(handle, topic)
@@ -106,6 +106,12 @@ class Acknowledger:
         self._journal.note(fact)
         self._dealt([fact])
 
+    def _used(self, handle: ReceiptHandle) -> bool:
+        """See `is_open`. Whoever holds the message lives."""
+        open_ = self.is_open(handle)
+        self._renewals.used(handle.place, handle.offset)
+        return open_
+
     def is_open(self, handle: ReceiptHandle) -> bool:
         """Whether a handle names a message that waits to be dealt with; False if it was dealt with before.
 
@@ -119,17 +125,6 @@ class Acknowledger:
         if not self._side.counts(handle, progress):
             raise _expired("the message was given out again since")
         return True
-
-
-def runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Offsets as (first, how many) of those that follow one another."""
-    found: list[tuple[int, int]] = []
-    for offset in sorted(offsets):
-        if found and sum(found[-1]) == offset:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
-        else:
-            found.append((offset, 1))
-    return found
 
 
 def _expired(why: str) -> HandleExpired:

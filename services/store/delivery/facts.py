@@ -34,6 +34,20 @@ class GivenAgain(NamedTuple):
     due: int
 
 
+class HeldBy(NamedTuple):
+    """A client holds so many `messages` from `first` on with renewal; they are due again at `due` unless renewed.
+
+    `since`: when the client got them. What is given again, or has its invisible time changed, is held so no more.
+    """
+
+    place: Place
+    first: int
+    messages: int
+    due: int
+    client_id: str
+    since: int
+
+
 class Dealt(NamedTuple):
     """Messages are dealt with: acknowledged, passed by a filter, gone, or copied elsewhere.
 
@@ -81,11 +95,21 @@ class TimersDone(NamedTuple):
     copy: int = -1
 
 
+class HeldRun(NamedTuple):
+    """In a snapshot: so many messages from `first` on that a client holds with renewal, as in `HeldBy`."""
+
+    first: int
+    messages: int
+    client_id: str
+    since: int
+
+
 class Snapshot(NamedTuple):
     """All of one place: what `progress.QueueProgress` holds.
 
     `entries`: (offset, number, due) of each message that is given out or waits to be again, in order of offsets.
     `more`: pieces of the same snapshot follow in later records; they are added to this one.
+    `held`: which of the entries are held with renewal, in order of offsets.
     """
 
     place: Place
@@ -94,6 +118,7 @@ class Snapshot(NamedTuple):
     resets: int
     entries: tuple[tuple[int, int, int], ...]
     more: bool = False
+    held: tuple[HeldRun, ...] = ()
 
 
-Fact = Given | GivenAgain | Dealt | Moved | Forgotten | LevelDone | TimersDone | Snapshot
+Fact = Given | GivenAgain | HeldBy | Dealt | Moved | Forgotten | LevelDone | TimersDone | Snapshot

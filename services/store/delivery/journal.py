@@ -14,7 +14,7 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, Position, encode_records
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.format.host import Host
@@ -89,7 +89,7 @@ class Journal:
             raise NotDelivering("This store gives out nothing at present: it notes no progress of groups.")
         apply = self.ledger.apply
         for fact in facts:
-            if isinstance(fact, Given | GivenAgain | Dealt) and self.ledger.progress(fact.place) is None:
+            if isinstance(fact, Given | GivenAgain | HeldBy | Dealt) and self.ledger.progress(fact.place) is None:
                 raise ValueError(f"{fact.place} was never made")
             apply(fact)
             self._unwritten.append(fact)

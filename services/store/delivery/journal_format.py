@@ -19,6 +19,9 @@ The body of a message of `TANDEM_SYS_DELIVERY`, all of it unsigned LEB128 number
      7  TimersDone   indexed, due, offset, copy + 1
      8  Snapshot     place, cursor, given, resets, 1 if more follows else 0, entries;
                      each: offset less the one before (at first less 0), number, due less the one before as zigzag
+     9  HeldBy       place, first, messages, due, client id (number of a name), since
+    10  Snapshot     as 8, of a place where messages are held with renewal; then those that are, in runs;
+                     each: first less the one before, messages, client id (number of a name), since
 
 Each record can be read by itself: names are whole, values absolute.
 """
@@ -33,6 +36,8 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
+    HeldBy,
+    HeldRun,
     LevelDone,
     Moved,
     Place,
@@ -132,18 +137,28 @@ class _Page:
         elif isinstance(fact, TimersDone):
             body.append(7)
             _put(body, fact.indexed, fact.due, fact.offset, fact.copy + 1)
+        elif isinstance(fact, HeldBy):
+            body.append(9)
+            _put(body, self._place(fact.place), fact.first, fact.messages, fact.due)
+            _put(body, self._name(fact.client_id), fact.since)
         else:
             self._add_snapshot(fact)
 
     def _add_snapshot(self, fact: Snapshot) -> None:
         body = self._body
-        body.append(8)
+        body.append(10 if fact.held else 8)
         _put(body, self._place(fact.place), fact.cursor, fact.given, fact.resets, int(fact.more), len(fact.entries))
         last_offset = last_due = 0
         for offset, number, due in fact.entries:
             step = due - last_due
             _put(body, offset - last_offset, number, step << 1 if step >= 0 else (-step << 1) - 1)
             last_offset, last_due = offset, due
+        if fact.held:
+            _put(body, len(fact.held))
+            last_offset = 0
+            for first, messages, client_id, since in fact.held:
+                _put(body, first - last_offset, messages, self._name(client_id), since)
+                last_offset = first
 
     def _place(self, place: Place) -> int:
         known = self._places.get(place)
@@ -280,15 +295,25 @@ class _Reader:
                 raise UnreadableJournal("The journal record has an entry that cannot be.")
             yield offset, number, due
 
+    def held(self) -> Iterator[HeldRun]:
+        first = 0
+        for _ in self.count():
+            first += self.number()
+            yield HeldRun(first, self.messages(), self.name(), self.number())
+
+    def messages(self) -> int:
+        """How many messages a fact is about: so many that it may take each of them by itself."""
+        messages = self.number()
+        if messages > _MOST_GIVEN:
+            raise UnreadableJournal(f"The journal record gives out {messages} messages at once.")
+        return messages
+
 
 def _fact(reader: _Reader) -> Fact:
     kind, number = reader.number(), reader.number
     match kind:
         case 1:
-            given = Given(reader.place(), number(), number(), number())
-            if given.messages > _MOST_GIVEN:
-                raise UnreadableJournal(f"The journal record gives out {given.messages} messages at once.")
-            return given
+            return Given(reader.place(), number(), reader.messages(), number())
         case 2:
             return GivenAgain(reader.place(), number(), number(), number())
         case 3:
@@ -301,7 +326,11 @@ def _fact(reader: _Reader) -> Fact:
             return LevelDone(number(), number(), number() - 1)
         case 7:
             return TimersDone(number(), number(), number(), number() - 1)
-        case 8:
+        case 8 | 10:
             place, cursor, given_to, resets, more = reader.place(), number(), number(), number(), number()
-            return Snapshot(place, cursor, given_to, resets, tuple(reader.entries()), bool(more))
+            entries = tuple(reader.entries())
+            held = tuple(reader.held()) if kind == 10 else ()
+            return Snapshot(place, cursor, given_to, resets, entries, bool(more), held)
+        case 9:
+            return HeldBy(reader.place(), number(), reader.messages(), number(), reader.name(), number())
     raise UnreadableJournal(f"The journal record has a fact of kind {kind}, which this release does not know.")

@@ -9,6 +9,7 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import (
     Dealt,
@@ -16,13 +17,14 @@ from tandemmq.store.delivery.facts import (
     Forgotten,
     Given,
     GivenAgain,
+    HeldBy,
     LevelDone,
     Moved,
     Place,
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress
+from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress, runs
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -33,6 +35,13 @@ _MOST_PLACE = (1 << _PLACE_BITS) - 1
 _DUE_AT = _MESSAGES_BITS + _FIRST_BITS + _PLACE_BITS
 _FEW = 4_096
 """A heap with fewer dead messages is left alone."""
+
+
+class DueBetween(NamedTuple):
+    """The earliest and the latest time at which messages may be due."""
+
+    least: int
+    most: int
 
 
 class _Account:
@@ -240,22 +249,24 @@ class Ledger:
                 continue
             entries = account.progress.entries
             alive = [at for at in range(first, first + messages) if at in entries and entries[at].due == due]
-            for begin, count in _runs(alive):
+            for begin, count in runs(alive):
                 heap.add(_pack(due, number, begin, count))
                 self._in_heap += count
         self._heap = list(heap)
         heapq.heapify(self._heap)
         self._compact_beyond = 2 * self._in_heap + _FEW
 
-    def hold_back(self, least: int, most: int) -> None:
-        """Let nothing that was given out be due before `least` or after `most`; what is ready waits till then too.
+    def hold_back(self, others: DueBetween, renewed: DueBetween) -> None:
+        """Let nothing that was given out be due too early or too late; what is ready waits till then too.
 
-        After a start, those who hold messages have time to acknowledge them. No fact says so: it is done by whoever
-        delivers, and costs nothing but time where it is not known.
+        After a start, those who hold messages have time to acknowledge them; those who hold them with renewal
+        (`renewed`), to come back. No fact says so: it is done by whoever delivers, and costs nothing but time where it
+        is not known.
         """
         for account in self._accounts.values():
-            entries = account.progress.entries
+            entries, holdings = account.progress.entries, account.progress.holdings
             for offset, entry in entries.items():
+                least, most = renewed if offset in holdings else others
                 due = min(max(entry.due, least), most)
                 if entry.number and due != entry.due:
                     entries[offset] = OpenEntry(entry.number, due)
@@ -301,7 +312,7 @@ class Ledger:
             elif isinstance(fact, Moved):
                 self._open(fact.place, fact.cursor, fact.resets)
 
-    def _change(self, account: _Account, fact: Given | GivenAgain | Dealt | Moved) -> None:
+    def _change(self, account: _Account, fact: Given | GivenAgain | HeldBy | Dealt | Moved) -> None:
         progress = account.progress
         before, looked_at = len(progress.entries), progress.given
         stood = progress.cursor
@@ -320,6 +331,10 @@ class Ledger:
             if fact.offset in progress.entries:
                 self._not_ready(account, fact.offset, 1)
                 self._wait(account, fact.offset, 1, fact.due)
+        elif isinstance(fact, HeldBy):
+            for first, messages in runs(progress.hold(fact)):
+                self._not_ready(account, first, messages)
+                self._wait(account, first, messages, fact.due)
         else:
             known = progress.resets, progress.cursor
             progress.move(fact)
@@ -396,7 +411,7 @@ class Ledger:
         for offset, entry in progress.entries.items():
             by_due.setdefault(entry.due, []).append(offset)
         for due in sorted(by_due):
-            for first, messages in _runs(by_due[due]):
+            for first, messages in runs(by_due[due]):
                 self._wait(account, first, messages, due)
 
     def _account(self, place: Place) -> _Account | None:
@@ -435,15 +450,6 @@ class Ledger:
             del self._groups[place.group]
         self._fresh.pop(place, None)
         self._moved[place] = None
-
-
-def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Offsets that ascend, as (first, how many) of those that follow one another."""
-    begin = 0
-    for at in range(1, len(offsets) + 1):
-        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
-            yield offsets[begin], at - begin
-            begin = at
 
 
 _NONE: dict[str, dict[int, _Account]] = {}

@@ -5,14 +5,18 @@ from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
 from tandemmq.store.delivery.follower import JournalFollower
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
+from tandemmq.store.delivery.renewal import RENEWED_MS
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
 
 LEAST_WAIT_MS = 5_000
 """After a crash or take-over whoever holds a message has so long to acknowledge it before it comes again."""
+
+RENEWED_WAIT_MS = 30_000
+"""After any start or take-over who holds a message with renewal has so long to come back before it comes again."""
 
 LARGEST_INVISIBLE_MS = 12 * 3_600_000
 """No message that was given out stays invisible for longer."""
@@ -64,7 +68,10 @@ class Opening:
         start = self._follower.start
         if fresh:
             start = max(start + 1, now)
-        self._ledger.hold_back(now + LEAST_WAIT_MS if fresh else 0, now + self._largest_ms)
+        self._ledger.hold_back(
+            DueBetween(now + LEAST_WAIT_MS if fresh else 0, now + self._largest_ms),
+            renewed=DueBetween(now + RENEWED_WAIT_MS, now + RENEWED_MS),
+        )
         self._clean, self._was_slave = False, False
         self._journal.begin(start, self._follower.next)
         if self._files is not None:

@@ -13,9 +13,10 @@ becomes entries.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Moved, Place, Snapshot
+from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
 
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
@@ -49,10 +50,17 @@ class OpenEntry(int):
         return f"Entry({self.number}, {self.due})"
 
 
+class RenewedBy(NamedTuple):
+    """A client holds a message with renewal, since then."""
+
+    client_id: str
+    since: int
+
+
 class QueueProgress:
     """The state machine. Facts of its place are applied to it, live as at replay."""
 
-    __slots__ = ("_order", "cursor", "entries", "given", "place", "resets")
+    __slots__ = ("_order", "cursor", "entries", "given", "holdings", "place", "resets")
 
     def __init__(self, place: Place, cursor: int = 0, resets: int = 0) -> None:
         self.place = place
@@ -60,6 +68,8 @@ class QueueProgress:
         self.given = cursor
         self.resets = resets
         self.entries: dict[int, OpenEntry] = {}
+        self.holdings: dict[int, RenewedBy] = {}
+        """By offset: those of the entries that a client holds with renewal."""
         self._order: deque[int] = deque()  # offsets of entries, ascending; those that are gone are dropped when first
 
     # -- facts ------------------------------------------------------------------------------------------------------
@@ -77,6 +87,20 @@ class QueueProgress:
         """See `GivenAgain`. What is dealt with stays so."""
         if fact.offset in self.entries:
             self.entries[fact.offset] = OpenEntry(fact.number, fact.due)
+            self.holdings.pop(fact.offset, None)
+
+    def hold(self, fact: HeldBy) -> list[int]:
+        """See `HeldBy`. Gives the offsets, ascending, that are due at another time than before."""
+        holding, changed = RenewedBy(fact.client_id, fact.since), []
+        for offset in range(fact.first, fact.first + fact.messages):
+            entry = self.entries.get(offset)
+            if entry is None:
+                continue
+            self.holdings[offset] = holding
+            if entry.due != fact.due:
+                self.entries[offset] = OpenEntry(entry.number, fact.due)
+                changed.append(offset)
+        return changed
 
     def deal(self, fact: Dealt) -> None:
         """See `Dealt`. Offsets that were not looked at before are passed."""
@@ -92,6 +116,8 @@ class QueueProgress:
         else:
             for offset in range(fact.first, end):
                 self.entries.pop(offset, None)
+        if self.holdings:
+            self._hold_no_more(range(fact.first, end))
         self._advance()
 
     def move(self, fact: Moved) -> None:
@@ -99,11 +125,11 @@ class QueueProgress:
         if fact.resets > self.resets:
             self.cursor = self.given = fact.cursor
             self.resets = fact.resets
-            self.entries.clear()
-            self._order.clear()
+            self.forget()
         elif fact.resets == self.resets and fact.cursor > self.cursor:
             for offset in [one for one in self.entries if one < fact.cursor]:
                 del self.entries[offset]
+                self.holdings.pop(offset, None)
             self.given = max(self.given, fact.cursor)
             self._advance()
 
@@ -115,11 +141,20 @@ class QueueProgress:
             if offset not in self.entries:
                 self._order.append(offset)
             self.entries[offset] = OpenEntry(number, due)
+        for first, messages, client_id, since in fact.held:
+            some = (at for at in range(first, first + messages) if at in self.entries)
+            self.holdings.update(dict.fromkeys(some, RenewedBy(client_id, since)))
 
     def forget(self) -> None:
-        """Before the first piece of a snapshot: nothing is known."""
+        """Nothing is given out or waits: before the first piece of a snapshot, and after a reset."""
         self.entries.clear()
+        self.holdings.clear()
         self._order.clear()
+
+    def _hold_no_more(self, offsets: range) -> None:
+        few = len(offsets) <= len(self.holdings)
+        for offset in offsets if few else [one for one in self.holdings if one in offsets]:
+            self.holdings.pop(offset, None)
 
     def _look_at(self, offset: int) -> None:
         """All up to `offset` was looked at; what no fact speaks of waits."""
@@ -144,4 +179,29 @@ class QueueProgress:
         pieces = [tuple(rows[at : at + most]) for at in range(0, len(rows), most)] or [()]
         for number, piece in enumerate(pieces):
             more = number + 1 < len(pieces)
-            yield Snapshot(self.place, self.cursor, self.given, self.resets, piece, more)
+            held = tuple(held_runs([at for at, _, _ in piece], self.holdings)) if self.holdings else ()
+            yield Snapshot(self.place, self.cursor, self.given, self.resets, piece, more, held)
+
+
+def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Offsets that ascend, as (first, how many) of those that follow one another."""
+    begin = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield offsets[begin], at - begin
+            begin = at
+
+
+def held_runs(offsets: Sequence[int], holdings: dict[int, RenewedBy]) -> Iterator[HeldRun]:
+    """Those of some ascending offsets that are held, as runs of what one client got at a time."""
+    first, messages, last = 0, 0, None
+    for offset in offsets:
+        holding = holdings.get(offset)
+        if holding is not None and holding == last and offset == first + messages:
+            messages += 1
+            continue
+        if last is not None:
+            yield HeldRun(first, messages, *last)
+        first, messages, last = offset, 1, holding
+    if last is not None:
+        yield HeldRun(first, messages, *last)

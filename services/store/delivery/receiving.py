@@ -136,6 +136,7 @@ class Receiving:
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
+        renewals.start()
         alarm.look()
 
     async def stop(self) -> None:
@@ -231,6 +232,8 @@ class Receiving:
 
     def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         parts = self._there
+        if wish.renew:
+            parts.renewals.heard(wish.group, wish.client_id)
         if wish.attempt_id:
             before = parts.attempts.get(AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id))
             parts.receiver.repeat(call, before, answer)
@@ -277,16 +280,14 @@ class Receiving:
             key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
             parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
         if wish.renew:
-            for share in answer.shares:
-                parts.renewals.hold(wish.group, wish.client_id, share)
+            parts.renewals.hold(wish.group, wish.client_id, answer.shares)
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
         return GivenBatch(answer.messages, answer.shares, self._take_back, self._renew_no_more)
 
     def _renew_no_more(self, shares: Sequence[Share]) -> None:
         """Whether the client has them is not known: else they would be renewed for a client that never got them."""
-        if self._parts is not None:
-            for share in shares:
-                self._parts.renewals.drop(share.place, share.offset)
+        if self._parts is not None and self._journal.open:
+            self._parts.renewals.let_go(shares)
 
     def _take_back(self, shares: Sequence[Share]) -> None:
         """The answer was never written: its messages are there again, uncounted."""
@@ -302,7 +303,6 @@ class Receiving:
                     continue
                 if entry.number == share.number:
                     self._journal.note(GivenAgain(share.place, share.offset, share.number - 1, now))
-                    parts.renewals.drop(share.place, share.offset)
             parts.alarm.look()
 
     # -- what became of messages ------------------------------------------------------------------------------------
@@ -373,9 +373,6 @@ class Receiving:
         for fact in facts:
             offsets = range(fact.first, fact.first + fact.messages)
             parts.lines.dealt(fact.place, offsets)
-            if parts.renewals.any:
-                for offset in offsets:
-                    parts.renewals.drop(fact.place, offset)
             if parts.side.dealt(fact.place, offsets):
                 self.waiters.wake(fact.place)
         if parts.side.all_blocked:
@@ -402,8 +399,9 @@ class Receiving:
             self._parts.alarm.look()
 
     def _members_changed(self, group: str) -> None:
+        """What members hold that are gone comes again, but not because this store stops: then they come back."""
         parts = self._parts
-        if parts is not None:
+        if parts is not None and self._journal.open and not self._draining:
             for _, client_id in parts.renewals.changed(group):
                 self.gone(group, client_id)
 

@@ -91,6 +91,7 @@ def state(ledger: Ledger, *, dues: bool = True) -> dict[Any, Any]:
             progress.given,
             progress.resets,
             {at: (one.number, one.due if dues else 0) for at, one in progress.entries.items()},
+            dict(progress.holdings),
         )
         for progress in ledger.all()
     }

@@ -16,7 +16,17 @@ from tandemmq.store.delivery.delays.timer_entry import TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, Moved, Place, TimersDone
+from tandemmq.store.delivery.facts import (
+    Dealt,
+    Fact,
+    Given,
+    GivenAgain,
+    HeldBy,
+    Moved,
+    Place,
+    Snapshot,
+    TimersDone,
+)
 from tandemmq.store.delivery.handles import ReceiptHandle, Shown, decode_handle, encode_handle
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal_format import Position
@@ -57,6 +67,7 @@ class Rules:
     base: Callable[["World"], int]
     timers_done: Callable[[TimersDone], TimersDone]
     handle: Callable[[ReceiptHandle, int], ReceiptHandle]
+    tell: Callable[["World"], list[Fact]]
 
 
 def copy_then_fact(world: "World", offset: int, value: str) -> None:
@@ -78,7 +89,19 @@ def base_of_the_units(world: "World") -> int:
     return world.base.position(Position(0, len(world.log))).log_offset
 
 
-RULES = Rules(copy_then_fact, image_of_what_is_safe, base_of_the_units, lambda done: done, lambda handle, _: handle)
+def oldest_told_whole(world: "World") -> list[Fact]:
+    """The oldest units, whole."""
+    return world.base.oldest(100, world.ledger)
+
+
+RULES = Rules(
+    copy_then_fact,
+    image_of_what_is_safe,
+    base_of_the_units,
+    lambda done: done,
+    lambda handle, _: handle,
+    oldest_told_whole,
+)
 
 
 @dataclass
@@ -238,6 +261,13 @@ class World:
             self.note(Dealt(PLACE, handle.offset))
             self.seen.done[value] = self.seen.asked[value] = max(self.seen.done.get(value, 0), generation)
 
+    def do_hold(self, number: int) -> None:
+        """A message that somebody has is renewed, for one of two clients."""
+        if (taken := self._take_back(number)) is not None:
+            offset = taken[2].offset
+            self.note(HeldBy(PLACE, offset, 1, self.now + 1_000, f"client-{number % 2}", self.now))
+            self.seen.held.append((taken[0], taken[1], encode_handle(taken[2], Shown.AS_ASKED)))
+
     def do_bury(self, number: int) -> None:
         if (taken := self._take_back(number)) is not None:
             value, _, handle = taken
@@ -256,7 +286,7 @@ class World:
 
     def do_tell(self, _: int) -> None:
         """The oldest units are told whole."""
-        self.note(*self.base.oldest(100, self.ledger))
+        self.note(*self.rules.tell(self))
 
     def do_retire(self, _: int) -> None:
         """Files below the base are removed; a replica may begin there."""
@@ -268,9 +298,21 @@ class World:
         del self.log[max(len(self.log) - lost, self.safe) :]
         self.start += 1
         self._rebuild()
+        self._check_who_holds()
         self.seen.asked.clear()
         known = set(self.messages())
         self.seen.done = {value: at for value, at in self.seen.done.items() if value in known}
+
+    def _check_who_holds(self) -> None:
+        """What is known from the base on is what all facts since the beginning say; snapshots add nothing to them."""
+        whole = Ledger()
+        for one in self.log:
+            for fact in one.what[0] if one.kind == "facts" else ():
+                if not isinstance(fact, Snapshot) and getattr(fact, "copy", -1) < len(self.log):
+                    whole.apply(fact)
+        known, expected = self.ledger.progress(PLACE), whole.progress(PLACE)
+        if known is not None and expected is not None and known.holdings != expected.holdings:
+            self.seen.wrong.append("who holds is not known")
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

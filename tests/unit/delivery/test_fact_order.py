@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandemmq.store.delivery.facts import Dealt, TimersDone
+from tandemmq.store.delivery.facts import Dealt, Fact, Snapshot, TimersDone
 from tandemmq.store.delivery.handles import ReceiptHandle
-from tests.unit.delivery.fact_world import FAR, PLACE, Image, Step, World, played
+from tests.unit.delivery.fact_world import FAR, PLACE, Image, Step, World, oldest_told_whole, played
 
 KINDS = [
-    "send", "send", "give", "give", "ack", "ack", "bury", "sync", "later", "reset", "image", "tell", "retire",
+    "send", "send", "give", "give", "hold", "ack", "ack", "bury", "sync", "later", "reset", "image", "tell", "retire",
     "crash", "crash", "timer", "index", "deliver",
 ]  # fmt: skip
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 4)), max_size=30)
@@ -58,6 +58,11 @@ def handle_of_any_reset(handle: ReceiptHandle, resets: int) -> ReceiptHandle:
     return handle._replace(resets=resets)
 
 
+def told_without_who_holds(world: World) -> list[Fact]:
+    told = oldest_told_whole(world)
+    return [fact._replace(held=()) if isinstance(fact, Snapshot) else fact for fact in told]
+
+
 MUTATIONS = {
     "fact before copy": Mutation(
         {"bury": fact_then_copy}, [("send", 0), ("give", 0), ("bury", 0), ("crash", 1)]
@@ -79,6 +84,9 @@ MUTATIONS = {
     ),
     "handle without the count of resets": Mutation(
         {"handle": handle_of_any_reset}, [("send", 0), ("give", 0), ("reset", 0), ("give", 0), ("ack", 0)]
+    ),
+    "snapshot without who holds": Mutation(
+        {"tell": told_without_who_holds}, [("send", 0), ("give", 0), ("hold", 0), ("tell", 0), ("crash", 0)]
     ),
 }  # fmt: skip
 

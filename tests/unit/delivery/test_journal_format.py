@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.store.delivery.errors import UnreadableJournal
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place, Snapshot
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, HeldBy, HeldRun, Moved, Place, Snapshot
 from tandemmq.store.delivery.journal_format import (
     MOST_BYTES,
     MOST_ENTRIES,
@@ -60,6 +60,43 @@ def test_the_bytes_of_a_record() -> None:
     )  # fmt: skip
 
 
+HEAD = b"\x01\x05\xac\x02\x09"
+
+
+def test_the_bytes_of_what_is_held_with_renewal() -> None:
+    """The client's name is there once, however many facts name it."""
+    facts: list[Fact] = [
+        Given(PLACE, 7, 2, 300),
+        HeldBy(PLACE, 7, 2, 300, "me", 240),
+        HeldBy(PLACE, 5, 1, 310, "me", 250),
+    ]
+    [(body, _)] = encode_records(Position(5, 300), 9, facts)
+    names = b"\x03\x07workers\x06orders\x02me"
+    assert body == (
+        HEAD + names + b"\x01\x00\x01\x03" + b"\x03"
+        b"\x01\x00\x07\x02\xac\x02" + b"\x09\x00\x07\x02\xac\x02\x02\xf0\x01" + b"\x09\x00\x05\x01\xb6\x02\x02\xfa\x01"
+    )  # fmt: skip
+
+
+PLAIN = Snapshot(PLACE, 5, 9, 1, ((5, 1, 300), (6, 2, 299), (8, 1, 300)))
+PLAIN_BYTES = b"\x00\x05\x09\x01\x00\x03" + b"\x05\x01\xd8\x04" + b"\x01\x02\x01" + b"\x02\x01\x02"
+
+
+def test_the_bytes_of_a_snapshot_are_as_they_were_before_renewal_was_in_it() -> None:
+    [(body, _)] = encode_records(Position(5, 300), 9, [PLAIN])
+    assert body == HEAD + b"\x02\x07workers\x06orders" + b"\x01\x00\x01\x03" + b"\x01\x08" + PLAIN_BYTES
+    assert decode_record_body(body).facts == (PLAIN,)
+
+
+def test_the_bytes_of_a_snapshot_with_renewal() -> None:
+    held = (HeldRun(5, 2, "me", 240), HeldRun(8, 1, "you", 250))
+    [(body, _)] = encode_records(Position(5, 300), 9, [PLAIN._replace(held=held)])
+    assert body == (
+        HEAD + b"\x04\x07workers\x06orders\x02me\x03you" + b"\x01\x00\x01\x03" + b"\x01\x0a" + PLAIN_BYTES
+        + b"\x02" + b"\x05\x02\x02\xf0\x01" + b"\x03\x01\x03\xfa\x01"
+    )  # fmt: skip
+
+
 def test_an_unknown_version_is_refused_with_its_number() -> None:
     with pytest.raises(UnreadableJournal, match="version 2"):
         decode_record_body(b"\x02\x00")
@@ -67,5 +104,6 @@ def test_an_unknown_version_is_refused_with_its_number() -> None:
 
 def test_the_largest_piece_of_a_snapshot_has_room() -> None:
     entries = tuple((number << 30, 65_535, number % 2 << 43) for number in range(MOST_ENTRIES))
-    [(body, _)] = encode_records(Position(0, 0), 1, [Snapshot(PLACE, 0, 1 << 62, 1, entries)])
+    held = tuple(HeldRun(number << 30, 1, f"client-{number % 500}", 1 << 41) for number in range(MOST_ENTRIES))
+    [(body, _)] = encode_records(Position(0, 0), 1, [Snapshot(PLACE, 0, 1 << 62, 1, entries, held=held)])
     assert len(body) <= MOST_BYTES

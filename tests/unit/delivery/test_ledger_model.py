@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, Given, GivenAgain, Moved, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, Given, GivenAgain, HeldBy, Moved, Place
 from tandemmq.store.delivery.ledger import Ledger
 from tests.unit.delivery.delivery_kit import state
 
@@ -21,6 +21,7 @@ class Model:
     def __init__(self, cursor: int) -> None:
         self.floor, self.resets = cursor, 0
         self.looked: dict[int, tuple[int, int] | None] = {}  # None: dealt with
+        self.held: dict[int, tuple[str, int]] = {}  # by offset: client, since when
 
     def look(self, end: int) -> None:
         for at in range(self.floor + len(self.looked), end):
@@ -34,6 +35,7 @@ class Model:
     def deal(self, first: int, messages: int) -> None:
         self.look(first + messages)
         self.looked.update({at: None for at in range(first, first + messages) if at >= self.floor})
+        self.held = {at: one for at, one in self.held.items() if self.looked[at] is not None}
 
     @property
     def open(self) -> dict[int, tuple[int, int]]:
@@ -93,6 +95,23 @@ class LedgerMachine(RuleBasedStateMachine):
             self.note(GivenAgain(place, offset, number, self.now + wait))
             self.put_off_now.discard((place, offset))
             model.looked[offset] = (number, self.now + wait)
+            model.held.pop(offset, None)
+
+    @rule(
+        place=WHICH, pick=st.integers(0, 100), messages=st.integers(1, 8), wait=st.integers(0, 50),
+        client=st.sampled_from(("one", "two")),
+    )  # fmt: skip
+    def hold(self, place: Place, pick: int, messages: int, wait: int, client: str) -> None:
+        model = self.models.get(place)
+        if model is not None and model.open:
+            first = sorted(model.open)[pick % len(model.open)]
+            self.note(HeldBy(place, first, messages, self.now + wait, client, self.now))
+            for at in range(first, first + messages):
+                if (entry := model.looked.get(at)) is not None:
+                    if entry[1] != self.now + wait:
+                        self.put_off_now.discard((place, at))
+                    model.looked[at] = (entry[0], self.now + wait)
+                    model.held[at] = (client, self.now)
 
     @rule(place=WHICH, pick=st.integers(0, 100), wait=st.integers(0, 50))
     def put_off(self, place: Place, pick: int, wait: int) -> None:
@@ -103,6 +122,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.note(GivenAgain(place, offset, *entry))
             self.ledger.put_off(place, offset)
             model.looked[offset] = entry
+            model.held.pop(offset, None)
             self.put_off_now.add((place, offset))
 
     @rule(place=WHICH, back=st.integers(0, 20), messages=st.integers(1, 12))
@@ -138,6 +158,7 @@ class LedgerMachine(RuleBasedStateMachine):
             progress = self.ledger.progress(place)
             assert progress is not None
             assert {at: (one.number, one.due) for at, one in progress.entries.items()} == model.open
+            assert progress.holdings == model.held
             assert (progress.given, progress.resets) == (model.given, model.resets)
             assert progress.cursor == min(model.open, default=model.given)
             entries += len(model.open)

@@ -10,11 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import GivenAgain, Place
+from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.opening import RENEWED_WAIT_MS
 from tandemmq.store.delivery.port import GivenMessage, Wish
 from tandemmq.store.delivery.renewal import RENEWED_MS
+from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.format.record import decode_record
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 
@@ -106,19 +109,26 @@ async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) 
             assert abs(entry.due - at.delivery.clock.now_ms() - wait) < 15_000
 
 
-async def test_what_is_renewed_keeps_the_rest_of_its_minute_and_its_handle_after_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_what_is_renewed_waits_for_its_client_after_a_start_and_is_renewed_then(tmp_path: Path, end: str) -> None:
+    place = Place(GROUP, TOPIC, 0)
     async with delivering(tmp_path / "one") as at:
-        await send(at, "a")
-        wish = Wish(GROUP, TOPIC, most=1, invisible_ms=10_000, renew=True, client_id="client")
-        batch = await at.delivery.receive(wish)
+        await send(at, "a", "b")
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, renew=True, client_id="client"))
         batch.sent()
-        left = await killed(at, tmp_path / "two")
+        now = at.delivery.clock.now_ms()
+        at.delivery.journal.note(HeldBy(place, 0, 2, now + 1_000, "client", now))  # its minute is nearly over
+        left = await killed(at, tmp_path / "two") if end == "kill" else at.root
+    before = BootClock().now_ms()
     async with delivering(left) as at:
-        progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
+        progress = at.delivery.ledger.progress(place)
         assert progress is not None
-        assert abs(progress.entries[0].due - at.delivery.clock.now_ms() - RENEWED_MS) < 25_000
+        after = at.delivery.clock.now_ms()
+        assert all(before + RENEWED_WAIT_MS <= one.due <= after + RENEWED_WAIT_MS for one in progress.entries.values())
+        at.delivery.sessions.register(Member("client", GROUP))
+        assert all(one.due >= after + RENEWED_MS for one in progress.entries.values())
         assert await take(at) == []
-        assert await acknowledge(at, batch.messages) == [True]
+        assert await acknowledge(at, batch.messages) == [True, True]
         come_due(at)
         assert await take(at) == []
 

@@ -1,10 +1,15 @@
 """Automatic renewal, and what operators see of it."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
+from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.sessions import Member
-from tests.unit.delivery.receiving_kit import GROUP, TOPIC, bodies, numbers, scene
+from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Scene, bodies, numbers, scene
 
 
 async def test_what_a_living_client_holds_stays_with_it_and_comes_again_when_it_is_gone(tmp_path: Path) -> None:
@@ -52,6 +57,61 @@ async def test_a_client_that_says_so_is_gone_at_once(tmp_path: Path) -> None:
         assert await at.take() == []
         at.receiving.gone(GROUP, "client")
         assert numbers(await at.take()) == [2]
+
+
+async def test_what_members_hold_that_leave_because_the_store_stops_stays_theirs(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a")
+        at.sessions.register(member := Member("client", GROUP))
+        await at.take(renew=True, client_id="client")
+        at.receiving.drain()
+        at.sessions.unregister(member)
+        at.ledger.come_due(at.clock.now_ms())
+        assert at.ledger.in_flight(Place(GROUP, TOPIC, 0)) == 1
+
+
+async def beats(at: Scene, held: list[GivenMessage]) -> None:
+    at.sessions.register(Member("client", GROUP))
+
+
+async def receives(at: Scene, held: list[GivenMessage]) -> None:
+    assert await at.take(renew=True, client_id="client") == []
+
+
+async def acknowledges(at: Scene, held: list[GivenMessage]) -> None:
+    assert [one.error for one in await at.acknowledge(held[1:])] == [None]
+
+
+@pytest.mark.parametrize("sign", [beats, receives, acknowledges])
+async def test_who_held_messages_before_a_start_has_another_minute_when_it_gives_a_sign_of_life(
+    tmp_path: Path, sign: Callable[[Scene, list[GivenMessage]], Awaitable[None]]
+) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        held = await at.take(renew=True, client_id="client")
+        await at.timers.advance(40)
+        await at.receiving.stop()
+        at.receiving.start()
+        await at.timers.advance(15)
+        await sign(at, held)
+        await at.timers.advance(59)
+        assert await at.take() == []
+        assert [one.error for one in await at.acknowledge(held[:1])] == [None]
+
+
+async def test_a_client_that_does_not_come_back_holds_nothing_any_more(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a")
+        await at.take(renew=True, client_id="client")
+        await at.receiving.stop()
+        at.receiving.start()
+        await at.timers.advance(61)
+        assert numbers(await at.take(renew=True, client_id="another")) == [2]
+        at.sessions.register(Member("client", GROUP))
+        at.sessions.register(Member("another", GROUP))
+        at.receiving.gone(GROUP, "client")
+        await at.timers.advance(100)
+        assert await at.take() == []
 
 
 async def test_operators_see_how_a_group_stands(tmp_path: Path) -> None:

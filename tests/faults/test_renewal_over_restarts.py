@@ -1,0 +1,113 @@
+"""What living clients hold with renewal stays theirs over a kill, a stop, a promotion; what others held comes again."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import pytest
+
+from tandemmq.client import StoreClient
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
+from tandemmq.replication.v1.replication_pb2 import PromoteRequest
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.renewal import RENEWED_MS
+from tandemmq.store.v1.replica_log_pb2 import BrokerRole
+from tests.contract.rocketmq5.v2_client import V2Client
+from tests.contract.store_process import StoreProcess
+from tests.faults.pair import Pair
+from tests.faults.pair_process import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+GROUP = "workers"
+NATIVE, FIVE, GONE = "native", "five", "gone"
+"""Clients, each with a topic of its own: two that come back, and one that does not."""
+LONGER_SECONDS = RENEWED_MS / 1_000 + 20
+
+
+class ClientsThere:
+    """The clients at one address, all members of the group for as long as they are there."""
+
+    def __init__(self, address: str, *native: str) -> None:
+        self._ends = ExitStack()
+        channel = self._ends.enter_context(grpc.insecure_channel(address))
+        self.delivery = DeliveryStub(channel)
+        self.sender = self._ends.enter_context(StoreClient(address))
+        self.five = self._ends.enter_context(V2Client(address, x_mq_client_id=FIVE))
+        self._over = threading.Event()
+        self._calls: list[Any] = [self.delivery.Attend(self._beats(name), timeout=300) for name in native]
+
+    def _beats(self, name: str) -> Iterator[delivery_pb2.HeartbeatRequest]:
+        yield delivery_pb2.HeartbeatRequest(client_id=name, memberships=[delivery_pb2.Membership(group=GROUP)])
+        self._over.wait()
+
+    def __enter__(self) -> Self:
+        for call in self._calls:
+            assert next(call).welcome.next_ms
+        self.five.route(FIVE)
+        stream = self.five.stream()
+        stream.say(self.five.consumer(pb.PUSH_CONSUMER, GROUP, FIVE))
+        stream.next("settings")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._ends.close()
+
+    def receive(self, topic: str, wait_ms: int = 0, renew_for: str = "") -> list[delivery_pb2.ReceivedMessage]:
+        """Messages of a topic, renewed for a client if one is named."""
+        request = delivery_pb2.ReceiveRequest(
+            group=GROUP, topic=topic, wait_ms=wait_ms, renew=bool(renew_for), client_id=renew_for
+        )
+        return list(self.delivery.Receive(request, timeout=60).messages)
+
+
+def held_over(address: str, interrupted: Callable[[], str]) -> None:
+    """Each client gets a message before the interruption, which gives the address of the store after it."""
+    with ClientsThere(address, NATIVE, GONE) as before:
+        for topic in (NATIVE, FIVE, GONE):
+            before.sender.send(topic, b"x")
+        [native] = before.receive(NATIVE, 10_000, renew_for=NATIVE)
+        gone = before.receive(GONE, 10_000, renew_for=GONE)
+        [five] = before.five.receive(GROUP, FIVE, invisible=None, auto_renew=True)
+        given = time.monotonic()
+        address = interrupted()
+    with ClientsThere(address, NATIVE) as after:
+        while time.monotonic() < given + LONGER_SECONDS:
+            gone += after.receive(GONE, wait_ms=2_000)
+            assert after.receive(NATIVE) == []
+            assert after.receive(FIVE) == []
+        assert [one.delivery_number for one in gone] == [1, 2]
+        done = delivery_pb2.AcknowledgeRequest(group=GROUP, topic=NATIVE, handles=[native.handle])
+        assert not after.delivery.Acknowledge(done, timeout=60).outcomes[0].HasField("refusal")
+        assert after.five.acknowledge(GROUP, five).status.code == pb.OK
+        assert [after.receive(topic) for topic in (NATIVE, FIVE, GONE)] == [[], [], []]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "stop"])
+def test_over_another_start(tmp_path: Path, number: signal.Signals) -> None:
+    with StoreProcess(tmp_path / "store") as store:
+        held_over(store.address, lambda: store.restart(number).address)
+
+
+def test_over_a_promotion(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+
+        def promoted() -> str:
+            until(lambda: all(map(pair.slave_knows, (NATIVE, FIVE, GONE))), 60, "the slave knows the topics")
+            pair.wait_level()
+            pair.master.kill()
+            request = PromoteRequest(role=BrokerRole.ASYNC_MASTER, old_master_is_gone=True)
+            pair.slave.replication().Promote(request, timeout=60)
+            return pair.slave.address("store")
+
+        held_over(pair.master.address("store"), promoted)
