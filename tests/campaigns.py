@@ -6,8 +6,8 @@ import pytest
 
 
 def in_campaigns(*parameters: Any) -> list[Any]:
-    """For parametrize: these run in `make campaigns` only."""
-    return [pytest.param(one, marks=pytest.mark.slow) for one in parameters]
+    """For parametrize: these run in `make campaigns` only. A tuple is the values of several arguments."""
+    return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=pytest.mark.slow) for one in parameters]
 
 
 SERVED_BY = ["fast", *in_campaigns("grpcio")]
