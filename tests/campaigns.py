@@ -1,6 +1,8 @@
 """Parameters of tests that `make test` leaves to the campaigns, as the marker `slow` does with whole tests."""
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import pytest
@@ -8,9 +10,14 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 
-def in_campaigns(*parameters: Any) -> list[Any]:
-    """For parametrize: these run in `make campaigns` only. A tuple is the values of several arguments."""
-    return [pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=pytest.mark.slow) for one in parameters]
+def in_campaigns(*values: Any) -> list[Any]:
+    """For parametrize: these values of one argument are for `make campaigns` only."""
+    return [pytest.param(one, marks=pytest.mark.slow) for one in values]
+
+
+def rows_in_campaigns(*rows: tuple[Any, ...]) -> list[Any]:
+    """The same for several arguments."""
+    return [pytest.param(*row, marks=pytest.mark.slow) for row in rows]
 
 
 SERVED_BY = ["fast", *in_campaigns("grpcio")]
@@ -18,17 +25,20 @@ SERVED_BY = ["fast", *in_campaigns("grpcio")]
 
 
 def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
-    """Like given: draws a test's arguments, `few` times in `make test` and `many` times in `make campaigns`."""
+    """Like given: draws a test's last arguments, `few` times in `make test` and `many` times in `make campaigns`."""
 
     def decorate(test: Callable[..., None]) -> Any:
-        @pytest.mark.seeded
-        @pytest.mark.parametrize("examples", [few, *in_campaigns(many)])
-        def run(examples: int) -> None:
-            settings(max_examples=examples, deadline=None)(given(*arguments)(test))()
+        fixtures = list(signature(test).parameters)[: -len(arguments)]
 
-        run.__name__, run.__qualname__, run.__module__, run.__doc__ = (
-            test.__name__, test.__qualname__, test.__module__, test.__doc__,
-        )  # fmt: skip
+        @pytest.mark.seeded
+        @pytest.mark.parametrize("count", [few, *in_campaigns(many)])
+        @wraps(test)
+        def run(count: int, **fixtures: Any) -> None:
+            settings(max_examples=count, deadline=None)(given(*arguments)(test))(**fixtures)
+
+        run.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Parameter(name, Parameter.KEYWORD_ONLY) for name in ("count", *fixtures)]
+        )
         return run
 
     return decorate

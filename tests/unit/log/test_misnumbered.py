@@ -8,7 +8,7 @@ import pytest
 
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
-from tests.campaigns import in_campaigns
+from tests.campaigns import rows_in_campaigns
 from tests.unit.log.replica_kit import FILE_SIZE, config, log_of, master_log, message, opened
 
 MESSAGES, QUEUE, END = 1_500, ("Topic0", 0), 250
@@ -102,7 +102,9 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("lost", LOSSES)
-@pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), (240, 1 << 8), *in_campaigns(*OTHER_FLIPS, (240, 1 << 2))])
+@pytest.mark.parametrize(
+    ("damaged", "bit"), [(100, 1 << 3), (240, 1 << 8), *rows_in_campaigns(*OTHER_FLIPS, (240, 1 << 2))]
+)
 async def test_messages_after_it_stay_where_they_are(
     tmp_path: Path, killed: Killed, lost: str, damaged: int, bit: int
 ) -> None:
@@ -163,7 +165,7 @@ async def test_a_scrub_meets_it_before_anybody_asks(tmp_path: Path, killed: Kill
     await store.close()
 
 
-@pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), *in_campaigns(*OTHER_FLIPS)])
+@pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), *rows_in_campaigns(*OTHER_FLIPS)])
 async def test_a_slave_s_queue_goes_on_too(tmp_path: Path, damaged: int, bit: int) -> None:
     """The bytes come as they are on the master's disk, piece by piece."""
     log = bytearray(await master_log(tmp_path / "a", [50] * MESSAGES))
