@@ -36,9 +36,7 @@ def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[
         def run(count: int, **fixtures: Any) -> None:
             settings(max_examples=count, deadline=None)(given(*arguments)(test))(**fixtures)
 
-        run.__signature__ = Signature(  # type: ignore[attr-defined]
-            [Parameter(name, Parameter.KEYWORD_ONLY) for name in ("count", *fixtures)]
-        )
+        run.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in ("count", *fixtures)])
         return run
 
     return decorate

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import uvloop
 from hypothesis import settings
-from xdist.remote import Producer
 
 from tests.scheduling import FileScheduling
 from tests.seed import SEED
@@ -73,7 +72,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.xdist_group("serial"))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
     """For `--dist loadgroup`, in the order of the folders: what a folder shares is started once in a worker too."""
     if config.getvalue("dist") != "loadgroup":
         return None

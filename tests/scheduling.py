@@ -3,10 +3,10 @@
 What the tests of a file share (a store, a node, a browser) is then started once, and not in each worker.
 """
 
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 
-class FileScheduling(LoadGroupScheduling):
+class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]
     """`--dist loadgroup`, where a file is the group of those tests that have none."""
 
     def _split_scope(self, nodeid: str) -> str:
