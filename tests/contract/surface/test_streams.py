@@ -1,6 +1,7 @@
 """Streams that are cancelled, or whose requests end too early, leave nothing behind: the next is served as before."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
@@ -10,23 +11,26 @@ from tests.faults.pair_process import until
 
 pytestmark = pytest.mark.xdist_group("surface")
 
+Spoil = Callable[[str], AbstractContextManager[Scene]]
+
 AGAIN_SECONDS = 60.0
 """How long a service may take to notice that a caller has gone."""
 
 
 @pytest.fixture(params=["node", "store"])
 def streaming(
-    request: pytest.FixtureRequest, node: Scene, spoilt: Callable[[str], Scene]
-) -> tuple[Scene, list[tuple[str, str]]]:
+    request: pytest.FixtureRequest, node: Scene, spoil: Spoil
+) -> Iterator[tuple[Scene, list[tuple[str, str]]]]:
     """A scene and its methods that stream answers, requests or both."""
-    scene = node if request.param == "node" else spoilt(request.param)
-    found = []
-    for port, path in places(request.param):
-        method = scene.ports[port].methods[path]
-        if method.server_streaming or method.client_streaming:
-            found.append((port, path))
-    assert found
-    return scene, found
+    with ExitStack() as stack:
+        scene = node if request.param == "node" else stack.enter_context(spoil(request.param))
+        found = []
+        for port, path in places(request.param):
+            method = scene.ports[port].methods[path]
+            if method.server_streaming or method.client_streaming:
+                found.append((port, path))
+        assert found
+        yield scene, found
 
 
 def answered(scene: Scene, port: str, path: str) -> bool:
