@@ -10,6 +10,7 @@ import pytest
 import uvloop
 from hypothesis import settings
 
+from tests.scheduling import FileScheduling
 from tests.seed import SEED
 
 settings.register_profile("patient", deadline=None)  # no test asserts how quick something is
@@ -69,3 +70,11 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker("seeded")
         if item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
+    """For `--dist loadgroup`, in the order of the folders: what a folder shares is started once in a worker too."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)

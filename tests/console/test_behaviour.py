@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.admin_process import AdminProcess
+from tests.campaigns import rows_in_campaigns
 from tests.console.http_kit import ask
 from tests.console.kit import HOSTILE, USERS, write_access
 from tests.console.screen import PAGES, Screen, screen
@@ -78,7 +79,7 @@ def test_the_first_page_is_small(browser: Browser, url: str) -> None:
         assert sum(pages.values()) < FIRST_PAGE_BYTES, pages
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(380, "dark"), (800, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(380, "dark"), *rows_in_campaigns((800, "light"))])
 def test_every_page_fits_a_narrow_screen(browser: Browser, url: str, width: int, scheme: str) -> None:
     with screen(browser, url, width=width, scheme="dark" if scheme == "dark" else "light") as window:
         for route in PAGES:
@@ -191,6 +192,7 @@ def test_signing_in_and_what_viewers_do_not_see(browser: Browser, closed: AdminP
         assert not window.complaints
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_is_told_and_comes_back(browser: Browser, pair: Pair, own_directory: Path) -> None:
     port = free_port()
     admin = AdminProcess(own_directory, {"alpha": pair.master, "beta": pair.slave}, console_port=port)

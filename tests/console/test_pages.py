@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, expect
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tests import captured_traces as captured
 from tests.admin_process import AdminProcess
+from tests.campaigns import in_campaigns
 from tests.console.kit import DEAD_LETTERS, keep_troubled
 from tests.console.screen import Screen, screen
 from tests.faults.pair import Pair
@@ -383,7 +384,7 @@ def test_what_waits_is_shown(window: Screen) -> None:
     expect(half).to_contain_text("times")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [390, *in_campaigns(1280)])
 @pytest.mark.parametrize("route", ["groups", "groups/troubled", "waiting"])
 def test_nothing_of_a_group_in_trouble_is_cut_off(
     browser: Browser, url: str, pair: Pair, route: str, width: int

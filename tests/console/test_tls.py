@@ -46,6 +46,7 @@ def test_with_users_browsers_need_no_certificate(pair: Pair, own_directory: Path
         assert ask(url, "/healthz", tls=tls).status == 200
 
 
+@pytest.mark.slow
 def test_without_users_a_certificate_stays_what_lets_in(pair: Pair, own_directory: Path, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca", "ours")
     with AdminProcess(own_directory, {"alpha": pair.master}, **_settings(authority, trust=True)) as admin:

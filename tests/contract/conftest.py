@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="module", params=SERVED_BY, autouse=True)
+@pytest.fixture(scope="package", params=SERVED_BY, autouse=True)
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """What serves the stores of these tests."""
     with pytest.MonkeyPatch.context() as patch:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tandemmq.client import StoreClient
+from tests.campaigns import in_campaigns, rows_in_campaigns
 
 pytestmark = [pytest.mark.xdist_group("cli"), pytest.mark.timeout(300)]
 
@@ -146,7 +147,7 @@ def test_store_on_a_port_in_use_is_refused_in_one_line(store: RunningStore, tmp_
     assert len(again.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["store", "settings"])
+@pytest.mark.parametrize("command", ["settings", *in_campaigns("store")])
 def test_a_misspelt_setting_names_the_nearest(command: str) -> None:
     refused = tandem(command, "--set", "flushDisktype=SYNC_FLUSH")
     assert (refused.code, refused.out) == (1, "")
@@ -179,7 +180,7 @@ def test_send_one_with_everything_and_get_it_back(store: RunningStore) -> None:
     }
 
 
-@pytest.mark.parametrize("arguments", [(), ("-",)])
+@pytest.mark.parametrize("arguments", [(), *in_campaigns(("-",))])
 def test_send_takes_the_body_from_standard_input_as_it_is(store: RunningStore, arguments: tuple[str, ...]) -> None:
     receipt = store("send", "piped", *arguments, "--json", given="two\nlines\n").document
     assert store("view", receipt["message_id"], "--json").document["body"] == "two\nlines\n"
@@ -208,6 +209,7 @@ def test_send_what_is_illegal_is_refused_in_one_line(store: RunningStore) -> Non
     assert len(refused.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_send_many_of_which_one_is_illegal_says_how_many_are_stored(store: RunningStore, tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"good\n" * 10 + b"x" * (4 << 20) + b"y\n")
     refused = store("send", "mixed", "--file", str(tmp_path / "lines"), "--batch", "5")
@@ -266,15 +268,17 @@ def test_pull_in_words(store: RunningStore, drinks: list[dict[str, Any]]) -> Non
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--tag", "tea"), [1, 4, 7, 10]),
         (("--tag", "tea || water", "--max", "3"), [1, 2, 4]),
-        (("--tag", "*", "--max", "1"), [0]),
-        (("--tag", "beer"), []),
-        (("--offset", "max"), []),
         (("--offset", "2"), [8, 9, 10, 11]),
-        (("--offset", "1h", "--max", "1"), [0]),
-        (("--offset", "now"), []),
-        (("--offset", "99"), []),
+        *rows_in_campaigns(
+            (("--tag", "tea"), [1, 4, 7, 10]),
+            (("--tag", "*", "--max", "1"), [0]),
+            (("--tag", "beer"), []),
+            (("--offset", "max"), []),
+            (("--offset", "1h", "--max", "1"), [0]),
+            (("--offset", "now"), []),
+            (("--offset", "99"), []),
+        ),
     ],
 )
 def test_pull_chooses(
@@ -285,6 +289,7 @@ def test_pull_chooses(
     assert [int(line["body"].split()[1]) for line in pulled.lines] == expected
 
 
+@pytest.mark.slow
 def test_pull_of_one_queue(store: RunningStore, drinks: list[dict[str, Any]]) -> None:
     pulled = store("pull", "drinks", "--queue", "1", "--json")
     assert {line["queue_id"] for line in pulled.lines} == {1}
@@ -346,6 +351,7 @@ def test_query_in_words(store: RunningStore, drinks: list[dict[str, Any]]) -> No
     assert drinks[3]["message_id"] in found.out
 
 
+@pytest.mark.slow
 def test_query_that_finds_nothing(store: RunningStore, drinks: list[dict[str, Any]]) -> None:
     for options in (("--key", "order-99"), ("--key", "order-3", "--end", "1h")):
         nothing = store("query", "drinks", *options)
@@ -353,7 +359,7 @@ def test_query_that_finds_nothing(store: RunningStore, drinks: list[dict[str, An
         assert nothing.err.startswith("tandem: NOT_FOUND: no message of topic drinks has the key ")
 
 
-@pytest.mark.parametrize("options", [(), ("--key", "a", "--unique-key", "b")])
+@pytest.mark.parametrize("options", [(), *in_campaigns(("--key", "a", "--unique-key", "b"))])
 def test_query_without_a_key_or_with_two_is_wrong_usage(store: RunningStore, options: tuple[str, ...]) -> None:
     refused = store("query", "drinks", *options)
     assert refused.code == 2
@@ -369,7 +375,7 @@ def test_view_in_words(store: RunningStore, drinks: list[dict[str, Any]]) -> Non
 
 @pytest.mark.parametrize(
     ("message_id", "status"),
-    [("7F00000100002A9F7FFFFFFFFFFFFF00", "NOT_FOUND"), ("nonsense", "INVALID_ARGUMENT")],
+    [("7F00000100002A9F7FFFFFFFFFFFFF00", "NOT_FOUND"), *rows_in_campaigns(("nonsense", "INVALID_ARGUMENT"))],
 )
 def test_view_of_what_is_not_there(store: RunningStore, message_id: str, status: str) -> None:
     refused = store("view", message_id)
@@ -397,6 +403,7 @@ def test_offsets_of_all_topics_in_words(store: RunningStore, drinks: list[dict[s
     assert listed[-1].startswith("log: 0 to ")
 
 
+@pytest.mark.slow
 def test_offsets_of_an_unknown_topic(store: RunningStore) -> None:
     refused = store("offsets", "nowhere")
     assert (refused.code, refused.out) == (1, "")
@@ -413,7 +420,8 @@ def test_the_address_can_come_from_the_environment(store: RunningStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("send", "t", "x"), ("pull", "t"), ("query", "t", "--key", "k"), ("view", "0" * 32), ("offsets",)]
+    "arguments",
+    [("send", "t", "x"), *in_campaigns(("pull", "t"), ("query", "t", "--key", "k"), ("view", "0" * 32), ("offsets",))],
 )
 def test_no_store_there(arguments: tuple[str, ...]) -> None:
     refused = tandem(*arguments, "--address", "127.0.0.1:1")
@@ -462,9 +470,11 @@ def test_settings_in_words() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("sned",), ("send",), ("pull", "t", "--max", "many"), ("pull", "t", "--queue", "first"),
-        ("settings", "--set", "x"), ("send", "t", "x", "--property", "novalue"),
-        ("send", "t", "x", "--file", "y"), ("demo", "extra"),
+        ("sned",), ("pull", "t", "--max", "many"),
+        *in_campaigns(
+            ("send",), ("pull", "t", "--queue", "first"), ("settings", "--set", "x"), ("demo", "extra"),
+            ("send", "t", "x", "--property", "novalue"), ("send", "t", "x", "--file", "y"),
+        ),
     ],
 )  # fmt: skip
 def test_a_wrong_command_line_exits_with_2(store: RunningStore, arguments: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from tandemmq.spark.auditing.audit_job import AuditRequest, audit
 from tandemmq.spark.auditing.audit_report import AuditReport
 from tandemmq.spark.errors import UnequalFiles
 from tandemmq.spark.running.runner import InProcessRunner, SparkRunner
+from tests.campaigns import in_campaigns
 from tests.golden import golden_store
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def counts(report: AuditReport, *, faults: bool = True) -> dict[str, int]:
     return {kind.name: number for kind, number, _ in report.found(faults=faults)}
 
 
-@pytest.mark.parametrize("store", ["clean/store", "crash/store", "ha/master/store", "ha/slave/store"])
+@pytest.mark.parametrize("store", ["clean/store", *in_campaigns("crash/store", "ha/master/store", "ha/slave/store")])
 def test_sound_stores_have_no_faults(store: str) -> None:
     set_name, _, rest = store.partition("/")
     report = look(golden_store(set_name) / rest, range_size=1 << 18)

@@ -148,6 +148,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk(node: Node, small_disk: Path) -> None:
     with AdminProcess(small_disk / "own", {"one": node}) as admin:
         put(admin, "a-before")

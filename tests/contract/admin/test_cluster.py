@@ -96,6 +96,7 @@ def test_without_a_metasync(own: tuple[Node, AdminProcess]) -> None:
         admin.stub.ResetOffsets(pb.ResetOffsetsRequest(group="readers", topic="orders", latest=True))
 
 
+@pytest.mark.slow
 def test_an_admin_that_has_never_seen_the_metasync(own: tuple[Node, AdminProcess], tmp_path: Path) -> None:
     node, _ = own
     node.metasync.kill()
@@ -142,6 +143,7 @@ def test_nothing_answers(own: tuple[Node, AdminProcess], tmp_path: Path) -> None
             other.put_topics(["more"])
 
 
+@pytest.mark.slow
 def test_a_node_that_takes_connections_and_says_nothing(own: tuple[Node, AdminProcess], tmp_path: Path) -> None:
     node, _ = own
     with socket.create_server(("127.0.0.1", 0)) as mute:

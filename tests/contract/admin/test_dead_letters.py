@@ -11,7 +11,22 @@ from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.admin_process import AdminProcess
 from tests.faults.pair import Node
 
+pytestmark = pytest.mark.xdist_group("calm admin")
+
 DEADLINE = 60
+
+
+@pytest.fixture(scope="module")
+def node(calm_node: Node) -> Node:
+    """Shared with other modules."""
+    return calm_node
+
+
+@pytest.fixture(scope="module")
+def admin(calm_admin: AdminProcess) -> AdminProcess:
+    """The same."""
+    return calm_admin
+
 
 BROKERS_OWN = {
     "RETRY_TOPIC": "d-orders",

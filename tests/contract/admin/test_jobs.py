@@ -264,6 +264,7 @@ def test_requests_that_cannot_be(admin: AdminProcess) -> None:
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND
 
 
+@pytest.mark.slow
 def test_files_that_admin_does_not_see(filled: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": filled}) as admin:
         code, words = refusal(admin)
@@ -290,6 +291,7 @@ def without_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'less'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_numpy")
 def test_a_package_that_is_missing_is_told_as_such(filled: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": filled}, files=True) as admin:

@@ -15,7 +15,21 @@ from tests.admin_process import AdminProcess, lone_node, running
 from tests.faults.pair import Node
 from tests.faults.pair_process import until
 
+pytestmark = pytest.mark.xdist_group("calm admin")
+
 DEADLINE = 60
+
+
+@pytest.fixture(scope="module")
+def node(calm_node: Node) -> Node:
+    """Shared with other modules."""
+    return calm_node
+
+
+@pytest.fixture(scope="module")
+def admin(calm_admin: AdminProcess) -> AdminProcess:
+    """The same."""
+    return calm_admin
 
 
 def find(admin: AdminProcess, **fields: Any) -> pb.FindMessagesResponse:
@@ -176,6 +190,7 @@ def test_groups_that_are_past_a_message_have_consumed_it(admin: AdminProcess, no
 # -- several brokers --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_brokers_are_searched_as_one(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("two")
     alpha, beta = lone_node(directory / "alpha", "alpha"), lone_node(directory / "beta", "beta")

@@ -139,6 +139,7 @@ def test_what_cannot_be_tailed(admin: AdminProcess) -> None:
     assert refusal(admin, topic="t-few", broker="zeta") == grpc.StatusCode.NOT_FOUND
 
 
+@pytest.mark.slow
 def test_a_killed_store_goes_on_where_it_was(admin: AdminProcess, node: Node) -> None:
     """kill -9 while messages come in: all that was acknowledged is shown, once, in order."""
     admin.put_topics(["t-killed"])

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaigns import in_campaigns
 from tests.contract.gateway_process import GatewayProcess
 from tests.contract.rocketmq5.v2_client import V2Client
 from tests.contract.store_process import StoreProcess
 
 THROUGH = ("store", "gateway")
 """What clients talk to; the same answers must come of both."""
+
+GATEWAY_IN_CAMPAIGNS = pytest.mark.parametrize("v2", ["store", *in_campaigns("gateway")], indirect=True)
+"""For tests that wait, or ask much: `make test` runs them directly only. Others show that gateways pass requests on."""
 
 
 @contextmanager
@@ -21,7 +25,14 @@ def gateway_before(store: StoreProcess, log: Path, **settings: object) -> Iterat
         yield gateway
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
+def shared_store(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
+    """One store for all modules of this folder."""
+    with StoreProcess(tmp_path_factory.mktemp(f"shared-{transport}") / "store") as store:
+        yield store
+
+
+@pytest.fixture(scope="package")
 def shared_gateway(shared_store: StoreProcess) -> Iterator[GatewayProcess]:
     """A gateway before the shared store."""
     with gateway_before(shared_store, shared_store.directory.with_name("gateway")) as gateway:

@@ -12,6 +12,7 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.identity import signature
 from tandemmq.store.v1.store_pb2 import ListQueuesRequest
 from tests.access_users import access_text
+from tests.campaigns import in_campaigns
 from tests.contract.rocketmq5.conftest import THROUGH, gateway_before
 from tests.contract.rocketmq5.v2_client import V2Client, message
 from tests.contract.store_process import StoreProcess
@@ -124,7 +125,7 @@ def test_a_store_refuses_what_its_own_file_forbids_whatever_a_gateway_lets_pass(
             stub.ListQueues(ListQueuesRequest())
 
 
-@pytest.mark.parametrize("user", ["", "producer"])
+@pytest.mark.parametrize("user", ["producer", *in_campaigns("")])
 def test_a_gateway_that_may_not_link_itself_reaches_nothing(access: Path, tmp_path: Path, user: str) -> None:
     own = {**as_peer(tmp_path), "service_user": user} if user else {}
     with (

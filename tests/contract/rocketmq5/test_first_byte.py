@@ -23,10 +23,10 @@ def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[StoreProcess]:
+@pytest.fixture(scope="module")
+def both(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     """A store without a certificate."""
-    with StoreProcess(tmp_path / "store") as store:
+    with StoreProcess(tmp_path_factory.mktemp(f"both-{transport}") / "store") as store:
         yield store
 
 

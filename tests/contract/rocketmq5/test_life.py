@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tests.campaigns import in_campaigns
 from tests.contract.rocketmq5.v2_client import V2Client, duration, message
 from tests.contract.store_process import StoreProcess
 
@@ -27,7 +28,7 @@ def test_a_stop_ends_polls_with_no_message_and_asks_clients_to_connect_anew(own_
         assert stream.next("reconnect_endpoints_command").reconnect_endpoints_command.nonce
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", [0, *in_campaigns(1)])
 def test_messages_survive_a_kill(own_store: StoreProcess, number: int) -> None:
     topic = f"killed-{number}"
     with V2Client(own_store.address) as client:

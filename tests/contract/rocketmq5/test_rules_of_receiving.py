@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tandemmq.rocketmq5.v2 import calls_pb2, message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tests.contract.rocketmq5.conftest import GATEWAY_IN_CAMPAIGNS
 from tests.contract.rocketmq5.v2_client import V2Client, duration, message
 from tests.contract.store_process import StoreProcess
 
@@ -83,6 +84,7 @@ def test_rule_18_no_message_is_40401(v2: V2Client, topic: str) -> None:
     assert parts[0].status.code == pb.MESSAGE_NOT_FOUND
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_rule_19_a_poll_ends_before_the_deadline_of_its_client(v2: V2Client, topic: str) -> None:
     parts = v2.parts(
         GROUP, topic, seconds=3, invisible_duration=duration(30), long_polling_timeout=duration(3)
@@ -90,6 +92,7 @@ def test_rule_19_a_poll_ends_before_the_deadline_of_its_client(v2: V2Client, top
     assert parts[0].status.code == pb.MESSAGE_NOT_FOUND
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_a_poll_that_says_no_time_waits_as_the_settings_of_the_client_say(v2: V2Client, topic: str) -> None:
     stream = v2.stream()
     settings = v2.consumer(pb.SIMPLE_CONSUMER, GROUP, topic, language=pb.GOLANG)
@@ -115,6 +118,7 @@ def test_rule_20_a_stale_handle_is_named_and_a_dead_letter_of_one_is_fine(v2: V2
     assert forward.status.code == pb.OK
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_rule_20_what_was_acknowledged_can_be_changed_and_forwarded_without_effect(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     [one] = v2.take(GROUP, topic, 1)
@@ -139,6 +143,7 @@ def test_rule_21_a_refused_change_gives_the_handle_back(v2: V2Client, topic: str
     assert v2.acknowledge(GROUP, one).status.code == pb.OK
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_an_acknowledged_message_is_gone_and_a_repeat_is_fine(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     found = v2.take(GROUP, topic, 1, invisible=1)
@@ -161,6 +166,7 @@ def test_rules_21_and_22_a_message_can_come_again_at_once(v2: V2Client, topic: s
     assert again.system_properties.message_id == first.system_properties.message_id
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_rule_22_a_push_consumer_of_node_does_not_get_its_message_in_a_hot_loop(v2: V2Client, topic: str) -> None:
     stream = v2.stream()
     stream.say(v2.consumer(pb.PUSH_CONSUMER, GROUP, topic, language=pb.NODE_JS))
@@ -172,6 +178,7 @@ def test_rule_22_a_push_consumer_of_node_does_not_get_its_message_in_a_hot_loop(
     assert len(v2.receive(GROUP, topic, wait=10)) == 1
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_a_refused_message_comes_again_in_time_to_a_poll_that_waited_before(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     [first] = v2.take(GROUP, topic, 1)
@@ -185,6 +192,7 @@ def test_a_refused_message_comes_again_in_time_to_a_poll_that_waited_before(v2: 
     assert again.system_properties.delivery_attempt == 2
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_a_due_message_wakes_a_poll_that_waits(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     v2.take(GROUP, topic, 1, invisible=2)
@@ -244,6 +252,7 @@ def test_a_client_that_goes_waits_no_more(v2: V2Client, topic: str) -> None:
         assert [part.WhichOneof("content") for part in staying] == ["status", "message", "delivery_timestamp"]
 
 
+@GATEWAY_IN_CAMPAIGNS
 def test_a_message_that_was_delayed_says_until_when(v2: V2Client, topic: str) -> None:
     due = Timestamp()
     due.FromMilliseconds(time.time_ns() // 1_000_000 + 1_500)

@@ -10,6 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.campaigns import rows_in_campaigns
 from tests.contract.surface.hostile import FIXED, garbage, messages
 from tests.contract.surface.reflected import ANSWER_SECONDS, Outcome, Port
 from tests.contract.surface.scene import Entry, Scene, places, table
@@ -77,7 +78,8 @@ class Trial:
         self.scene.check_alive()
 
 
-ALL = [place for on in ("node", "slave", "store") for place in places(on)]
+OF_ROLES = [place for on in ("slave", "store") for place in places(on)]
+ALL = [*places("node"), *OF_ROLES]
 
 
 @pytest.mark.parametrize(("port", "path"), ALL)
@@ -89,7 +91,7 @@ def test_bytes_that_are_no_message(node: Scene, spoilt: Callable[[str], Scene], 
     trial.end()
 
 
-@pytest.mark.parametrize(("port", "path"), ALL)
+@pytest.mark.parametrize(("port", "path"), [*places("node"), *rows_in_campaigns(*OF_ROLES)])
 def test_messages_full_of_edges(places_of: Callable[[Entry], Scene], port: str, path: str) -> None:
     entry = table()[path]
     scene = places_of(entry)

@@ -140,6 +140,7 @@ def test_1440_an_old_master_s_tables_are_not_taken(
     assert b.names() == {"first", "second"}
 
 
+@pytest.mark.slow
 def test_the_last_known_role_counts_while_the_store_is_away(
     roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]
 ) -> None:

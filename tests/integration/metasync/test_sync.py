@@ -190,6 +190,7 @@ def test_one_table_that_fails_stops_no_other(master: MetasyncProcess, slave: Met
     wait_until(lambda: not slave.table_status(pb.TOPICS).problem, "it is over")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_half_answers_leave_the_table_as_it_is(master: MetasyncProcess, tmp_path: Path) -> None:
     """The stream is cut at many places, stalls, and is reset: the slave has the old table or the new one."""
@@ -218,6 +219,7 @@ def test_half_answers_leave_the_table_as_it_is(master: MetasyncProcess, tmp_path
             wait_until(lambda: slave.names() == second, "copied when the line is good")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_9616_many_entries(master: MetasyncProcess, slave: MetasyncProcess) -> None:
     """More than fits into one gRPC message of the default size (4 MiB)."""

@@ -11,6 +11,7 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
+from tests.campaigns import in_campaigns
 from tests.integration.metasync.test_watching import until
 from tests.integration.replicator.test_master_tls import Certificate, make_certificate
 from tests.metasync_process import MetasyncProcess, wait_until
@@ -35,7 +36,7 @@ def has_the_topic(process: MetasyncProcess) -> bool:
     return path.exists() and set(loads(path.read_bytes())["topicConfigTable"]) == {"T"}
 
 
-@pytest.mark.parametrize("mutual", [False, True])
+@pytest.mark.parametrize("mutual", [True, *in_campaigns(False)])
 def test_a_slave_copies_over_tls(tmp_path: Path, certificate: Certificate, mutual: bool) -> None:
     asked = {"tls_server_trust_cert_path": certificate.certificate} if mutual else {}
     with master_over_tls(tmp_path / "master", certificate, **asked) as master:

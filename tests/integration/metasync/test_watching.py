@@ -18,6 +18,7 @@ from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
+from tests.campaigns import in_campaigns
 from tests.faults.proxy import Proxy
 from tests.metasync_process import MetasyncProcess, wait_until
 
@@ -67,8 +68,9 @@ class Follower(threading.Thread):
 
 
 @pytest.mark.timeout(300)
-def test_6424_9984_watchers_never_see_a_half_table_during_a_thousand_changes(
-    master: MetasyncProcess, slave: MetasyncProcess
+@pytest.mark.parametrize("topics", [100, *in_campaigns(500)])
+def test_6424_9984_watchers_never_see_a_half_table_during_many_changes(
+    master: MetasyncProcess, slave: MetasyncProcess, topics: int
 ) -> None:
     """On the master and on the slave, which takes over whole tables meanwhile."""
     put(master, *ALWAYS)
@@ -77,10 +79,10 @@ def test_6424_9984_watchers_never_see_a_half_table_during_a_thousand_changes(
     for follower in followers:
         follower.start()
     with master.stub() as stub:
-        for at in range(500):
+        for at in range(topics):
             stub.PutTopics(pb.PutTopicsRequest(topics=[pb.TopicConfig(name=f"passing-{at}")]))
             stub.DeleteTopics(pb.DeleteTopicsRequest(names=[f"passing-{at - 5}"]))
-    expected = ALWAYS | {f"passing-{at}" for at in range(495, 500)}
+    expected = ALWAYS | {f"passing-{at}" for at in range(topics - 5, topics)}
     for follower in followers:
         wait_until(lambda follower=follower: follower.table == expected, "the last table")  # type: ignore[misc]
         assert follower.lost == []

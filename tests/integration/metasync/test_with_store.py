@@ -78,6 +78,7 @@ def test_topics_go_from_store_to_store(nodes: tuple[Node, Node]) -> None:
         wait_until(lambda node=node: "created-by-call" not in node.store_topics(), "gone again")  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_store_runs_on_without_metasync(nodes: tuple[Node, Node]) -> None:
     a, _ = nodes
     put(a.metasync, "before")

@@ -91,6 +91,7 @@ async def test_the_whole_log_over_tls(tmp_path: Path, master_certificate: Certif
         await until(lambda: master.master.connections == 0)
 
 
+@pytest.mark.slow
 async def test_far_behind_over_tls(tmp_path: Path, master_certificate: Certificate) -> None:
     files = LogDirectory(tmp_path, noise(40 << 20), file_size=16 << 20)
     async with running(files, **shown_by(master_certificate)) as master:
@@ -140,6 +141,7 @@ async def test_a_master_needs_a_certificate(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.slow
 async def test_a_pair_over_tls_introduces_itself_and_is_promoted(
     tmp_path: Path, master_certificate: Certificate
 ) -> None:

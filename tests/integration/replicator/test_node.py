@@ -30,6 +30,7 @@ async def health(node: OneNode, service: str = SERVICE) -> int:
         return int(answer.status)
 
 
+@pytest.mark.slow
 async def test_a_master_alone(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as node:
         await node.serving()
@@ -76,6 +77,7 @@ async def test_a_store_that_is_killed_is_linked_again(tmp_path: Path) -> None:
         assert both.master.node._metrics.links == 2
 
 
+@pytest.mark.slow
 async def test_a_replicator_that_is_gone_and_back(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         await both.master.send(5)

@@ -129,6 +129,7 @@ async def test_killed_again_and_again_the_log_is_the_masters(tmp_path: Path) -> 
         await master.stop()
 
 
+@pytest.mark.slow
 async def test_half_a_record_goes_when_there_is_a_newer_master(tmp_path: Path) -> None:
     """The old master died inside a record; the new one cut its own half off, and goes on from there."""
     log = golden_log()

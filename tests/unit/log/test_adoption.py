@@ -131,6 +131,7 @@ async def test_sends_during_an_adoption_are_neither_missed_nor_doubled(tmp_path:
     await check(store)
 
 
+@pytest.mark.slow
 async def test_many_queues_are_taken_over_in_turns_between_which_dispatch_goes_on(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for number in range(400):

@@ -1,5 +1,6 @@
 """A queue whose messages have all expired keeps its numbers, though its directory and the checkpoint are gone."""
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +9,22 @@ import pytest
 
 from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.message_store import MessageStore
+from tests.campaigns import in_campaigns
 from tests.unit.log.replica_kit import config, message, opened
 from tests.unit.log.test_lost_queue_files import SlowClock
 
 EXPIRED, GIVEN = ("Topic1", 1), 40
 
 
-async def expired(root: Path) -> None:
+@pytest.fixture(scope="module")
+def expired(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of which one queue has no message left, stopped cleanly."""
+    root = tmp_path_factory.mktemp("expired") / "store"
+    asyncio.run(let_expire(root))
+    return root
+
+
+async def let_expire(root: Path) -> None:
     settings = config(root, file_reserved_time=0, delete_when=tuple(range(24)), delete_file_batch_max=3)
     store = MessageStore.open(settings, clock=SlowClock())
     store.start()
@@ -56,9 +65,11 @@ def nothing(root: Path) -> None:
 
 
 @pytest.mark.parametrize("what", [nothing, no_checkpoint, another_checkpoint, another_crash])
-@pytest.mark.parametrize("verified", [False, True])
-async def test_no_number_is_given_again(tmp_path: Path, what: Callable[[Path], None], verified: bool) -> None:
-    await expired(tmp_path)
+@pytest.mark.parametrize("verified", [False, *in_campaigns(True)])
+async def test_no_number_is_given_again(
+    tmp_path: Path, expired: Path, what: Callable[[Path], None], verified: bool
+) -> None:
+    shutil.copytree(expired, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "consumequeue" / EXPIRED[0])
     what(tmp_path)
     for _ in range(3):  # the end outlives starts in which nothing comes

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.log.edges.disk import LocalDisk
@@ -18,6 +17,7 @@ from tandemmq.store.log.errors import RepairRefused
 from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.recovery.damage import DamagedRange
+from tests.campaigns import examples
 from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import FILE_SIZE, config, derived, log_of, master_log, opened
 
@@ -329,8 +329,7 @@ async def test_killed_at_each_step_the_damage_is_reported_until_all_is_healed(tm
     raise AssertionError("it never came to the end")
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.data())
+@examples(4, 15, st.data())
 def test_whatever_is_damaged_comes_back_and_nothing_else_changes(data: st.DataObject) -> None:
     async def run(root: Path) -> None:
         log = await master_log(root / "a", SIZES)

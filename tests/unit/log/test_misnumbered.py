@@ -1,5 +1,6 @@
 """A flipped bit that makes QUEUEOFFSET larger: no checksum covers it, and it must hide no other message."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import pytest
 
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
+from tests.campaigns import rows_in_campaigns
 from tests.unit.log.replica_kit import FILE_SIZE, config, log_of, master_log, message, opened
 
 MESSAGES, QUEUE, END = 1_500, ("Topic0", 0), 250
 QUEUE_OFFSET_AT = 20
-FLIPS = [(100, 1 << 0), (101, 1 << 1), (100, 1 << 3), (100, 1 << 7), (1, 1 << 1), (1, 1 << 3)]
+Killed = tuple[Path, dict[int, int]]
+"""A store's directory, and of each number of the queue, where its message is."""
+OTHER_FLIPS = [(100, 1 << 0), (101, 1 << 1), (100, 1 << 7), (1, 1 << 1), (1, 1 << 3)]
 
 
 class Told(NullObserver):
@@ -24,8 +28,14 @@ class Told(NullObserver):
         self.messages += count if kind == "message" else 0
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """A store that was killed after it had checkpointed."""
+    root = tmp_path_factory.mktemp("killed") / "store"
+    return root, asyncio.run(filled(root))
+
+
 async def filled(root: Path) -> dict[int, int]:
-    """A store that was killed after it had checkpointed; of each number of the queue, where its message is."""
     live = root.with_name("live")
     store = opened(live, checkpoint_log_bytes=1 << 30)
     for number in range(MESSAGES):
@@ -40,6 +50,13 @@ async def filled(root: Path) -> dict[int, int]:
     shutil.copytree(live, root)
     await store.close()
     shutil.rmtree(live)
+    return places
+
+
+def copied(killed: Killed, root: Path) -> dict[int, int]:
+    """One for a test alone; gives the places."""
+    original, places = killed
+    shutil.copytree(original, root)
     return places
 
 
@@ -85,11 +102,15 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("lost", LOSSES)
-@pytest.mark.parametrize(("damaged", "bit"), [*FLIPS, (240, 1 << 2), (240, 1 << 8)])
-async def test_messages_after_it_stay_where_they_are(tmp_path: Path, lost: str, damaged: int, bit: int) -> None:
+@pytest.mark.parametrize(
+    ("damaged", "bit"), [(100, 1 << 3), (240, 1 << 8), *rows_in_campaigns(*OTHER_FLIPS, (240, 1 << 2))]
+)
+async def test_messages_after_it_stay_where_they_are(
+    tmp_path: Path, killed: Killed, lost: str, damaged: int, bit: int
+) -> None:
     """Whether it lies before or after the checkpoint, and whatever of the derived files is gone."""
     root = tmp_path / "store"
-    places = await filled(root)
+    places = copied(killed, root)
     flip(root, places[damaged], bit)
     lose(root, lost)
     told = Told()
@@ -110,10 +131,10 @@ async def test_messages_after_it_stay_where_they_are(tmp_path: Path, lost: str, 
 
 
 @pytest.mark.parametrize("lost", ["", "tandem.manifest", "tandem.manifest consumequeue"])
-async def test_the_last_one_of_its_queue(tmp_path: Path, lost: str) -> None:
+async def test_the_last_one_of_its_queue(tmp_path: Path, killed: Killed, lost: str) -> None:
     """Its unit knows its number. Without that nothing does: a gap stays, and no number is given twice."""
     root = tmp_path / "store"
-    places = await filled(root)
+    places = copied(killed, root)
     flip(root, places[END - 1], 1 << 8)
     lose(root, lost)
     store = opened(root)
@@ -124,9 +145,9 @@ async def test_the_last_one_of_its_queue(tmp_path: Path, lost: str) -> None:
 
 
 @pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), (100, 1 << 10)])
-async def test_a_scrub_meets_it_before_anybody_asks(tmp_path: Path, damaged: int, bit: int) -> None:
+async def test_a_scrub_meets_it_before_anybody_asks(tmp_path: Path, killed: Killed, damaged: int, bit: int) -> None:
     root, told = tmp_path / "store", Told()
-    places = await filled(root)
+    places = copied(killed, root)
     await opened(root).close()
     flip(root, places[damaged], bit)
     store = MessageStore.open(config(root), observer=told)
@@ -144,7 +165,7 @@ async def test_a_scrub_meets_it_before_anybody_asks(tmp_path: Path, damaged: int
     await store.close()
 
 
-@pytest.mark.parametrize(("damaged", "bit"), FLIPS)
+@pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), *rows_in_campaigns(*OTHER_FLIPS)])
 async def test_a_slave_s_queue_goes_on_too(tmp_path: Path, damaged: int, bit: int) -> None:
     """The bytes come as they are on the master's disk, piece by piece."""
     log = bytearray(await master_log(tmp_path / "a", [50] * MESSAGES))

@@ -13,6 +13,7 @@ from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.marks.manifest import NAME as MANIFEST
 from tandemmq.store.log.marks.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.message_store import MessageStore
+from tests.campaigns import in_campaigns
 from tests.faults.harness import records_on_disk
 from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import config, opened
@@ -70,7 +71,7 @@ def open_and_expect_nothing_to_do(root: Path) -> MessageStore:
     return store
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [True, *in_campaigns(False)])
 @pytest.mark.parametrize("lost", ["nothing", "queues and index", "manifest", "all three", "checkpoint too"])
 async def test_all_of_it(tmp_path: Path, lost: str, killed: bool) -> None:
     root = tmp_path / "store"
@@ -91,7 +92,7 @@ async def test_all_of_it(tmp_path: Path, lost: str, killed: bool) -> None:
     await check(store)
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [True, *in_campaigns(False)])
 async def test_some_topics(tmp_path: Path, killed: bool) -> None:
     root = tmp_path / "store"
     end = await store_at_rest(root, killed=killed)
@@ -101,7 +102,7 @@ async def test_some_topics(tmp_path: Path, killed: bool) -> None:
     await check(store)
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [True, *in_campaigns(False)])
 async def test_the_index_alone(tmp_path: Path, killed: bool) -> None:
     root = tmp_path / "store"
     end = await store_at_rest(root, killed=killed)

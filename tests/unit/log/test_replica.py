@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.common.errors import Kind
@@ -15,6 +14,7 @@ from tandemmq.store.log.errors import CorruptReplica, ForkedLog, NotWritable, Wr
 from tandemmq.store.log.replica.mastership import Role
 from tandemmq.store.log.replica.replica_mark import NAME, ReplicaMark
 from tandemmq.store.log.segments.mapped_file import file_name
+from tests.campaigns import examples
 from tests.unit.log.replica_kit import FILE_SIZE, derived, log_of, master_log, message, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12
@@ -29,8 +29,9 @@ async def feed(store, log: bytes, begin: int, pieces: list[int]) -> int:  # type
     return begin
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=60), st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"]))
+@examples(
+    6, 25, st.lists(st.integers(1, 40_000), min_size=1, max_size=60), st.sampled_from(["ASYNC_FLUSH", "SYNC_FLUSH"])
+)
 def test_however_the_log_is_cut_into_pieces_the_slave_gets_the_same_files(pieces: list[int], flush: str) -> None:
     async def follow(directory: Path) -> None:
         log = await master_log(directory / "master", SIZES)

@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from isal.isal_zlib import crc32
 
@@ -17,6 +16,7 @@ from tandemmq.store.format.walker import python_walker
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.recovery.damage import DamagedRange
+from tests.campaigns import examples
 from tests.unit.log.replica_kit import FILE_SIZE, derived, log_of, master_log, message, opened
 
 SIZES = [100, 3_000, 0, 700, 9_000] * 12
@@ -222,8 +222,7 @@ def damage_at(begin: int, end: int) -> DamagedRange:
     return DamagedRange(begin, end, "rot", "of an earlier life")
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=30), st.integers(0, 1 << 30), st.integers(0, 7))
+@examples(8, 40, st.lists(st.integers(1, 40_000), min_size=1, max_size=30), st.integers(0, 1 << 30), st.integers(0, 7))
 def test_whatever_bit_flips_however_it_is_cut_the_slave_has_the_master_s_records(
     pieces: list[int], place: int, bit: int
 ) -> None:

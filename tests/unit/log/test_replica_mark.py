@@ -13,6 +13,7 @@ from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.replica_mark import NAME
+from tests.campaigns import in_campaigns
 from tests.quiet import wait_for_files_ahead
 from tests.unit.log.replica_kit import FILE_SIZE, config, derived, log_of, master_log, message, opened
 
@@ -139,7 +140,7 @@ LIES: dict[str, Callable[[int], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("last", ["clean", "ours crashed", "another crashed"])
+@pytest.mark.parametrize("last", ["ours crashed", *in_campaigns("clean", "another crashed")])
 @pytest.mark.parametrize("lie", LIES)
 async def test_a_mark_that_cannot_be_true_zeroes_nothing_and_is_reported(tmp_path: Path, lie: str, last: str) -> None:
     log = await master_log(tmp_path / "master", SIZES)

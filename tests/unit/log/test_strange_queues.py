@@ -12,6 +12,7 @@ import pytest
 
 from tandemmq.store.format.record import decode_record, encode_record
 from tandemmq.store.format.unit import is_queue_name
+from tests.campaigns import in_campaigns
 from tests.unit.log.replica_kit import derived, log_of, master_log, message, opened
 
 SIZES = [100, 700, 0, 3_000] * 25
@@ -48,7 +49,7 @@ def outside(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("what", STRANGE)
-@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("manifest", [False, *in_campaigns(True)])
 async def test_the_store_opens_again_and_again(tmp_path: Path, what: str, manifest: bool) -> None:
     """By recovery, by repair (without a manifest), and in later lives."""
     log, at = await log_with(tmp_path / "store", *STRANGE[what])

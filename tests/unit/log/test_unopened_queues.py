@@ -1,5 +1,6 @@
 """A start does not look at queues that the manifest knows: the first who asks does, and what is gone is made again."""
 
+import asyncio
 import logging
 import shutil
 from collections.abc import Callable
@@ -39,8 +40,22 @@ class Told(NullObserver):
         self.files.append(file)
 
 
-async def filled(root: Path, *, killed: bool) -> Path:
-    """A store's directory after a clean stop, or as kill -9 leaves it: with messages since the last checkpoint."""
+Filled = Callable[[bool], Path]
+"""Gives a store's directory after a clean stop, or as kill -9 leaves it: with messages since the last checkpoint."""
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """One of each, to be copied."""
+    return {killed: asyncio.run(fill(tmp_path_factory.mktemp("filled") / "a", killed)) for killed in (False, True)}
+
+
+@pytest.fixture
+def filled(originals: dict[bool, Path], tmp_path: Path) -> Filled:
+    return lambda killed: Path(shutil.copytree(originals[killed], tmp_path / "a"))
+
+
+async def fill(root: Path, killed: bool) -> Path:
     store = opened(root)
     for number in range(MESSAGES):
         store.append(message(number, 50))
@@ -75,8 +90,8 @@ async def check(store: MessageStore, *, more: int = 0) -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_a_start_opens_no_queue_that_it_need_not(tmp_path: Path, killed: bool) -> None:
-    root = await filled(tmp_path / "a", killed=killed)
+async def test_a_start_opens_no_queue_that_it_need_not(filled: Filled, killed: bool) -> None:
+    root = filled(killed)
     disk = OpeningDisk()
     store = MessageStore.open(config(root), disk=disk)
     queues = {path.parent for path in disk.opened if "consumequeue" in path.parts}
@@ -131,8 +146,8 @@ LOSSES = (directory, first_file, last_file, all_files, zeros, blanks)
 
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
-async def test_what_is_lost_comes_back_though_nobody_asks(tmp_path: Path, loss: Loss, killed: bool) -> None:
-    root = await filled(tmp_path / "a", killed=killed)
+async def test_what_is_lost_comes_back_though_nobody_asks(filled: Filled, loss: Loss, killed: bool) -> None:
+    root = filled(killed)
     wanted = derived(root)
     loss(root / LAST)
     store = opened(root)
@@ -144,9 +159,9 @@ async def test_what_is_lost_comes_back_though_nobody_asks(tmp_path: Path, loss: 
 
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
-async def test_whoever_asks_first_is_not_told_wrong(tmp_path: Path, loss: Loss, killed: bool) -> None:
+async def test_whoever_asks_first_is_not_told_wrong(filled: Filled, loss: Loss, killed: bool) -> None:
     """It is known that something is missing before the queue answers, and sends go on with the right number."""
-    root = await filled(tmp_path / "a", killed=killed)
+    root = filled(killed)
     wanted = derived(root)
     loss(root / LAST)
     store = opened(root)
@@ -169,8 +184,8 @@ async def test_whoever_asks_first_is_not_told_wrong(tmp_path: Path, loss: Loss, 
     await store.close()
 
 
-async def test_a_loss_that_nobody_has_noticed_yet_is_found_by_the_next_start(tmp_path: Path) -> None:
-    root = await filled(tmp_path / "a", killed=False)
+async def test_a_loss_that_nobody_has_noticed_yet_is_found_by_the_next_start(filled: Filled) -> None:
+    root = filled(False)
     wanted = derived(root)
     last_file(root / LAST)
     store = MessageStore.open(config(root))  # it is never started, so nobody looks
@@ -181,9 +196,9 @@ async def test_a_loss_that_nobody_has_noticed_yet_is_found_by_the_next_start(tmp
     await again.close()
 
 
-async def test_units_behind_the_end_are_told_and_cleared(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_units_behind_the_end_are_told_and_cleared(filled: Filled, caplog: pytest.LogCaptureFixture) -> None:
     """Messages that a power cut took: their units must not come back."""
-    root = await filled(tmp_path / "a", killed=True)
+    root = filled(True)
     last = max((root / LAST).iterdir())
     data = bytearray(last.read_bytes())
     at = MESSAGES // QUEUES * 20 - int(last.name)
@@ -200,9 +215,9 @@ async def test_units_behind_the_end_are_told_and_cleared(tmp_path: Path, caplog:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_files_of_another_size_are_set_aside(tmp_path: Path, killed: bool) -> None:
+async def test_files_of_another_size_are_set_aside(filled: Filled, killed: bool) -> None:
     """Of one queue; where those of all are, the settings are wrong, and the start is refused."""
-    root = await filled(tmp_path / "a", killed=killed)
+    root = filled(killed)
     wanted = derived(root)
     last = max((root / LAST).iterdir())
     with last.open("r+b") as file:
@@ -220,8 +235,8 @@ async def test_files_of_another_size_are_set_aside(tmp_path: Path, killed: bool)
         MessageStore.open(config(root, mapped_file_size_consume_queue=4_000))
 
 
-async def test_a_disk_that_refuses_is_asked_again(tmp_path: Path) -> None:
-    root = await filled(tmp_path / "a", killed=False)
+async def test_a_disk_that_refuses_is_asked_again(filled: Filled) -> None:
+    root = filled(False)
 
     class Refusing(OpeningDisk):
         refuses = True
@@ -243,9 +258,9 @@ async def test_a_disk_that_refuses_is_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_directory_in_place_of_a_queue_s_file_is_set_aside(tmp_path: Path, known: bool) -> None:
+async def test_a_directory_in_place_of_a_queue_s_file_is_set_aside(filled: Filled, known: bool) -> None:
     """No rebuild could put a file there. It is so whether a manifest knows the queue, or all are looked at."""
-    root = await filled(tmp_path / "a", killed=False)
+    root = filled(False)
     wanted = derived(root)
     last = max((root / LAST).iterdir())
     last.unlink()

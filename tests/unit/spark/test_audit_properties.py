@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event
 from hypothesis import strategies as st
 
 from tandemmq.spark.auditing.audit_job import AuditRequest, audit
@@ -22,6 +22,7 @@ from tandemmq.spark.running.runner import InProcessRunner
 from tandemmq.store.format import index_layout
 from tandemmq.store.format.index_layout import IndexHeader, read_entry
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE
+from tests.campaigns import examples
 from tests.spark.kit import Sizes, by_log_code
 from tests.unit.spark.random_logs import RandomLog, any_log, partitions
 
@@ -64,8 +65,7 @@ def told(report: AuditReport) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in ("seconds", "phases")}
 
 
-@given(any_log(), partitions, st.booleans())
-@settings(max_examples=120)
+@examples(30, 120, any_log(), partitions, st.booleans())
 def test_what_sequential_dispatch_makes_has_no_faults(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     if not any(map(any, log.files.values())):
         return
@@ -76,8 +76,7 @@ def test_what_sequential_dispatch_makes_has_no_faults(scratch: Path, log: Random
     assert report.records == sum(one.records for one in report.ranges)
 
 
-@given(any_log(), partitions)
-@settings(max_examples=80)
+@examples(20, 80, any_log(), partitions)
 def test_how_the_log_is_cut_does_not_matter(scratch: Path, log: RandomLog, cuts: int) -> None:
     root = whole_store(log, scratch / "one")
     for path in sorted(root.glob("consumequeue/*/*/*"))[::2]:
@@ -98,8 +97,7 @@ units = st.one_of(
 queue_changes = st.lists(st.tuples(st.integers(0, MANY), st.integers(0, MANY), units), min_size=1, max_size=12)
 
 
-@given(any_log(), partitions, queue_changes)
-@settings(max_examples=120)
+@examples(40, 120, any_log(), partitions, queue_changes)
 def test_changed_queues(scratch: Path, log: RandomLog, cuts: int, changes: list[tuple[int, int, bytes]]) -> None:
     root = whole_store(log, scratch / "one")
     paths = sorted(root.glob("consumequeue/*/*/*"))
@@ -181,8 +179,7 @@ def unreachable(data: bytes, sizes: Sizes) -> int:
     return missed
 
 
-@given(any_log(), partitions, index_changes)
-@settings(max_examples=120)
+@examples(40, 120, any_log(), partitions, index_changes)
 def test_changed_index(scratch: Path, log: RandomLog, cuts: int, changes: list[tuple[int, int, str, int]]) -> None:
     root = whole_store(log, scratch / "one")
     paths = [path for path in sorted(root.glob("index/*")) if IndexHeader.unpack(path.read_bytes()).index_count > 1]

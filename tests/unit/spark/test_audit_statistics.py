@@ -47,6 +47,7 @@ def test_counts_by_topic_and_second(tmp_path: Path, rows: int) -> None:
     assert Statistics.read(json.loads(json.dumps(found.document()))) == found
 
 
+@pytest.mark.slow
 def test_buckets_widen_when_there_are_many(tmp_path: Path) -> None:
     found = gathered(tmp_path, [NOW + 3_600_000 * number for number in range(25_000)])
     assert found.width == 6 * 3_600_000

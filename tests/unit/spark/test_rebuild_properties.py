@@ -3,9 +3,10 @@
 import shutil
 from pathlib import Path
 
-from hypothesis import assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from tests.campaigns import examples
 from tests.spark.kit import by_job, by_log_code, by_store, files_of
 from tests.unit.spark.random_logs import RandomLog, any_log, partitions
 
@@ -19,20 +20,17 @@ def compare(log: RandomLog, scratch: Path, cuts: int, sparse: bool) -> None:
     assert "\n".join(got.differences(want)) == "", log.notes
 
 
-@given(any_log(damaged=False), partitions, st.booleans())
-@settings(max_examples=200)
+@examples(40, 200, any_log(damaged=False), partitions, st.booleans())
 def test_sound_logs(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     compare(log, scratch, cuts, sparse)
 
 
-@given(any_log(), partitions, st.booleans())
-@settings(max_examples=300)
+@examples(60, 300, any_log(), partitions, st.booleans())
 def test_damaged_logs(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     compare(log, scratch, cuts, sparse)
 
 
-@given(any_log(), partitions, st.booleans())
-@settings(max_examples=60)
+@examples(20, 60, any_log(), partitions, st.booleans())
 def test_as_a_store_that_starts_on_it(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     """Recovery of the whole log, with its own look at damage: the same files, the same end, the same damage."""
     place = scratch / "one"

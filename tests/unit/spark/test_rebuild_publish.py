@@ -21,6 +21,7 @@ from tandemmq.spark.rebuilding.rebuild_job import rebuild
 from tandemmq.store.format.manifest import Manifest
 from tandemmq.store.format.unit import UNIT_SIZE, is_blank, is_empty, unpack_units
 from tandemmq.store.log.message_store import MessageStore
+from tests.campaigns import in_campaigns
 from tests.faults.harness import records_on_disk
 from tests.spark.kit import Files, by_store, files_of
 from tests.unit.spark.small_store import FIRST, SIZES, Cores, Killed, Steps, write_log
@@ -107,8 +108,8 @@ def test_published_files_are_the_right_ones(root: Path, want: Files) -> None:
     assert files_of(root).differences(want) == []
 
 
-@pytest.mark.parametrize("supported", [True, False])
-@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("supported", [True, *in_campaigns(False)])
+@pytest.mark.parametrize("behind", [True, *in_campaigns(False)])
 def test_a_kill_at_every_step(
     sound: Path, want: Files, scratch: Path, monkeypatch: pytest.MonkeyPatch, behind: bool, supported: bool
 ) -> None:

@@ -12,6 +12,7 @@ from tandemmq.spark.rebuilding import staging as staging_module
 from tandemmq.spark.rebuilding.rebuild_job import RebuildReport, rebuild
 from tandemmq.spark.rebuilding.staging import StagingDirectory
 from tandemmq.store.format.record import Message, encode_record
+from tests.campaigns import in_campaigns, rows_in_campaigns
 from tests.spark.kit import Files, by_log_code, files_of
 from tests.unit.format.logs import V4, props
 from tests.unit.spark.small_store import NOW, SIZES, Cores, Killed, Steps, write_log
@@ -65,7 +66,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, where: str, work: Ca
 
 
 @pytest.mark.parametrize("where", ["before", "way", "after"])
-@pytest.mark.parametrize(("cores", "cores_after"), [(1, 1), (1, 3), (8, 1)])
+@pytest.mark.parametrize(("cores", "cores_after"), [(1, 3), *rows_in_campaigns((1, 1), (8, 1))])
 def test_a_kill_at_any_document(
     root: Path, want: Files, monkeypatch: pytest.MonkeyPatch, where: str, cores: int, cores_after: int
 ) -> None:
@@ -82,7 +83,7 @@ def test_a_kill_at_any_document(
     raise AssertionError("it never ends")
 
 
-@pytest.mark.parametrize("cores_after", [1, 2, 5])
+@pytest.mark.parametrize("cores_after", [2, *in_campaigns(1, 5)])
 def test_a_staged_rebuild_can_be_run_again(root: Path, want: Files, cores_after: int) -> None:
     attempt(root, 2)
     assert attempt(root, cores_after).resumed_ranges == 8
