@@ -94,6 +94,7 @@ def test_a_number_is_never_seen_with_two_contents(tmp_path: Path) -> None:
         old, new = pair.nodes
         assert send(old, b"both").status == SendStatus.PUT_OK
         pair.wait_level()
+        until(lambda: new.role().group.members, 60, "the slave knows its master's group")
         pair.slave.replicator.kill()
         until(lambda: no_slave(old), 60, lambda: f"the master notices: {old.status()}")
         lost = send(old, b"of the old one")
