@@ -17,12 +17,6 @@ _THAW_SECONDS = 600.0
 """Between two looks at everything, at least; none comes while nothing is frozen."""
 
 
-def freeze_garbage() -> None:
-    """Takes everything alive after start-up out of the collector's sight."""
-    gc.collect()
-    gc.freeze()
-
-
 class ShortCollections:
     """Freezes what long collections leave, while it is in force: from `start` to `stop`."""
 
@@ -43,7 +37,9 @@ class ShortCollections:
         """How often something was frozen since everything was last looked at."""
 
     def start(self) -> None:
-        """On the event loop."""
+        """On the event loop, once the process is ready: what is alive by then is frozen at once."""
+        gc.collect()
+        gc.freeze()
         gc.callbacks.append(self._collected)
         self._thawing = self._loop.call_later(self._thaw_seconds, self._thaw)
 
@@ -69,7 +65,6 @@ class ShortCollections:
     def _thaw(self) -> None:
         self._thawing = self._loop.call_later(self._thaw_seconds, self._thaw)
         if self.frozen:
-            self.frozen = 0
             gc.unfreeze()
             gc.collect()  # which freezes what is left, unless that is little
             self.frozen = 0

@@ -28,7 +28,7 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.garbage import ShortCollections, freeze_garbage
+from tandemmq.common.garbage import ShortCollections
 from tandemmq.common.grpc_server import bind, load_of, make_server
 from tandemmq.common.grpc_status import STATUSES, StatusTable
 from tandemmq.common.grpc_transport import Load
@@ -138,7 +138,6 @@ class ServiceHost:
         """The services are ready: health says so from now on."""
         await self.health.serving()
         if self._collections is None:  # once: a service may come and go with its health
-            freeze_garbage()
             self._collections = ShortCollections(asyncio.get_running_loop())
             self._collections.start()
         log.info("serving", services=",".join(self._guarded.services))
