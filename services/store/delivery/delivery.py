@@ -139,6 +139,13 @@ class Delivery:
         """Wait until messages are given out: for ever on a slave."""
         await self._life.ready()
 
+    async def begun(self) -> None:
+        """Wait for a master that has just started and reads its journal. Raises NotDelivering."""
+        if not self.delivering:
+            await self._life.begun(_BEGIN_SECONDS)
+        if not self.delivering:
+            raise NotDelivering.at_present()
+
     def start(self) -> None:
         """Begin to follow the store's role; call when the store is open and started."""
         for part in self.always:
@@ -214,11 +221,5 @@ class Delivery:
         """The part, once this store delivers: a master that has just started reads its journal first."""
         if part is None:
             raise NotDelivering("This part of delivery is not there in this store.")
-        if not self.delivering:
-            await self._life.begun(_BEGIN_SECONDS)
-        if not self.delivering:
-            raise NotDelivering(
-                "This store gives out no messages at present: it is no master, or reads its journal.",
-                remedy="Ask the master, or again in a moment.",
-            )
+        await self.begun()
         return part

@@ -102,6 +102,14 @@ class NotDelivering(DeliveryError):
 
     kind = Kind.NOT_DELIVERING
 
+    @classmethod
+    def at_present(cls) -> "NotDelivering":
+        """Said to those who ask a slave, or a master that has not read its journal in time."""
+        return cls(
+            "This store gives out no messages at present: it is no master, or reads its journal.",
+            remedy="Ask the master, or again in a moment.",
+        )
+
 
 class NotSafe(DeliveryError):
     """What was done is noted, but disk or replicas have not said in time that they have it."""

@@ -151,7 +151,7 @@ class Receiving:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self._draining:
-            self.waiters.end(_not_delivering())
+            self.waiters.end(NotDelivering.at_present())
 
     def figures_now(self) -> list[GroupFigures]:
         """What operators see of groups, as it was some seconds ago."""
@@ -181,7 +181,7 @@ class Receiving:
     @property
     def _there(self) -> _Parts:
         if self._parts is None:
-            raise _not_delivering()
+            raise NotDelivering.at_present()
         return self._parts
 
     # -- receive ----------------------------------------------------------------------------------------------------
@@ -435,10 +435,3 @@ class Receiving:
             task.add_done_callback(self._tasks.discard)
         else:
             work.close()
-
-
-def _not_delivering() -> NotDelivering:
-    return NotDelivering(
-        "This store gives out no messages at present: it is no master, or reads its journal.",
-        remedy="Ask the master, or again in a moment.",
-    )

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.sessions import Member, Sessions
@@ -40,7 +39,7 @@ class GroupView(NamedTuple):
 
 
 class Views:
-    """Looks at delivery. Each call raises NotDelivering where this store gives out nothing."""
+    """Looks at delivery. Calls wait for a master that has just started; each raises NotDelivering on other stores."""
 
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
@@ -50,15 +49,14 @@ class Views:
         """By the clock of `Member.last_seen`."""
         return self._delivery.store.timers.time()
 
-    @property
-    def sessions(self) -> Sessions:
+    async def sessions(self) -> Sessions:
         """The clients that are there."""
-        self.check()
+        await self.check()
         return self._delivery.sessions
 
-    def groups(self, names: Iterable[str] = ()) -> list[GroupView]:
+    async def groups(self, names: Iterable[str] = ()) -> list[GroupView]:
         """The groups of these names, or all, by name. A few are looked at now, the numbers of many are seconds old."""
-        self.check()
+        await self.check()
         sessions, ways, receiving = self._delivery.sessions, self._delivery.ways, self._delivery.receiving
         wanted = sorted(set(names))
         figures: dict[str, list[GroupFigures]] = {}
@@ -73,25 +71,21 @@ class Views:
         )
         return [view for view in views if view.figures or view.members]
 
-    def waiting(self) -> WaitingFigures:
+    async def waiting(self) -> WaitingFigures:
         """What is delivered later, as it is now."""
-        self.check()
+        await self.check()
         keeper = self._delivery.waiting
         return WaitingFigures() if keeper is None else keeper.read()
 
-    def halves(self, most: int) -> list[HalfView]:
+    async def halves(self, most: int) -> list[HalfView]:
         """Half messages, those that began first."""
-        self.check()
+        await self.check()
         transactions = self._delivery.transactions
         return [] if transactions is None else transactions.pending(most)
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """Whether this store delivers. Raises NotDelivering."""
-        if not self._delivery.delivering:
-            raise NotDelivering(
-                "This store gives out no messages at present: it is no master, or reads its journal.",
-                remedy="Ask the master, or again in a moment.",
-            )
+        await self._delivery.begun()
 
 
 def _sorted(members: list[Member]) -> list[Member]:

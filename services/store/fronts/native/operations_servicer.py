@@ -67,7 +67,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         if "" in request.groups:
             raise BadRequest("The request names a group without a name.")
         now = views.now_seconds
-        found = views.groups(request.groups)
+        found = await views.groups(request.groups)
         shown = (operations_answers.group_view(one, now, with_members=request.with_members) for one in found)
         return pb.ViewGroupsResponse(groups=shown)
 
@@ -77,12 +77,14 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         views = self.views
         if not 0 <= request.limit <= MOST_HALVES:
             raise BadRequest(f"limit is {request.limit}: allowed is 0 to {MOST_HALVES:,}.")
-        return operations_answers.waiting_view(views.waiting(), views.halves(request.limit or DEFAULT_HALVES))
+        return operations_answers.waiting_view(
+            await views.waiting(), await views.halves(request.limit or DEFAULT_HALVES)
+        )
 
     @timed
     async def CreateTopic(self, request: pb.CreateTopicRequest, context: Context) -> pb.CreateTopicResponse:
         """A topic, which can be used when this is answered."""
-        self.views.check()
+        await self.views.check()
         if self._broker is None:
             raise _starting()
         config = request.config
@@ -106,7 +108,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
     @timed
     async def CreateGroup(self, request: pb.CreateGroupRequest, context: Context) -> pb.CreateGroupResponse:
         """A group, which can be used when this is answered."""
-        self.views.check()
+        await self.views.check()
         if self._groups is None:
             raise _starting()
         config = request.config
@@ -128,7 +130,8 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
     @timed
     async def ShowThreads(self, request: pb.ShowThreadsRequest, context: Context) -> pb.MemberAnswer:
         """Where the threads of a client are."""
-        answer = await self.views.sessions.ask_member(request.group, request.client_id, ShowThreads)
+        sessions = await self.views.sessions()
+        answer = await sessions.ask_member(request.group, request.client_id, ShowThreads)
         return pb.MemberAnswer(code=answer.code, text=answer.text)
 
     @timed
@@ -139,7 +142,8 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise _starting()
         data = self._broker.view(request.message_id)
         topic = decode_record(data, verify=False).topic
-        answer = await views.sessions.ask_member(
+        sessions = await views.sessions()
+        answer = await sessions.ask_member(
             request.group, request.client_id, partial(TryMessage, topic=topic, record=data)
         )
         return pb.MemberAnswer(code=answer.code, text=answer.text)
