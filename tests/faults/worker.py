@@ -36,6 +36,10 @@ from tests.faults.adopting import DeadlyDisk, adopt_for_ever
 from tests.faults.checker import Queue
 from tests.faults.harness import QUEUES, TOPICS, QuickClock, audit, batch, message, read_queue, small_config
 
+QUICK, SLOW = 0.002, 0.2
+SLOW_FROM = 100
+"""Messages of one producer."""
+
 
 @dataclass(frozen=True)
 class Adopting:
@@ -132,7 +136,11 @@ class Worker:
             values = [f"{producer}-{number + at}" for at in range(count)]
             number += count
             await self.send(values)
-            await asyncio.sleep(self._random.random() * 0.002)
+            await asyncio.sleep(self._random.random() * self.longest_pause(number))
+
+    def longest_pause(self, sent: int) -> float:
+        """Seconds between two sends. Lives that wait for a step of an adoption go on slowly, as audits read it all."""
+        return SLOW if self._life.adopting is not None and sent > SLOW_FROM else QUICK
 
     async def send(self, values: list[str]) -> None:
         try:
