@@ -7,7 +7,7 @@ appends, closes, and opens it once more. What may never be: a difference that no
 that was never there, an error without a type or a name, a hang.
 
 RocketMQ's checksum covers the body only. A record of the log whose other fields were hit may be read as they say now
-(``limit``); so may JSON of RocketMQ's, and the access file, which people write.
+(``limit``); so may JSON of RocketMQ's, and the access file and the signing secrets, which people write.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.common.access.file import parse_access, read_text
+from tandemmq.common.access.signing import read_secrets, signing_file
 from tandemmq.common.errors import TandemError
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.tables import TableKind
@@ -36,12 +37,13 @@ from tandemmq.store.broker.pulled import Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.topics import LocalTopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.delivery.groups import LocalGroupTable, WatchedGroupTable
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
-from tests.faults.damage_scenes import FIRST_MS, CountingClock, Scene, all_scenes, kinds_of
+from tests.faults.damage_scenes import FIRST_MS, CountingClock, Scene, all_scenes, kinds_of, standings_of
 from tests.faults.harness import PATIENCE, message, within
 from tests.unit.log.staging_kit import NAME as STAGING
 
@@ -126,7 +128,8 @@ async def view_of(scene: Scene, root: Path, ears: Ears, *, append: bool = True) 
                 ears.told.append(str(error))
         await _read(store, view)
         view.damage = [(one.begin, one.end) for one in store.damage]
-        view.role, view.log_max = f"{store.replica.mastership.role} {store.replica.epoch}", store.commit_log.max_offset
+        view.role = f"{store.replica.mastership.role} {store.replica.epoch} {store.replica.group.group}"
+        view.log_max = store.commit_log.max_offset
         if append and store.writable:
             for queue in sorted(view.bounds):
                 one = store.append(message(queue, f"c9-p0-{len(view.appended)}"))
@@ -217,6 +220,9 @@ async def tables_of(root: Path, ears: Ears) -> dict[str, Any]:
     if (root / "config").is_dir():
         read("topics", lambda: topics(LocalTopicTable(root, disk, CountingClock())))
         read("watched", lambda: topics(WatchedTopicTable(root, disk)))
+        read("groups", lambda: topics(LocalGroupTable(root, disk, CountingClock())))
+        read("watched groups", lambda: topics(WatchedGroupTable(root, disk)))
+        read("standing", lambda: standings_of(root).now)
         try:
             keeper = Keeper(root)
         except TandemError as error:
@@ -230,6 +236,7 @@ async def tables_of(root: Path, ears: Ears) -> dict[str, Any]:
     found["audit"] = AuditFile(root).read()
     if (root / "access.toml").exists():
         read("access", lambda: _access(root / "access.toml"))
+        read("signing", lambda: read_secrets(signing_file(root / "access.toml")))
     return found
 
 
@@ -319,7 +326,7 @@ class Campaign:
         kinds = kinds_of(root)
         victim = chance.choice(kinds[chance.choice(sorted(kinds))])
         before = victim.read_bytes()
-        how = damage(victim, [path for paths in kinds.values() for path in paths if path != victim], chance)
+        how = damage(victim, [path for paths in kinds.values() for path in paths if not _older(victim, path)], chance)
         case = Case(number, scene.name, str(victim.relative_to(root)), how)
         try:
             await self._judge(case, scene, root, victim, changed_range(before, victim.read_bytes()))
@@ -341,7 +348,7 @@ class Campaign:
                 if not isinstance(value, TandemError) and value != truth.tables[name]
             ]
             if unsealed and not ears.told:
-                if victim.parent.name == "config" or victim.name == "access.toml":
+                if _is_unsealed(victim):
                     case.verdict = "limit"
                 else:
                     case.faults.append(f"other tables, silently: {unsealed}")
@@ -387,6 +394,18 @@ class Campaign:
 def _names(error: TandemError, victim: Path) -> bool:
     text = error.explain() if hasattr(error, "explain") else str(error)
     return victim.name.removesuffix(".bak") in text or str(victim.parent) in text
+
+
+def _older(victim: Path, path: Path) -> bool:
+    """Whether a file is the victim, or its back-up: in its place that is a whole file, as it was before."""
+    return path.with_name(path.name.removesuffix(".bak")) == victim.with_name(victim.name.removesuffix(".bak"))
+
+
+def _is_unsealed(victim: Path) -> bool:
+    """Whether no checksum is in a table: in RocketMQ's JSON, and in what people write."""
+    return victim.name.startswith("access.") or (
+        victim.parent.name == "config" and not victim.name.startswith("tandem.")
+    )
 
 
 def _log_stretch(victim: Path, hit: tuple[int, int]) -> tuple[int, int] | None:

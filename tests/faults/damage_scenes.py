@@ -5,10 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tandemmq.common.access.signing import MODE
+from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.client_channel import Dialer
+from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.standing import NodeRole, Standing, StandingKeeper
 from tandemmq.metasync.tables import TableKind
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
+from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.format.replica_stretch import MarkWords
@@ -18,6 +24,7 @@ from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.mastership import Role
+from tandemmq.store.log.replica.replica_group import GroupFile, GroupMember, ReplicaGroup
 from tandemmq.store.log.replica.replica_mark import NAME as MARK
 from tests.access_users import access_text
 from tests.faults.harness import FOREVER, PATIENCE_MS, QUEUES, message, settle, small_config
@@ -26,6 +33,9 @@ from tests.unit.log.staging_kit import NAME as STAGING
 from tests.unit.log.staging_kit import stage
 
 MESSAGES = 240
+GROUP = ReplicaGroup(
+    epoch=1, generation=3, needed=1, needed_before=1, members=(GroupMember("b", "90ab", "10.0.0.7:8084"),)
+)
 FIRST_MS = 1_750_000_000_000
 
 
@@ -138,6 +148,7 @@ async def _slave(log: bytes, root: Path) -> Path:
     copy = root.with_name("slave-killed")
     shutil.copytree(root, copy, ignore=shutil.ignore_patterns("lock"))
     await store.close()
+    GroupFile(copy, LocalDisk()).remember(GROUP)
     words, begin = MarkWords(boot_id()), end + 5_000
     (copy / MARK).write_bytes(words.fresh[:24] + b"".join(words.writing(begin, 3_000)))
     path = copy / "commitlog" / f"{0:020d}"
@@ -172,12 +183,20 @@ async def _tables(root: Path) -> None:
     for name in sorted({topic for topic, _ in QUEUES}):
         await own.add([TopicConfig(name, 4, 4)])
         await watched.add([TopicConfig(name, 4, 4)])
+    await WatchedGroupTable(root, disk).add([GroupConfig("g0"), GroupConfig("g1", retry_max_times=3)])
+    GroupFile(root, disk).remember(GROUP)
+    signing = root / "access.signing.toml"
+    signing.touch(MODE)
+    signing.write_text('[secrets]\nalice = "what alice signs with"\n')
     (root / AUDIT).write_bytes(AuditResult(FIRST_MS, 0, 1 << 16, {"rot": 1}, {"time-back": 2}).encode())
     (root / "access.toml").write_text(access_text(alice=["viewer"]))
     (root / "access.toml").chmod(0o600)
 
 
 async def _metasync(root: Path) -> None:
+    standings = standings_of(root)
+    for epoch in (1, 2):  # the second leaves the first as its back-up
+        await standings._remember(Standing(NodeRole.MASTER, epoch, "store"))
     keeper = Keeper(root)
     for number in range(3):
         stamp = keeper.stamp()
@@ -190,6 +209,12 @@ async def _metasync(root: Path) -> None:
             keeper.changed(kind, None)
             await keeper.flush(kind)
     await keeper.close()
+
+
+def standings_of(root: Path) -> StandingKeeper:
+    """What metasync knows of a node's role. Raises UnreadableDocument."""
+    dialer = Dialer(ServerSettings(), None, "storeTlsTrustCertPath")
+    return StandingKeeper(root, BrokerRole.ASYNC_MASTER, "127.0.0.1:8081", dialer)
 
 
 def kinds_of(root: Path) -> dict[str, list[Path]]:

@@ -28,7 +28,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, missing, siege, transport_soak, wire_damage
+from tests.faults import byte_damage, missing, siege, timer_damage, transport_soak, wire_damage
 
 ROUND_LIVES = 300
 PAIR_KILLS = 300
@@ -188,7 +188,8 @@ def main() -> int:
     parser.add_argument("--siege", action="store_true", help="greedy callers and floods beside a good client")
     arguments = parser.parse_args()
     if arguments.damage:
-        return byte_damage.soak(arguments.seed, arguments.cases)
+        found = byte_damage.soak(arguments.seed, arguments.cases)
+        return timer_damage.soak(arguments.seed, arguments.cases // 5) or found
     if arguments.siege:
         return siege.campaign(list(siege.ATTACKS), arguments.minutes * 60 / len(siege.ATTACKS))
     if arguments.transport:

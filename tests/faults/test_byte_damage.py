@@ -48,7 +48,8 @@ async def test_every_kind_of_file_is_damaged_and_described(tmp_path: Path) -> No
     assert len(names) > 8
     assert [name for name in sorted(names) if name not in document] == []
     kinds = {kind for scene in await all_scenes(tmp_path, golden=False) for kind in kinds_of(scene.root)}
-    expected = {"commitlog", "consumequeue", "index", "checkpoint", "abort", "access.toml", "config/topics.json"}
+    expected = {"commitlog", "consumequeue", "index", "checkpoint", "abort", "config/topics.json"}
+    expected |= {"access.toml", "access.signing.toml", "config/tandem.role.json", "tandem.group", "tandem.groups"}
     assert (
         expected | {"tandem.manifest", "tandem.epoch", "tandem.damage", "tandem.end", "tandem.replica", "tandem.topics"}
         <= kinds
