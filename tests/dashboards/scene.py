@@ -14,8 +14,9 @@ import pytest
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tandemmq.client import RequestFailed, StoreClient
-from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1 import delivery_pb2, operations_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
+from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.store.format.audit_result import NAME as AUDIT
@@ -131,6 +132,7 @@ class Scene:
 
     def live(self) -> None:
         """Traffic in health, whose alerts are remembered; then mishaps, so that no panel is empty by nature."""
+        until(self._delivers, PATIENCE, "the master gives out messages")
         self.delay()
         self.exchange()
         until(self._level, PATIENCE, "the slave has everything, and Prometheus has seen it")
@@ -143,6 +145,13 @@ class Scene:
         self.lose_the_slaves_replicator()
         self.exchange()
         self.wait_scraped()
+
+    def _delivers(self) -> bool:
+        """It is the master, and its journal is read and replicated."""
+        with grpc.insecure_channel(self.pair.master.address("store")) as channel, suppress(grpc.RpcError):
+            OperationsStub(channel).ViewWaiting(operations_pb2.ViewWaitingRequest(), timeout=PATIENCE)
+            return True
+        return False
 
     def _level(self) -> bool:
         slave = "on (instance) tandem_metadata_master == 0"

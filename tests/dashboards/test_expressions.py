@@ -8,7 +8,7 @@ from tests.dashboards.boards import NAMES, expressions, filled, load, measured
 from tests.dashboards.scene import NODES, OF_THE_MACHINE, PATIENCE, Scene
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("prometheus")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.serial]
 
 _LABEL_VALUES = re.compile(r"label_values\((.+), (\w+)\)")
 _LABEL = re.compile(r"\$labels\.(\w+)|\{\{(\w+)\}\}")

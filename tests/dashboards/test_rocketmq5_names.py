@@ -10,7 +10,7 @@ from tests.dashboards.rocketmq5 import ABSENT, COMMON_LABELS, HISTOGRAMS, LABELS
 from tests.dashboards.scene import PATIENCE, Scene
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("prometheus")]
+pytestmark = [pytest.mark.timeout(600)]
 
 SHORT_NAMES = DIRECTORY / "prometheus" / "rocketmq-names.yml"
 RENAMED = {
@@ -25,6 +25,7 @@ _PAGE = (DIRECTORY.parent / "docs" / "monitoring.md").read_text()
 
 
 @pytest.mark.slow
+@pytest.mark.serial
 @pytest.mark.parametrize("name", SERVED)
 def test_a_name_of_rocketmq_5_is_served_with_its_labels(scene: Scene, name: str) -> None:
     series: list[dict[str, Any]] = []
@@ -42,6 +43,7 @@ def test_a_name_of_rocketmq_5_is_served_with_its_labels(scene: Scene, name: str)
 
 
 @pytest.mark.slow
+@pytest.mark.serial
 def test_no_other_name_of_rocketmq_is_served(scene: Scene) -> None:
     names = scene.prometheus.get("label/__name__/values", **{"match[]": '{__name__=~"rocketmq_.+"}'})
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}

@@ -24,6 +24,8 @@ from tandemmq.store.delivery.transactions.handle import TransactionHandle
 log = get_log(__name__)
 
 _SAVE_SECONDS = 1.0
+_READ_SECONDS = 5.0
+"""So long an ending waits for half messages to be read."""
 
 
 class HalfView(NamedTuple):
@@ -105,6 +107,8 @@ class Transactions:
 
     async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
         """See `port.DeliveryPort`; done when it is as safe as a send. `checked` makes no difference here."""
+        if not self._ready and self._building is not None:
+            await asyncio.wait((self._building,), timeout=_READ_SECONDS)
         if not self._ready:
             raise NotDelivering("Half messages are not read yet.", remedy="Again in a moment.")
         named = TransactionHandle.parse(handle)
