@@ -17,7 +17,7 @@ from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.replication.v1.replication_pb2 import PromoteRequest
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.renewal import RENEWED_MS
+from tandemmq.store.delivery.renewal import ARRIVED_SECONDS, RENEWED_MS
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole
 from tests.contract.rocketmq5.v2_client import V2Client
 from tests.contract.store_process import StoreProcess
@@ -71,8 +71,8 @@ class ClientsThere:
         return list(self.delivery.Receive(request, timeout=60).messages)
 
 
-def held_over(address: str, interrupted: Callable[[], str]) -> None:
-    """Each client gets a message before the interruption, which gives the address of the store after it."""
+def held_over(address: str, interrupted: Callable[[], str], arrival_seconds: float = ARRIVED_SECONDS + 2) -> None:
+    """Each client gets a message some seconds before the interruption, which gives the store's address after it."""
     with ClientsThere(address, NATIVE, GONE) as before:
         for topic in (NATIVE, FIVE, GONE):
             before.sender.send(topic, b"x")
@@ -80,6 +80,7 @@ def held_over(address: str, interrupted: Callable[[], str]) -> None:
         gone = before.receive(GONE, 10_000, renew_for=GONE)
         [five] = before.five.receive(GROUP, FIVE, invisible=None, auto_renew=True)
         given = time.monotonic()
+        time.sleep(arrival_seconds)
         address = interrupted()
     with ClientsThere(address, NATIVE) as after:
         while time.monotonic() < given + LONGER_SECONDS:
@@ -96,7 +97,25 @@ def held_over(address: str, interrupted: Callable[[], str]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "stop"])
 def test_over_another_start(tmp_path: Path, number: signal.Signals) -> None:
     with StoreProcess(tmp_path / "store") as store:
-        held_over(store.address, lambda: store.restart(number).address)
+        seconds = ARRIVED_SECONDS + 2 if number == signal.SIGKILL else 0  # a stop need not wait for that
+        held_over(store.address, lambda: store.restart(number).address, seconds)
+
+
+def test_what_a_kill_catches_on_its_way_comes_again_though_its_client_lives(tmp_path: Path) -> None:
+    with StoreProcess(tmp_path / "store") as store:
+        with ClientsThere(store.address, NATIVE) as before:
+            before.sender.send(NATIVE, b"x")
+            [one] = before.receive(NATIVE, 10_000, renew_for=NATIVE)
+            store.restart(signal.SIGKILL)
+        with ClientsThere(store.address, NATIVE) as after:
+            came = [one]
+
+            def comes_again() -> bool:
+                came.extend(after.receive(NATIVE, wait_ms=2_000))
+                return len(came) > 1
+
+            until(comes_again, 120, "it comes again")
+            assert [message.delivery_number for message in came] == [1, 2]
 
 
 def test_over_a_promotion(tmp_path: Path) -> None:

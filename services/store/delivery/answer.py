@@ -56,29 +56,29 @@ class Answer:
 class GivenBatch:
     """See `port.Batch`."""
 
-    __slots__ = ("_lost", "_release", "_shares", "messages")
+    __slots__ = ("_release", "_sent", "_shares", "messages")
 
     def __init__(
         self,
         messages: Sequence[GivenMessage] = (),
         shares: Sequence[Share] = (),
         release: Callable[[Sequence[Share]], None] | None = None,
-        lost: Callable[[Sequence[Share]], None] | None = None,
+        sent: Callable[[Sequence[Share]], None] | None = None,
     ) -> None:
         self.messages: Sequence[GivenMessage] = messages
         self._shares = shares
         self._release = release
-        self._lost = lost
+        self._sent = sent
 
     def sent(self) -> None:
         """See `port.Batch`."""
-        self._release = None
+        release, self._release = self._release, None
+        if release is not None and self._sent is not None:
+            self._sent(self._shares)
 
     def lost(self) -> None:
         """See `port.Batch`."""
-        release, self._release = self._release, None
-        if release is not None and self._lost is not None:
-            self._lost(self._shares)
+        self._release = None
 
     def release(self) -> None:
         """See `port.Batch`."""

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tandemmq.common.errors import TandemError
@@ -279,15 +280,9 @@ class Receiving:
             shown = {source.place: source.shown for source in sources}
             key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
             parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
-        if wish.renew:
-            parts.renewals.hold(wish.group, wish.client_id, answer.shares)
+        sent = partial(parts.renewals.sent, wish.group, wish.client_id) if wish.renew else None
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
-        return GivenBatch(answer.messages, answer.shares, self._take_back, self._renew_no_more)
-
-    def _renew_no_more(self, shares: Sequence[Share]) -> None:
-        """Whether the client has them is not known: else they would be renewed for a client that never got them."""
-        if self._parts is not None and self._journal.open:
-            self._parts.renewals.let_go(shares)
+        return GivenBatch(answer.messages, answer.shares, self._take_back, sent)
 
     def _take_back(self, shares: Sequence[Share]) -> None:
         """The answer was never written: its messages are there again, uncounted."""

@@ -3,22 +3,29 @@
 Such messages are given out for a minute, and for another one before that is over, while the client is a member of its
 group, for three hours at most. When it is gone they come again at once. Who holds what is in the ledger
 (`facts.HeldBy`), so it is known after a start or promotion: then clients have half a minute to come back.
+
+It is noted a few seconds after the answer was sent, or when the store stops. What a kill has caught on its way may
+never have arrived: it comes again when its minute is over, though the client lives.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from operator import attrgetter
+from typing import NamedTuple
 
 from tandemmq.store.delivery.answer import Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.progress import QueueProgress, held_runs, runs
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, runs
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.log.edges.timers import Timers
 
 RENEWED_MS = 60_000
 """For so long a message with renewal is given out at a time."""
+
+ARRIVED_SECONDS = 5.0
+"""So long after an answer was sent its client has it, if it is still there."""
+
+_ARRIVALS_SECONDS = 1.0
 
 _LOOK_SECONDS = 15.0
 _LEFT_MS = 35_000
@@ -27,6 +34,13 @@ LONGEST_MS = 3 * 3_600_000
 
 Holder = tuple[str, str]
 """Group, client id."""
+
+
+class _Sent(NamedTuple):
+    """An answer that was sent: which messages, due when, and whether that was long enough ago (`arrives`)."""
+
+    arrives: float
+    shares: list[tuple[Share, int]]
 
 
 class Renewals:
@@ -47,8 +61,10 @@ class Renewals:
         self._clock = clock
         self._timers = timers
         self._given: dict[Holder, dict[Place, set[int]]] = {}  # what a client may hold: the ledger says if it does
+        self._sent: dict[Holder, list[_Sent]] = {}
         self._members: set[Holder] = set()
         self._awaited: set[Holder] = set()
+        self._arriving = False
         self._waiting = False
         self._ended = False
 
@@ -61,36 +77,63 @@ class Renewals:
         self._look()
 
     def end(self) -> None:
-        """Renew nothing any more."""
+        """Renew nothing any more. What was sent is noted: nothing is on its way when a store has stopped."""
+        if self._journal.open:
+            for holder in list(self._sent):
+                self._note(holder, self._sent.pop(holder))
         self._ended = True
 
     # -- who holds what ---------------------------------------------------------------------------------------------
 
-    def hold(self, group: str, client_id: str, shares: Sequence[Share]) -> None:
-        """Messages were given to a client for `RENEWED_MS`, with renewal."""
-        holder, facts = (group, client_id), []
-        for place, some in groupby(shares, attrgetter("place")):
-            offsets = [share.offset for share in some]
-            self._remember(holder, place, offsets)
-            progress = self._journal.ledger.progress(place)
-            entries = {} if progress is None else progress.entries
-            for first, messages in runs(sorted(offsets)):
-                due = entries[first].due
-                facts.append(HeldBy(place, first, messages, due, client_id, due - RENEWED_MS))
-        self._journal.note(*facts)
+    def sent(self, group: str, client_id: str, shares: Sequence[Share]) -> None:
+        """An answer with messages was sent, which a client has for `RENEWED_MS`, with renewal."""
+        if self._ended or not self._journal.open:
+            return
+        holder = group, client_id
+        dues = [(share, entry.due) for share in shares if (entry := self._entry(share)) is not None]
+        self._sent.setdefault(holder, []).append(_Sent(self._timers.time() + ARRIVED_SECONDS, dues))
         if self._sessions.get(group, client_id) is not None:
             self._members.add(holder)
-        self._look_later()
+        self._arrive_later()
 
-    def let_go(self, shares: Iterable[Share]) -> None:
-        """Messages come again when their time is over, unless somebody changes that."""
-        for place, offset, number, resets in shares:
-            progress = self._journal.ledger.progress(place)
-            if progress is None or progress.resets != resets or offset not in progress.holdings:
-                continue
-            entry = progress.entries[offset]
-            if entry.number == number:
-                self._journal.note(GivenAgain(place, offset, number, entry.due))
+    def _entry(self, share: Share) -> OpenEntry | None:
+        """What is known of a message, if it is still as it was given."""
+        progress = self._journal.ledger.progress(share.place)
+        entry = None if progress is None else progress.entries.get(share.offset)
+        same = progress is not None and progress.resets == share.resets and entry is not None
+        return entry if same and entry is not None and entry.number == share.number else None
+
+    def _arrive_later(self) -> None:
+        if self._sent and not self._arriving:
+            self._arriving = True
+            self._timers.call_later(_ARRIVALS_SECONDS, self._arrived)
+
+    def _arrived(self) -> None:
+        """Note what was sent some seconds ago."""
+        self._arriving = False
+        if self._ended or not self._journal.open:
+            return
+        now = self._timers.time()
+        for holder, answers in list(self._sent.items()):
+            old = [one for one in answers if one.arrives <= now]
+            del answers[: len(old)]
+            if not answers:
+                del self._sent[holder]
+            self._note(holder, old)
+        self._arrive_later()
+
+    def _note(self, holder: Holder, answers: Iterable[_Sent]) -> None:
+        """Note what a client holds of some answers: what is still given out as it was then."""
+        held: dict[tuple[Place, int], list[int]] = {}
+        for share, due in (one for answer in answers for one in answer.shares):
+            entry = self._entry(share)
+            if entry is not None and entry.due == due:
+                held.setdefault((share.place, due), []).append(share.offset)
+        for (place, due), offsets in held.items():
+            self._remember(holder, place, offsets)
+            some = runs(sorted(set(offsets)))
+            self._journal.note(*[HeldBy(place, at, count, due, holder[1], due - RENEWED_MS) for at, count in some])
+        self._look_later()
 
     def _remember(self, holder: Holder, place: Place, offsets: Iterable[int]) -> None:
         self._given.setdefault(holder, {}).setdefault(place, set()).update(offsets)
@@ -143,6 +186,7 @@ class Renewals:
     def gone(self, group: str, client_id: str) -> None:
         """A client ends: what it holds comes again at once."""
         holder, now = (group, client_id), self._clock.now_ms()
+        self._note(holder, self._sent.pop(holder, ()))
         for progress, offsets in self._held_by(holder):
             self._journal.note(*[GivenAgain(progress.place, at, progress.entries[at].number, now) for at in offsets])
         self._forget(holder)

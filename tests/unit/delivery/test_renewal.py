@@ -49,6 +49,36 @@ async def test_what_may_never_have_arrived_is_not_renewed_for_hours(tmp_path: Pa
         assert numbers(await at.take()) == [2]
 
 
+async def test_who_holds_a_message_is_noted_when_it_has_arrived_and_when_the_store_stops(
+    tmp_path: Path,
+) -> None:
+    """A store was killed with an answer on its way: its living client waited for the message, for three hours."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b", "c")
+        at.sessions.register(Member("client", GROUP))
+        await at.take(1, renew=True, client_id="client")
+        progress = at.ledger.progress(Place(GROUP, TOPIC, 0))
+        assert progress is not None
+        assert progress.holdings.keys() == set()
+        await at.timers.advance(3)
+        await at.take(1, renew=True, client_id="client")
+        await at.timers.advance(3)
+        assert progress.holdings.keys() == {0}
+        await at.take(1, renew=True, client_id="client")
+        await at.receiving.stop()
+        assert progress.holdings.keys() == {0, 1, 2}
+
+
+async def test_what_was_changed_before_its_answer_had_arrived_is_not_renewed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        at.sessions.register(Member("client", GROUP))
+        held = await at.take(renew=True, client_id="client")
+        await at.receiving.change_invisible(GROUP, TOPIC, held[0].handle, 10_000)
+        await at.timers.advance(11)
+        assert (bodies(again := await at.take()), numbers(again)) == (["a"], [2])
+
+
 async def test_a_client_that_says_so_is_gone_at_once(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a")
