@@ -489,14 +489,15 @@ def soak(seed: int, cases: int, first: int = 0) -> int:
     return 1 if bad else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def command_line(description: str | None, cases: int, soak: Callable[[int, int, int], int]) -> int:
+    """The command line of a campaign of cases."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--cases", type=int, default=cases)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     return soak(arguments.seed, arguments.cases, arguments.first)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, CASES, soak))

@@ -6,7 +6,6 @@ Each case copies a store in which some timers have come and others wait, damages
 time pass until all are due. Each message that waited must come, and once: twice only where a word was said about it.
 """
 
-import argparse
 import asyncio
 import random
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
 from tandemmq.store.log.edges.disk import LocalDisk
-from tests.faults.byte_damage import Case, Ears, damage
+from tests.faults.byte_damage import Case, Ears, command_line, damage
 from tests.unit.delivery.delays.delay_kit import BEGIN, DelayKit, delaying
 
 CASES = 2_000
@@ -130,14 +129,5 @@ def soak(seed: int, cases: int, first: int = 0) -> int:
     return 1 if bad else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--cases", type=int, default=CASES)
-    parser.add_argument("--first", type=int, default=0)
-    arguments = parser.parse_args()
-    return soak(arguments.seed, arguments.cases, arguments.first)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line(__doc__, CASES, soak))
