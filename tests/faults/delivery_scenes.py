@@ -231,9 +231,11 @@ class ChangingPair(Scene):
         self._changed(begun, old, new)
 
     def _changed(self, begun: float, old: Node, new: Node) -> None:
-        self.happened("promotion", begun, lossy=True)
-        old.start()
-        until(lambda: old.role().identity.fenced_by_epoch, HEAL_SECONDS, "the new master fences the old one")
+        try:
+            old.start()  # until it is fenced it gives out messages, as far as it knows
+            until(lambda: old.role().identity.fenced_by_epoch, HEAL_SECONDS, "the new master fences the old one")
+        finally:
+            self.happened("promotion", begun, lossy=True)
         back_as_slave(old, new)
         exchanged(self.pair)
         self.heal()
