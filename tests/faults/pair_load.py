@@ -129,7 +129,10 @@ class Producer(threading.Thread):
 
     def _turn(self, client: StoreClient) -> None:
         try:
-            self._take(list(self._send(client)))
+            told = list(self._send(client))
+            self._take(told)
+            if all(one.status != PUT_OK for one in told):
+                self._ending.wait(0.02)  # a slave that is behind must not be left behind for ever
         except ClientError as error:
             with self._ledger.lock:
                 if error.status:
