@@ -21,7 +21,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -332,8 +333,7 @@ class Campaign:
             await self._judge(case, scene, root, victim, changed_range(before, victim.read_bytes()))
         except Exception:  # noqa: BLE001 - whatever it is, it is what the campaign looks for
             case.faults.append(traceback.format_exc(limit=-6))
-        if not case.faults:
-            shutil.rmtree(root)
+        shutil.rmtree(root, ignore_errors=True)
         return case
 
     async def _judge(self, case: Case, scene: Scene, root: Path, victim: Path, hit: tuple[int, int]) -> None:
@@ -458,34 +458,49 @@ def _other_numbers(truth: View, view: View, in_log: tuple[int, int] | None) -> I
 # -- running ----------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """A directory in memory, where there is such a file system."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=shared if shared.is_dir() else None) as name:
+        yield Path(name)
+
+
+async def judged(
+    run: Callable[[int], Awaitable[Case]], seed: int, cases: int, first: int, *, say: bool
+) -> tuple[Counter[str], list[Case]]:
+    """Verdicts of so many cases from one on, and those with faults, which are said as they are found if asked for."""
+    verdicts, bad = Counter[str](), list[Case]()
+    for number in range(first, first + cases):
+        case = await run(number)
+        verdicts[case.verdict or "broken"] += 1
+        if case.faults:
+            bad.append(case)
+            if say:
+                sys.stdout.write(f"case {number} of seed {seed}: {json.dumps(case.__dict__)}\n")
+                sys.stdout.flush()
+    return verdicts, bad
+
+
 async def campaign(
     seed: int, cases: int, first: int = 0, *, golden: bool = True, say: bool = False
 ) -> tuple[Counter[str], list[Case]]:
-    """Verdicts, and the cases with faults."""
-    shared = Path("/dev/shm")
-    parent = shared if shared.is_dir() else None
-    verdicts, bad = Counter[str](), list[Case]()
-    with tempfile.TemporaryDirectory(prefix="tandem-damage-", dir=parent) as name:
-        directory = Path(name)
-        scenes = await all_scenes(directory / "scenes", golden=golden)
-        whole = Campaign(scenes, directory, seed)
+    """See `judged`."""
+    with scratch("tandem-damage-") as directory:
+        whole = Campaign(await all_scenes(directory / "scenes", golden=golden), directory, seed)
         await whole.prepare()
-        for number in range(first, first + cases):
-            case = await whole.case(number)
-            verdicts[case.verdict or "broken"] += 1
-            if case.faults:
-                bad.append(case)
-                shutil.rmtree(directory / "work", ignore_errors=True)
-                if say:
-                    sys.stdout.write(f"case {number} of seed {seed}: {json.dumps(case.__dict__)}\n")
-                    sys.stdout.flush()
-    return verdicts, bad
+        return await judged(whole.case, seed, cases, first, say=say)
 
 
 def soak(seed: int, cases: int, first: int = 0) -> int:
     """Many cases; what they found, as exit code."""
-    verdicts, bad = asyncio.run(campaign(seed, cases, first, say=True))
-    sys.stdout.write(f"damage with seed {seed}: {dict(verdicts)}, {len(bad)} with faults\n")
+    return told("damage", seed, asyncio.run(campaign(seed, cases, first, say=True)))
+
+
+def told(what: str, seed: int, found: tuple[Counter[str], list[Case]]) -> int:
+    """Say what a campaign has found; its exit code."""
+    verdicts, bad = found
+    sys.stdout.write(f"{what} with seed {seed}: {dict(verdicts)}, {len(bad)} with faults\n")
     return 1 if bad else 0
 
 

@@ -10,14 +10,13 @@ import asyncio
 import random
 import shutil
 import sys
-import tempfile
 import traceback
 from collections import Counter
 from pathlib import Path
 
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
 from tandemmq.store.log.edges.disk import LocalDisk
-from tests.faults.byte_damage import Case, Ears, command_line, damage
+from tests.faults.byte_damage import Case, Ears, command_line, damage, judged, scratch, told
 from tests.unit.delivery.delays.delay_kit import BEGIN, DelayKit, delaying
 
 CASES = 2_000
@@ -102,31 +101,21 @@ class TimerDamage:
             case.faults += [f"never came: {sorted(self._sent - set(found))}"] if self._sent - set(found) else []
             case.faults += [f"invented: {sorted(set(found) - self._sent)}"] if set(found) - self._sent else []
             case.faults += [f"came twice, silently: {twice}"] if twice and not told else []
-        shutil.rmtree(root)
+        shutil.rmtree(root, ignore_errors=True)
         return case
 
 
-async def campaign(seed: int, cases: int, first: int = 0) -> tuple[Counter[str], list[Case]]:
-    """Verdicts, and the cases with faults."""
-    shared = Path("/dev/shm")
-    verdicts, bad = Counter[str](), list[Case]()
-    with tempfile.TemporaryDirectory(prefix="tandem-timers-", dir=shared if shared.is_dir() else None) as name:
-        whole = TimerDamage(Path(name), seed)
+async def campaign(seed: int, cases: int, first: int = 0, *, say: bool = False) -> tuple[Counter[str], list[Case]]:
+    """See `judged`."""
+    with scratch("tandem-timers-") as directory:
+        whole = TimerDamage(directory, seed)
         await whole.prepare()
-        for number in range(first, first + cases):
-            case = await whole.case(number)
-            verdicts[case.verdict or "broken"] += 1
-            bad += [case] if case.faults else []
-    return verdicts, bad
+        return await judged(whole.case, seed, cases, first, say=say)
 
 
 def soak(seed: int, cases: int, first: int = 0) -> int:
     """Many cases; what they found, as exit code."""
-    verdicts, bad = asyncio.run(campaign(seed, cases, first))
-    for case in bad:
-        sys.stdout.write(f"case {case.number} of seed {seed}: {case}\n")
-    sys.stdout.write(f"timer damage with seed {seed}: {dict(verdicts)}, {len(bad)} with faults\n")
-    return 1 if bad else 0
+    return told("timer damage", seed, asyncio.run(campaign(seed, cases, first, say=True)))
 
 
 if __name__ == "__main__":
