@@ -37,9 +37,6 @@ class GatewayBatch:
         """See `Batch`."""
         self._end(sent=True)
 
-    def lost(self) -> None:
-        """See `Batch`. The store finds that out by itself."""
-
     def release(self) -> None:
         """See `Batch`."""
         self._end(sent=False)

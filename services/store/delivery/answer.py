@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.order import Spot
 from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 
 
 class Share(NamedTuple):
@@ -15,6 +16,11 @@ class Share(NamedTuple):
     offset: int
     number: int
     resets: int
+
+    def entry_in(self, progress: QueueProgress | None) -> OpenEntry | None:
+        """What its place knows of the message, if that is still given out as it was."""
+        entry = None if progress is None or progress.resets != self.resets else progress.entries.get(self.offset)
+        return entry if entry is not None and entry.number == self.number else None
 
 
 class Answer:
@@ -75,10 +81,6 @@ class GivenBatch:
         release, self._release = self._release, None
         if release is not None and self._sent is not None:
             self._sent(self._shares)
-
-    def lost(self) -> None:
-        """See `port.Batch`."""
-        self._release = None
 
     def release(self) -> None:
         """See `port.Batch`."""

@@ -66,7 +66,11 @@ class GivenMessage(NamedTuple):
 
 
 class Batch(Protocol):
-    """What a receive gives: messages that are given out, provisionally until the answer is on its way."""
+    """What a receive gives: messages that are given out, provisionally until the answer is on its way.
+
+    Where nobody knows whether that arrived, neither `sent` nor `release` is called: they count as given, are not
+    renewed, and come again when their time is over.
+    """
 
     @property
     def messages(self) -> Sequence[GivenMessage]:
@@ -75,10 +79,6 @@ class Batch(Protocol):
 
     def sent(self) -> None:
         """The answer was written: they count as given."""
-        ...
-
-    def lost(self) -> None:
-        """Nobody knows whether the answer arrived: they count as given, and come again when their time is over."""
         ...
 
     def release(self) -> None:

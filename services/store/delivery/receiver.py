@@ -147,8 +147,7 @@ class Receiver:
         due = self._clock.now_ms() + call.invisible_ms
         for share, shown in shares:
             progress = self._ledger.progress(share.place)
-            entry = None if progress is None else progress.entries.get(share.offset)
-            if progress is None or entry is None or entry.number != share.number or progress.resets != share.resets:
+            if progress is None or share.entry_in(progress) is None:
                 continue
             if self._ledger.is_ready(share.place, share.offset):
                 continue

@@ -292,11 +292,7 @@ class Receiving:
         now = self._clock.now_ms()
         with suppress(NotDelivering):
             for share in shares:
-                progress = self._journal.ledger.progress(share.place)
-                entry = None if progress is None else progress.entries.get(share.offset)
-                if progress is None or entry is None or progress.resets != share.resets:
-                    continue
-                if entry.number == share.number:
+                if share.entry_in(self._journal.ledger.progress(share.place)) is not None:
                     self._journal.note(GivenAgain(share.place, share.offset, share.number - 1, now))
             parts.alarm.look()
 

@@ -26,6 +26,7 @@ ARRIVED_SECONDS = 5.0
 """So long after an answer was sent its client has it, if it is still there."""
 
 _ARRIVALS_SECONDS = 1.0
+"""Between two looks at what has arrived."""
 
 _LOOK_SECONDS = 15.0
 _LEFT_MS = 35_000
@@ -37,7 +38,7 @@ Holder = tuple[str, str]
 
 
 class _Sent(NamedTuple):
-    """An answer that was sent: which messages, due when, and whether that was long enough ago (`arrives`)."""
+    """An answer that was sent: which messages, due when. From `arrives` on its client has it."""
 
     arrives: float
     shares: list[tuple[Share, int]]
@@ -97,11 +98,7 @@ class Renewals:
         self._arrive_later()
 
     def _entry(self, share: Share) -> OpenEntry | None:
-        """What is known of a message, if it is still as it was given."""
-        progress = self._journal.ledger.progress(share.place)
-        entry = None if progress is None else progress.entries.get(share.offset)
-        same = progress is not None and progress.resets == share.resets and entry is not None
-        return entry if same and entry is not None and entry.number == share.number else None
+        return share.entry_in(self._journal.ledger.progress(share.place))
 
     def _arrive_later(self) -> None:
         if self._sent and not self._arriving:

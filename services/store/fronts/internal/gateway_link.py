@@ -116,9 +116,7 @@ class GatewayLink:
             self._entries.end()
             for task in tuple(self._tasks.values()):
                 task.cancel()
-            for batch in self._given.values():
-                batch.lost()  # neither sent nor released: clients may have them
-            self._given.clear()
+            self._given.clear()  # neither sent nor released: clients may have them
             if self._lease is not None:
                 self._parts.members.unlinked(self._lease, self._ask)
 
