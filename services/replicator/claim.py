@@ -93,7 +93,12 @@ class Claim(NamedTuple):
         missing = [one for one in group.members if not one.store_id or one.store_id not in here]
         have, members = len(group.members) - len(missing), len(group.members)
         wanted = (enough_to_know if old_is_fenced else enough_to_promise)(members, needed)
-        if have < wanted:
+        if not members and wanted:
+            yield GroupUnknown(
+                f"the master of epoch {self._epoch} has told nobody who answered of any slave of its own: it is not "
+                "known who may still follow it"
+            )
+        elif have < wanted:
             yield OtherSlaveSilent(
                 f"{have} of the old master's {members} slaves will follow it no more, this node included; {wanted} "
                 f"are needed, since {needed} must have a message that it acknowledges. Missing: "
