@@ -27,52 +27,48 @@ class GatewaySessions(Sessions):
         """By number: members as they were told, and whether they could be asked."""
         self._of: dict[int, int] = {}
         """By the identity of a member: its number."""
-        self._dirty: set[str] = set()
-        self._groups_of: dict[str, set[int]] = {}
+        self._dirty: dict[int, Member] = {}
+        """By identity: those that came, went or can no longer be asked, and were not told yet."""
         self.listen(self._note)
 
     # -- hearing ----------------------------------------------------------------------------------------------------
 
     def register(self, member: Member) -> None:
         """See `Sessions`."""
+        before = self.get(member.group, member.client_id, producer=member.producer)
         super().register(member)
-        self._note(member.group)
+        if before is not None:
+            self._note(before)
+        self._note(member)
 
     def disconnected(self, member: Member) -> None:
         """See `Sessions`."""
         super().disconnected(member)
-        self._note(member.group)
+        self._note(member)
 
-    def _note(self, group: str) -> None:
+    def _note(self, member: Member) -> None:
         if not self._dirty:
             asyncio.get_running_loop().call_soon(self.flush)
-        self._dirty.add(group)
+        self._dirty[id(member)] = member
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Tell all brokers what has changed."""
-        dirty, self._dirty = self._dirty, set()
+        dirty, self._dirty = self._dirty, {}
         there: list[broker_pb2.Member] = []
         gone: list[int] = []
-        for group in dirty:
-            now = {id(one): one for one in self.members(group)}
-            known = self._groups_of.setdefault(group, set())
-            for number in [number for number in known if id(self._there[number][0]) not in now]:
-                known.discard(number)
-                del self._of[id(self._there.pop(number)[0])]
-                gone.append(number)
-            for identity, one in now.items():
-                number = self._of.get(identity, 0)
-                if number and self._there[number][1] is (one.peer is not None):
-                    continue
+        for identity, one in dirty.items():
+            number = self._of.get(identity, 0)
+            if self.get(one.group, one.client_id, producer=one.producer) is not one:
+                if number:
+                    del self._of[identity], self._there[number]
+                    gone.append(number)
+            elif not number or self._there[number][1] is not (one.peer is not None):
                 number = number or next(self._numbers)
                 self._of[identity] = number
                 self._there[number] = one, one.peer is not None
-                known.add(number)
                 there.append(member(number, one))
-            if not known:
-                del self._groups_of[group]
         if there or gone:
             for broker in self._brokers:
                 broker.tell(Question(members=broker_pb2.Members(there=there, gone=gone)))

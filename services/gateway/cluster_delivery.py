@@ -16,7 +16,7 @@ from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_broker import ELSEWHERE, RemoteBroker
 from tandemmq.gateway.tokens import Tokens
 from tandemmq.store.broker.errors import StoreStopping
-from tandemmq.store.delivery.port import Batch, Ending, GivenMessage, Outcome, Room, Wish
+from tandemmq.store.delivery.port import Batch, Connected, Ending, GivenMessage, Outcome, Room, Wish
 from tandemmq.store.format.host import Host
 
 
@@ -33,8 +33,8 @@ class GatewayBatch:
         self._number = number
         self._size = size
 
-    def sent(self) -> None:
-        """See `Batch`."""
+    def sent(self, connected: Connected) -> None:
+        """See `Batch`. To the store, the connection is the link of this gateway."""
         self._end(sent=True)
 
     def release(self) -> None:

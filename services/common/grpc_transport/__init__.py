@@ -19,7 +19,7 @@ write; stream, call and context are one object; a message is copied once on its 
 How it differs from grpc.aio: see docs/grpc-transport.md.
 """
 
-from tandemmq.common.grpc_transport.aio.answering import Answering, answering, room_for
+from tandemmq.common.grpc_transport.aio.answering import Answering, answering, connection_of, room_for
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
 from tandemmq.common.grpc_transport.aio.load import Load, Told
@@ -38,6 +38,7 @@ __all__ = [
     "Told",
     "answering",
     "channel",
+    "connection_of",
     "duplex",
     "room_for",
     "server",

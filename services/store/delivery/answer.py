@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.order import Spot
-from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.port import Connected, GivenMessage
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 
 
@@ -69,18 +69,18 @@ class GivenBatch:
         messages: Sequence[GivenMessage] = (),
         shares: Sequence[Share] = (),
         release: Callable[[Sequence[Share]], None] | None = None,
-        sent: Callable[[Sequence[Share]], None] | None = None,
+        sent: Callable[[Sequence[Share], Connected], None] | None = None,
     ) -> None:
         self.messages: Sequence[GivenMessage] = messages
         self._shares = shares
         self._release = release
         self._sent = sent
 
-    def sent(self) -> None:
+    def sent(self, connected: Connected) -> None:
         """See `port.Batch`."""
         release, self._release = self._release, None
         if release is not None and self._sent is not None:
-            self._sent(self._shares)
+            self._sent(self._shares, connected)
 
     def release(self) -> None:
         """See `port.Batch`."""

@@ -65,6 +65,10 @@ class GivenMessage(NamedTuple):
     invisible_ms: int
 
 
+Connected = Callable[[], bool]
+"""Whether the connection on which an answer was written is still there."""
+
+
 class Batch(Protocol):
     """What a receive gives: messages that are given out, provisionally until the answer is on its way.
 
@@ -77,8 +81,8 @@ class Batch(Protocol):
         """The messages; none when the time was over."""
         ...
 
-    def sent(self) -> None:
-        """The answer was written: they count as given."""
+    def sent(self, connected: Connected) -> None:
+        """The answer was written: they count as given. What is renewed is so only if `connected` stays true a while."""
         ...
 
     def release(self) -> None:

@@ -38,7 +38,7 @@ from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
 from tandemmq.store.delivery.retry_moves import MovesInto, RetryMoves
 from tandemmq.store.delivery.selection import ParseFilter, Selections
 from tandemmq.store.delivery.sending_back import SendBacks
-from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.delivery.starts import Starts
 from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
@@ -109,7 +109,7 @@ class Receiving:
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
-        sessions.listen(self._members_changed)
+        sessions.listen(self._member_changed)
         journal.moved_outside.append(self._moved)
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -389,12 +389,13 @@ class Receiving:
         if self._parts is not None:
             self._parts.alarm.look()
 
-    def _members_changed(self, group: str) -> None:
-        """What members hold that are gone comes again, but not because this store stops: then they come back."""
+    def _member_changed(self, member: Member) -> None:
+        """What a member holds that is gone comes again, but not because this store stops: then it comes back."""
         parts = self._parts
-        if parts is not None and self._journal.open and not self._draining:
-            for _, client_id in parts.renewals.changed(group):
-                self.gone(group, client_id)
+        if parts is None or not self._journal.open or self._draining:
+            return
+        if parts.renewals.changed(member.group, member.client_id):
+            self.gone(member.group, member.client_id)
 
     def _open_graveyard(self, group: str) -> None:
         """Make a group's dead-letter topic; its dead letters are tried again when it is there."""

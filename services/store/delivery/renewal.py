@@ -4,8 +4,9 @@ Such messages are given out for a minute, and for another one before that is ove
 group, for three hours at most. When it is gone they come again at once. Who holds what is in the ledger
 (`facts.HeldBy`), so it is known after a start or promotion: then clients have half a minute to come back.
 
-It is noted a few seconds after the answer was sent, or when the store stops. What a kill has caught on its way may
-never have arrived: it comes again when its minute is over, though the client lives.
+It is noted a few seconds after the answer was sent, or when the store stops. What a kill has caught on its way, or the
+end of the connection on which it was sent, may never have arrived: it comes again when its minute is over, though the
+client lives.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from tandemmq.store.delivery.answer import Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.port import Connected
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, runs
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.log.edges.timers import Timers
@@ -38,9 +40,10 @@ Holder = tuple[str, str]
 
 
 class _Sent(NamedTuple):
-    """An answer that was sent: which messages, due when. From `arrives` on its client has it."""
+    """An answer that was sent: which messages, due when. Its client has it if it is still connected at `arrives`."""
 
     arrives: float
+    connected: Connected
     shares: list[tuple[Share, int]]
 
 
@@ -86,13 +89,13 @@ class Renewals:
 
     # -- who holds what ---------------------------------------------------------------------------------------------
 
-    def sent(self, group: str, client_id: str, shares: Sequence[Share]) -> None:
+    def sent(self, group: str, client_id: str, shares: Sequence[Share], connected: Connected) -> None:
         """An answer with messages was sent, which a client has for `RENEWED_MS`, with renewal."""
         if self._ended or not self._journal.open:
             return
         holder = group, client_id
         dues = [(share, entry.due) for share in shares if (entry := self._entry(share)) is not None]
-        self._sent.setdefault(holder, []).append(_Sent(self._timers.time() + ARRIVED_SECONDS, dues))
+        self._sent.setdefault(holder, []).append(_Sent(self._timers.time() + ARRIVED_SECONDS, connected, dues))
         if self._sessions.get(group, client_id) is not None:
             self._members.add(holder)
         self._arrive_later()
@@ -116,7 +119,7 @@ class Renewals:
             del answers[: len(old)]
             if not answers:
                 del self._sent[holder]
-            self._note(holder, old)
+            self._note(holder, [one for one in old if one.connected()])
         self._arrive_later()
 
     def _note(self, holder: Holder, answers: Iterable[_Sent]) -> None:
@@ -172,13 +175,15 @@ class Renewals:
             if holding is not None:
                 self.heard(place.group, holding.client_id)
 
-    def changed(self, group: str) -> list[Holder]:
-        """Members of a group came or went: the clients that were members, hold something, and are gone."""
-        for holder in [one for one in self._awaited if one[0] == group]:
-            if self._sessions.get(*holder) is not None:
-                self._members.add(holder)
-                self.heard(*holder)
-        return [holder for holder in self._members if holder[0] == group and self._sessions.get(*holder) is None]
+    def changed(self, group: str, client_id: str) -> bool:
+        """A client came or went as a member of its group; whether it was one, may hold something, and is gone."""
+        holder = group, client_id
+        if self._sessions.get(group, client_id) is None:
+            return holder in self._members
+        if holder in self._awaited:
+            self._members.add(holder)
+            self.heard(group, client_id)
+        return False
 
     def gone(self, group: str, client_id: str) -> None:
         """A client ends: what it holds comes again at once."""

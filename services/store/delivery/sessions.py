@@ -79,8 +79,8 @@ class Member:
     """By `Timers.time`."""
 
 
-Changed = Callable[[str], None]
-"""Hears the name of a group whose members came or went. It must not raise."""
+Changed = Callable[[Member], None]
+"""Hears of a member that came, went, or subscribes to something else now. It must not raise."""
 
 Key = tuple[str, bool, str]
 """Group, whether it is a producer, client id."""
@@ -105,7 +105,7 @@ class Sessions:
         self._questions = MemberQuestions()
 
     def listen(self, listener: Changed) -> None:
-        """Tell `listener` from now on which group's members have changed."""
+        """Tell `listener` from now on which members have changed."""
         self._listeners.append(listener)
 
     # -- coming and going -------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Sessions:
         self._groups.setdefault(member.group, {})[key] = member
         self._watch()
         if before is None or before.subscriptions != member.subscriptions:
-            self._tell(member.group)
+            self._tell(member)
 
     def unregister(self, member: Member) -> None:
         """A member ends. Nothing where another has taken its place: its old connection ends after its new one began."""
@@ -145,11 +145,11 @@ class Sessions:
         if not group:
             del self._groups[member.group]
             self._turns.pop(member.group, None)
-        self._tell(member.group)
+        self._tell(member)
 
-    def _tell(self, group: str) -> None:
+    def _tell(self, member: Member) -> None:
         for listener in list(self._listeners):
-            listener(group)
+            listener(member)
 
     def _watch(self) -> None:
         """Come back when the one that has been silent for longest would be gone."""

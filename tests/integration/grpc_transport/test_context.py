@@ -1,13 +1,15 @@
 """What a handler's context tells."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from tests.integration.grpc_transport.hosting import channel_to, failure, hosted
+from tandemmq.common.grpc_transport import connection_of
+from tests.integration.grpc_transport.hosting import channel_to, failure, hosted, until
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,22 @@ async def test_a_caller_without_tls_has_no_identity(transport: str) -> None:
     async with hosted(transport, unary=handler) as server:
         await server.unary(b"")
     assert seen == [None, None]
+
+
+async def test_whether_its_caller_is_connected_can_be_asked_after_the_call() -> None:
+    connected: list[Callable[[], bool]] = []
+
+    async def handler(request: bytes, context: Any) -> bytes:
+        connected.append(connection_of(context))
+        return request
+
+    async with hosted("fast", unary=handler) as server:
+        await server.unary(b"")
+        async with channel_to(server.target) as other:
+            await server.own("unary", other)(b"")
+            assert [one() for one in connected] == [True, True]
+        await until(lambda: not connected[1]())
+        assert connected[0]()
 
 
 async def test_code_details_and_trailing_metadata_read_back(transport: str) -> None:

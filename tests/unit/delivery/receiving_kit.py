@@ -1,6 +1,6 @@
 """Receiving over a real store, with timers and clocks that the test moves."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,10 +80,12 @@ class Scene:
             Wish(**{"group": GROUP, "topic": TOPIC, "most": most, "invisible_ms": INVISIBLE_MS, **wanted})
         )
 
-    async def take(self, most: int = 32, **wanted: Any) -> list[GivenMessage]:
+    async def take(
+        self, most: int = 32, connected: Callable[[], bool] = lambda: True, **wanted: Any
+    ) -> list[GivenMessage]:
         """As `receive`, and the answer is sent."""
         batch = await self.receive(most, **wanted)
-        batch.sent()
+        batch.sent(connected)
         return list(batch.messages)
 
     async def acknowledge(self, messages: Sequence[GivenMessage], **other: str) -> list[Outcome]:

@@ -20,7 +20,7 @@ ALONE: dict[str, Any] = {"broker_role": "SYNC_MASTER"}
 async def received(at: DeliveringStore) -> str:
     """The handle of the one message that there is."""
     batch = await at.delivery.receive(Wish("workers", "orders", most=1, invisible_ms=600_000, wait_ms=60_000))
-    batch.sent()
+    batch.sent(lambda: True)
     [message] = batch.messages
     return message.handle
 

@@ -111,7 +111,7 @@ async def test_what_was_sent_is_not_released(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a")
         batch = await at.receive()
-        batch.sent()
+        batch.sent(lambda: True)
         batch.release()
         assert await at.take() == []
 

@@ -32,7 +32,7 @@ async def send(at: DeliveringStore, *bodies: str, **properties: str) -> None:
 
 async def take(at: DeliveringStore, most: int = 32, group: str = GROUP) -> list[GivenMessage]:
     batch = await at.delivery.receive(Wish(group, TOPIC, most=most, invisible_ms=10_000))
-    batch.sent()
+    batch.sent(lambda: True)
     return list(batch.messages)
 
 
@@ -115,7 +115,7 @@ async def test_what_is_renewed_waits_for_its_client_after_a_start_and_is_renewed
     async with delivering(tmp_path / "one") as at:
         await send(at, "a", "b")
         batch = await at.delivery.receive(Wish(GROUP, TOPIC, renew=True, client_id="client"))
-        batch.sent()
+        batch.sent(lambda: True)
         now = at.delivery.clock.now_ms()
         at.delivery.journal.note(HeldBy(place, 0, 2, now + 1_000, "client", now))  # its minute is nearly over
         left = await killed(at, tmp_path / "two") if end == "kill" else at.root

@@ -66,6 +66,24 @@ async def test_who_holds_a_message_is_noted_when_it_has_arrived_and_when_the_sto
         assert progress.holdings.keys() == {0, 1, 2}
 
 
+async def test_what_was_sent_on_a_connection_that_ended_at_once_is_not_renewed(tmp_path: Path) -> None:
+    """The kernel took the answer; whether its client did is not known, and it lives on with another connection."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        member = Member("client", GROUP)
+        at.sessions.register(member)
+        connections = [True, True]
+        await at.take(1, lambda: connections[0], renew=True, client_id="client")
+        await at.take(1, lambda: connections[1], renew=True, client_id="client")
+        connections[0] = False
+        await at.timers.advance(6)
+        connections[1] = False
+        for _ in range(3):
+            await at.timers.advance(30)
+            at.sessions.heard_of(member)
+        assert (bodies(again := await at.take()), numbers(again)) == (["a"], [2])
+
+
 async def test_what_was_changed_before_its_answer_had_arrived_is_not_renewed(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a", "b")

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 
 from tandemmq.common.grpc_transport.aio.call import Call
+from tandemmq.common.grpc_transport.aio.context import CallContext
 from tandemmq.common.grpc_transport.aio.stream_call import StreamRequestCall
 
 Q_co = TypeVar("Q_co", covariant=True)
@@ -41,6 +42,11 @@ def answering(context: "grpc.aio.ServicerContext[Q, R]") -> Answering[Q, R]:
     if not isinstance(context, StreamRequestCall):
         raise TypeError(f"a streaming call of tandemmq.common.grpc_transport is needed, not {type(context).__name__}")
     return context
+
+
+def connection_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Callable[[], bool]:
+    """Tells, after the call too, whether its caller's connection is there. With contexts of grpcio it always is."""
+    return context.protocol.connected if isinstance(context, CallContext) else lambda: True
 
 
 async def room_for(context: "grpc.aio.ServicerContext[Any, Any]", size: int) -> bool:

@@ -116,6 +116,10 @@ class Protocol(ServerHolding):
         """The client has ended its side: HTTP/2 knows no half-open connections, so it is gone."""
         return False
 
+    def connected(self) -> bool:
+        """Whether the socket is there: it was not closed, by neither side."""
+        return self._transport is not None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed: every call on it is cancelled; where they are thousands, in slices."""
         self._transport = None

@@ -120,6 +120,9 @@ class GatewayLink:
             if self._lease is not None:
                 self._parts.members.unlinked(self._lease, self._ask)
 
+    def _connected(self) -> bool:
+        return not self._call.over
+
     def stop(self, error: TandemError) -> None:
         """End the call with an error."""
         if not self._over.done():
@@ -190,7 +193,7 @@ class GatewayLink:
         batch = self._given.pop(ended.id, None)
         if batch is not None:
             if ended.sent:
-                batch.sent()
+                batch.sent(self._connected)
             else:
                 batch.release()
         elif (task := self._tasks.get(ended.id)) is not None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import grpc
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_transport import connection_of
 from tandemmq.delivery.v1 import delivery_pb2, delivery_pb2_grpc
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.rules import check_not_negative
@@ -107,7 +108,7 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
             if context.cancelled():
                 batch.release()
             else:
-                batch.sent()
+                batch.sent(connection_of(context))
 
         context.add_done_callback(ended)  # type: ignore[arg-type]  # the stubs want a class of their own
         return response
@@ -116,7 +117,8 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
         self, request_iterator: AsyncIterator[delivery_pb2.ReceiveStreamRequest], context: Context
     ) -> AsyncIterator[delivery_pb2.ReceiveResponse]:
         """See `ReceiveStream`."""
-        stream = ReceiveStream(self.delivery, self._limits, partial(room_to_answer, context))
+        room = partial(room_to_answer, context)
+        stream = ReceiveStream(self.delivery, self._limits, room, connection_of(context))
         async with aclosing(stream.run(request_iterator)) as stream_answers:
             with suppress(StopAsyncIteration):
                 while True:  # no name for the answer: it is sent while this waits

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.long_poll import Room
-from tandemmq.store.delivery.port import Batch, DeliveryPort, Wish
+from tandemmq.store.delivery.port import Batch, Connected, DeliveryPort, Wish
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.credit import StreamCredit
 from tandemmq.store.fronts.native.limits import PullLimits
@@ -17,11 +17,12 @@ from tandemmq.store.fronts.native.requests import MOST_WAIT_MS
 class ReceiveStream:
     """One call. A task takes credit; the generator receives and answers."""
 
-    def __init__(self, delivery: DeliveryPort, limits: PullLimits, room: Room) -> None:
+    def __init__(self, delivery: DeliveryPort, limits: PullLimits, room: Room, connected: Connected) -> None:
         """`room` is awaited with the most bytes that an answer may have; it may raise."""
         self._delivery = delivery
         self._limits = limits
         self._room = room
+        self._connected = connected
 
     async def run(
         self, stream: AsyncIterator[delivery_pb2.ReceiveStreamRequest]
@@ -43,7 +44,7 @@ class ReceiveStream:
                     except BaseException:
                         batch.release()
                         raise
-                batch.sent()
+                batch.sent(self._connected)
                 if not batch.messages and credit.closed.done():
                     return
         finally:

@@ -188,8 +188,9 @@ class RemotingClients:
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
-    def _changed(self, group: str) -> None:
+    def _changed(self, changed: Member) -> None:
         """Consumers share out the queues anew when one of them comes or goes."""
+        group = changed.group
         config = self._groups(group)
         if config is not None and config.other.get("notifyConsumerIdsChangedEnable") is False:
             return

@@ -63,7 +63,7 @@ class Popping:
         if call.connection.closed:
             batch.release()
         else:
-            batch.sent()
+            batch.sent(lambda: not call.connection.closed)
         messages = batch.messages
         now = int(time.time() * 1000)
         said = {"popTime": now, "invisibleTime": wish.invisible_ms, "reviveQid": 0, "restNum": 0}

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_transport import connection_of
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
@@ -63,7 +64,7 @@ class ReceiveCalls:
                 message = await given_message(given, topic, self._most_body)
                 yield calls_pb2.ReceiveMessageResponse(message=message)
             yield _time()
-            batch.sent()
+            batch.sent(connection_of(call.context))
         finally:
             batch.release()
 
