@@ -12,15 +12,17 @@ import pytest
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tests.certificates import Authority
 from tests.contract.rocketmq5.v2_client import V2Client, message
-from tests.contract.store_process import StoreProcess
+from tests.contract.store_process import SMALL, StoreProcess
 
 
 @pytest.fixture(scope="module", params=["fast"], autouse=True)
-def transport(request: pytest.FixtureRequest) -> str:
+def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """Only our own transport takes both."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl command")
-    return str(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SMALL, "grpc_transport", request.param)
+        yield request.param
 
 
 @pytest.fixture(scope="module")
