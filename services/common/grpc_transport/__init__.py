@@ -19,7 +19,13 @@ write; stream, call and context are one object; a message is copied once on its 
 How it differs from grpc.aio: see docs/grpc-transport.md.
 """
 
-from tandemmq.common.grpc_transport.aio.answering import Answering, answering, connection_of, room_for
+from tandemmq.common.grpc_transport.aio.answering import (
+    Answering,
+    answering,
+    append_field,
+    connection_of,
+    room_for,
+)
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
 from tandemmq.common.grpc_transport.aio.load import Load, Told
@@ -37,6 +43,7 @@ __all__ = [
     "Server",
     "Told",
     "answering",
+    "append_field",
     "channel",
     "connection_of",
     "duplex",

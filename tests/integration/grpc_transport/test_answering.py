@@ -6,8 +6,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
 
-from tandemmq.common.grpc_transport import Answering, answering
+from tandemmq.common.grpc_transport import Answering, answering, append_field
 from tests.integration.grpc_transport.hosting import hosted, sending, until, within
 
 Handler = Callable[[Any, Any], Any]
@@ -43,6 +44,38 @@ async def test_what_came_before_the_handler_listened_is_not_lost() -> None:
         call = server.both(sending(*(b"%d" % number for number in range(50))))
         assert [answer async for answer in call] == []
         assert heard == [b"%d" % number for number in range(50)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 300_000])
+async def test_a_field_is_appended_to_the_next_answer_alone(size: int) -> None:
+    async def handler(_request: bytes, context: Any) -> Any:
+        assert append_field(context, BytesValue.VALUE_FIELD_NUMBER, b"v" * size)
+        yield BytesValue()
+        yield BytesValue(value=b"set")
+
+    async with hosted("fast", out=handler, serializer=BytesValue.SerializeToString) as server:
+        answers = [BytesValue.FromString(answer).value async for answer in server.out(b"")]
+        assert answers == [b"v" * size, b"set"]
+
+
+async def test_fields_are_appended_in_order() -> None:
+    """A large number of a field takes two bytes."""
+
+    async def handler(_request: bytes, context: Any) -> bytes:
+        assert append_field(context, 1, b"first")
+        assert append_field(context, 1000, b"second")
+        return b""
+
+    async with hosted("fast", unary=handler) as server:
+        assert await server.unary(b"") == b"\x0a\x05first" + b"\xc2\x3e\x06second"
+
+
+async def test_a_context_of_grpcio_takes_no_field() -> None:
+    async def handler(_request: bytes, context: Any) -> bytes:
+        return b"set it" if not append_field(context, 1, b"value") else b""
+
+    async with hosted("grpcio", unary=handler) as server:
+        assert await server.unary(b"") == b"set it"
 
 
 CALLER_STUMBLED = "Internal error from Core"

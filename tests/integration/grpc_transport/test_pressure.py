@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -169,6 +170,42 @@ async def test_who_asks_for_little_is_answered_while_those_who_took_much_hold_th
         async with wired(server.target) as wire:
             assert (await wire.answer(wire.call(f"/{OWN}/unary", b"10"))).messages == [b"x" * 10]
         assert server.server.load.held > held << 20, "nobody had to be ended for it"  # type: ignore[attr-defined]
+
+
+async def test_those_who_find_room_at_the_same_time_are_answered_a_turn_each() -> None:
+    """A connection ends that held much: what is made for those who waited for that must not be one long turn."""
+    turn = waiting = 0
+    made: list[int] = []
+
+    def turns_over() -> None:
+        nonlocal turn
+        turn += 1
+        asyncio.get_running_loop().call_soon(turns_over)
+
+    async def sized(request: bytes, context: Any) -> bytes:
+        nonlocal waiting
+        waiting += request == b"waits"
+        if not await room_for(context, 512 << 10):
+            return b"no room"
+        if request == b"waits":
+            made.append(turn)
+            time.sleep(0.02)  # noqa: ASYNC251 - longer than a turn should be: it stands for making the answer
+        return b"x" * (512 << 10)
+
+    options = {"memory_budget": 4 << 20}
+    async with hosted("fast", unary=sized, server_options=options) as server, AsyncExitStack() as stack:
+        async with AsyncExitStack() as holding:
+            for _ in range(3):
+                greedy = await holding.enter_async_context(wired(server.target, (INITIAL_WINDOW_SIZE, 0)))
+                for _ in range(10):
+                    greedy.call(f"/{OWN}/unary", b"holds")
+            await until(lambda: server.server.load.held > 7 << 19)  # type: ignore[attr-defined]
+            channels = [await stack.enter_async_context(channel_to(server.target)) for _ in range(6)]
+            calls = [asyncio.ensure_future(server.own("unary", channel)(b"waits")) for channel in channels]
+            await until(lambda: waiting == len(calls))
+            asyncio.get_running_loop().call_soon(turns_over)
+        assert {len(answer) for answer in await within(asyncio.gather(*calls))} == {512 << 10}
+    assert len(set(made)) == len(calls), "two in a turn"
 
 
 async def test_large_answers_to_a_slow_reader_come_whole(transport: str) -> None:

@@ -15,6 +15,9 @@ R_contra = TypeVar("R_contra", contravariant=True)
 Q = TypeVar("Q")
 R = TypeVar("R")
 
+_LENGTH_DELIMITED = 2
+"""Protobuf's wire type of bytes."""
+
 
 class Answering(Protocol[Q_co, R_contra]):
     """What a handler has of its call beside the context: see StreamRequestCall for each."""
@@ -47,6 +50,28 @@ def answering(context: "grpc.aio.ServicerContext[Q, R]") -> Answering[Q, R]:
 def connection_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Callable[[], bool]:
     """Tells, after the call too, whether its caller's connection is there. With contexts of grpcio it always is."""
     return context.protocol.connected if isinstance(context, CallContext) else lambda: True
+
+
+def append_field(context: "grpc.aio.ServicerContext[Any, Any]", number: int, value: bytes) -> bool:
+    """Send a field of bytes at the end of the next answer: put into the message, it would be copied again and again.
+
+    Fields may come in any order, so it is read as any other. `number` of a field that is not set in the message itself.
+    False with contexts of grpcio: there the field must be set.
+    """
+    if not isinstance(context, CallContext):
+        return False
+    context.appended = (*context.appended, _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(value)), value)
+    return True
+
+
+def _varint(value: int) -> bytes:
+    """A number of 0 or more as protobuf writes it: seven bits a byte, the lowest first; all but the last have bit 7."""
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    digits.append(value)
+    return bytes(digits)
 
 
 async def room_for(context: "grpc.aio.ServicerContext[Any, Any]", size: int) -> bool:

@@ -154,8 +154,7 @@ class Call(CallContext):
         protocol, loop = self.protocol, self.protocol.loop
         self.method.asks_for_room = True
         budget = protocol.server.budget
-        if size > NEXT_TO_NOTHING:
-            await protocol.server.turns.large(protocol.account)
+        await self._turn_for(size)
         if not budget.tight and not self.connection.sender.pending_bytes:
             return True
         deadline = loop.time() + self.connection.limits.room_seconds
@@ -171,7 +170,12 @@ class Call(CallContext):
             finally:
                 timer.cancel()
                 budget.waiting.pop(given_back, None)
+            await self._turn_for(size)  # many may find room at the same time: what a crowd gave back that was ended
         return True
+
+    async def _turn_for(self, size: int) -> None:
+        if size > NEXT_TO_NOTHING:
+            await self.protocol.server.turns.large(self.protocol.account)
 
     # -- peers that do not get on -------------------------------------------------------------------------------------
 

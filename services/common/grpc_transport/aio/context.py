@@ -53,6 +53,8 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
     _cancelled = False
     _encoding = compression.IDENTITY
     _next_plain = False
+    appended: tuple[bytes, ...] = ()
+    """What follows the next answer as it is serialized: see `answering.append_field`."""
     _rooms: "tuple[asyncio.Future[None], ...]" = ()
     """Where writers wait for pending data to go out."""
     _timer: asyncio.TimerHandle | None = None
@@ -210,6 +212,9 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         if not isinstance(raw, bytes):
             log.error("%s answered with %s instead of a message", self.head.path, type(raw).__name__)
             raise CallFailure(Status.INTERNAL, "Failed to serialize response!")
+        if self.appended:
+            appended, self.appended = self.appended, ()
+            return b"".join((raw, *appended))
         return raw
 
     def send(self, message: bytes) -> bool:

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 TLS_HANDSHAKE = 0x16
 """The first byte of a TLS connection; HTTP/2 begins with `P`."""
 
-_AT_ONCE = 64
+_AT_ONCE = 16
 """Connections that are accepted in one turn of the loop."""
 _PAUSE_SECONDS = 1.0
 """No connection is accepted for so long when one could not be: mostly files have run out, and that would spin."""

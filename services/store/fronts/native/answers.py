@@ -1,6 +1,6 @@
 """What the broker says, as messages of the contract."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -20,6 +20,11 @@ from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
 from tandemmq.store.v1 import message_pb2, store_pb2
 
+Append = Callable[[int, bytes], bool]
+"""Sends a field of a number behind the next answer; False where it must be set in the answer. See `append_field`."""
+
+_APPENDED = 16 << 10
+"""Records of so many bytes are not copied into their answer."""
 _STATUS_NAMES = frozenset(store_pb2.SendStatus.keys())
 
 
@@ -98,9 +103,9 @@ def refusal(error: TandemError) -> store_pb2.Refusal:
 
 
 def pull_response(
-    pulled: PullAnswer, form: message_pb2.RecordForm.ValueType, ask_next: int = 0
+    pulled: PullAnswer, form: message_pb2.RecordForm.ValueType, ask_next: int, append: Append
 ) -> store_pb2.PullResponse:
-    """The answer to a pull; `ask_next` is the id of the broker to pull from next."""
+    """The answer to a pull; `ask_next` is the id of the broker to pull from next. Its call answers with it next."""
     answer = store_pb2.PullResponse(
         status=int(pulled.status),  # type: ignore[arg-type]
         next_begin_offset=pulled.next_offset,
@@ -111,7 +116,7 @@ def pull_response(
     )
     if form == message_pb2.DECODED:
         answer.messages.extend(decoded(pulled.records))
-    elif pulled.count:
+    elif len(pulled.records) < _APPENDED or not append(store_pb2.PullResponse.RECORDS_FIELD_NUMBER, pulled.records):
         answer.records = pulled.records
     return answer
 

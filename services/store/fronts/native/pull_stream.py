@@ -30,9 +30,10 @@ class PullParts(Protocol):
 class PullStream:
     """One call. A task takes credit; the generator pulls, waits and answers."""
 
-    def __init__(self, parts: PullParts, room: Room) -> None:
+    def __init__(self, parts: PullParts, room: Room, append: answers.Append) -> None:
         """`room` is awaited before each look at the queue with the most bytes that it may give; it may raise."""
         self._room = room
+        self._append = append
         self._broker = parts.broker
         self._limits = parts.limits
 
@@ -57,7 +58,7 @@ class PullStream:
             credit.closed.cancel()
 
     def _answered(self, request: store_pb2.PullRequest, pulled: PullAnswer) -> store_pb2.PullResponse:
-        return answers.pull_response(pulled, request.form, self._broker.advice(pulled))
+        return answers.pull_response(pulled, request.form, self._broker.advice(pulled), self._append)
 
     async def _pull(self, wanted: Wanted, credit: StreamCredit) -> AsyncGenerator[PullAnswer, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import append_field
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.send import SentAll
@@ -131,13 +132,14 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
             raise
         finally:
             self.metrics.called("Pull", outcome, time.perf_counter() - begun, long_polling=request.wait_ms > 0)
-        return answers.pull_response(pulled, request.form, self.broker.advice(pulled))
+        return answers.pull_response(pulled, request.form, self.broker.advice(pulled), partial(append_field, context))
 
     async def PullStream(
         self, request_iterator: AsyncIterator[store_pb2.PullStreamRequest], context: Context
     ) -> AsyncIterator[store_pb2.PullResponse]:
         """See `PullStream`."""
-        async with aclosing(PullStream(self, partial(room_to_answer, context)).run(request_iterator)) as stream_answers:
+        stream = PullStream(self, partial(room_to_answer, context), partial(append_field, context))
+        async with aclosing(stream.run(request_iterator)) as stream_answers:
             with suppress(StopAsyncIteration):
                 while True:  # no name for the answer: it is sent while this waits
                     yield await anext(stream_answers)
