@@ -19,7 +19,8 @@ async def test_a_committed_message_is_delivered_once_as_its_producer_gave_it(tmp
         await on.end(handle)
         (one,) = on.delivered()
         assert (one.body, one.queue_id, one.sys_flag, one.born_host) == (b"order", 1, 8, HOST)
-        assert one.properties == {"TAGS": "t", "KEYS": "k", "mine": "yes", "UNIQ_KEY": "a", "PGROUP": "g"}
+        given = {"TAGS": "t", "KEYS": "k", "mine": "yes", "UNIQ_KEY": "a", "PGROUP": "g"}
+        assert one.properties == given | {"TRAN_MSG": "true", "__transactionId__": "a"}, "consumers know it by these"
         assert one.prepared_transaction_offset == int(handle.split("~")[2])
         assert on.pending() == []
     async with scene(tmp_path) as on:

@@ -1,7 +1,8 @@
 """A half message's record and an op record: what they say, and what is made of them. No I/O.
 
 What comes out of a transaction is never interpreted as a send again (traps T14, T18 of the Java broker): it keeps
-what the producer gave, and loses what made it a half message.
+what the producer gave, and loses where it was to go. A committed message still says that it comes of a transaction:
+consumers of RocketMQ know by that its transaction id.
 """
 
 from typing import NamedTuple
@@ -130,7 +131,9 @@ def committed(record: Record, store_host: Host) -> Message:
     """The message as it is delivered (RocketMQ: ``EndTransactionProcessor.endMessageTransaction``)."""
     given = record.properties
     queue_id = max(_number(given.get(names.REAL_QID)), 0)
-    message = internal_copy(record, given.get(names.REAL_TOPIC, ""), queue_id, store_host, remove=_OF_A_HALF)
+    extra = {name: given[name] for name in (names.TRAN_MSG, names.TRANSACTION_ID) if name in given}
+    topic = given.get(names.REAL_TOPIC, "")
+    message = internal_copy(record, topic, queue_id, store_host, extra=extra, remove=_OF_A_HALF)
     message.sys_flag |= sysflag.TRANSACTION_COMMIT
     message.prepared_transaction_offset = record.physical_offset
     return message

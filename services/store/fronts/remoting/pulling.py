@@ -214,7 +214,7 @@ class Pulling:
         self._resets.heard(place)
         queue = self._broker.store.queue(place.topic, place.queue)
         first, last = (0, 0) if queue is None else (queue.min_offset, queue.readable_end)
-        return PullAnswer(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
+        return _Reset(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -242,6 +242,12 @@ class Pulling:
         return later
 
 
+class _Reset(PullAnswer):
+    """An operator has set the position."""
+
+    __slots__ = ()
+
+
 def _answer(call: RemotingCall, header: PullHeader, pulled: PullAnswer, advice: int) -> Command:
     fields = {
         "suggestWhichBrokerId": str(advice),
@@ -250,7 +256,8 @@ def _answer(call: RemotingCall, header: PullHeader, pulled: PullAnswer, advice: 
         "maxOffset": str(pulled.max_offset),
     }
     code = _code(pulled, header.offset)
-    return call.command.answer(code, fields, pulled.records, pulled.status.name)
+    remark = "OFFSET_RESET" if isinstance(pulled, _Reset) else pulled.status.name
+    return call.command.answer(code, fields, pulled.records, remark)
 
 
 def _code(pulled: PullAnswer, asked: int) -> ResponseCode:
