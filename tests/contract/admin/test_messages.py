@@ -166,17 +166,21 @@ def test_more_messages_of_a_key_than_a_query_of_the_store_answers(admin: AdminPr
 def test_groups_that_are_past_a_message_have_consumed_it(admin: AdminProcess, node: Node) -> None:
     sent = [send(admin, topic="m-consumed", body=b"x", queue_id=1).receipt for _ in range(3)]
     commit = metadata_pb2.OffsetCommit
+    request = metadata_pb2.CommitOffsetsRequest(
+        commits=[
+            commit(topic="m-consumed", group="m-fast", queue_id=1, offset=3),
+            commit(topic="m-consumed", group="m-slow", queue_id=1, offset=1),
+            commit(topic="m-consumed", group="m-elsewhere", queue_id=0, offset=3),
+        ]
+    )
     with grpc.insecure_channel(node.address("metasync")) as channel:
-        MetadataStub(channel).CommitOffsets(
-            metadata_pb2.CommitOffsetsRequest(
-                commits=[
-                    commit(topic="m-consumed", group="m-fast", queue_id=1, offset=3),
-                    commit(topic="m-consumed", group="m-slow", queue_id=1, offset=1),
-                    commit(topic="m-consumed", group="m-elsewhere", queue_id=0, offset=3),
-                ]
-            ),
-            timeout=DEADLINE,
-        )
+        stub = MetadataStub(channel)
+
+        def committed() -> bool:  # metasync hears of a topic that a send has made a moment later
+            results = stub.CommitOffsets(request, timeout=DEADLINE).results
+            return {one.status for one in results} == {metadata_pb2.COMMITTED}
+
+        until(committed, DEADLINE, "the topic is unknown to metasync")
     told: list[list[str]] = []
 
     def known() -> bool:  # what is read can be a second old
