@@ -1,6 +1,6 @@
 """Receiving over a real store, with timers and clocks that the test moves."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.port import Batch, GivenMessage, Outcome, Wish
+from tandemmq.store.delivery.port import Batch, Connected, GivenMessage, Outcome, Wish
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.sessions import Sessions
@@ -80,9 +80,7 @@ class Scene:
             Wish(**{"group": GROUP, "topic": TOPIC, "most": most, "invisible_ms": INVISIBLE_MS, **wanted})
         )
 
-    async def take(
-        self, most: int = 32, connected: Callable[[], bool] = lambda: True, **wanted: Any
-    ) -> list[GivenMessage]:
+    async def take(self, most: int = 32, connected: Connected = lambda: True, **wanted: Any) -> list[GivenMessage]:
         """As `receive`, and the answer is sent."""
         batch = await self.receive(most, **wanted)
         batch.sent(connected)

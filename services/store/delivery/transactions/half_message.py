@@ -28,6 +28,8 @@ ENDING = "TANDEM_ENDING"
 MOVED = "moved"
 
 _ENDINGS = {ending.value: ending for ending in (Ending.COMMIT, Ending.ROLLBACK)}
+_PLACE = (names.REAL_TOPIC, names.REAL_QID, names.TRANSACTION_ID)
+"""Where a half message belongs."""
 _OF_A_HALF = (names.TRANSACTION_CHECK_TIMES, names.TRAN_PREPARED_QUEUE_OFFSET)
 
 
@@ -131,7 +133,7 @@ def committed(record: Record, store_host: Host) -> Message:
     """The message as it is delivered (RocketMQ: ``EndTransactionProcessor.endMessageTransaction``)."""
     given = record.properties
     queue_id = max(_number(given.get(names.REAL_QID)), 0)
-    extra = {name: given[name] for name in (names.TRAN_MSG, names.TRANSACTION_ID) if name in given}
+    extra = _kept(record, names.TRAN_MSG, names.TRANSACTION_ID)
     topic = given.get(names.REAL_TOPIC, "")
     message = internal_copy(record, topic, queue_id, store_host, extra=extra, remove=_OF_A_HALF)
     message.sys_flag |= sysflag.TRANSACTION_COMMIT
@@ -141,18 +143,18 @@ def committed(record: Record, store_host: Host) -> Message:
 
 def discarded(record: Record, store_host: Host) -> Message:
     """The message that nobody has ended, as an operator finds it: where it belongs stays among its properties."""
-    return internal_copy(record, DISCARD_TOPIC, DISCARD_QUEUE, store_host, extra=_kept(record))
+    return internal_copy(record, DISCARD_TOPIC, DISCARD_QUEUE, store_host, extra=_kept(record, *_PLACE))
 
 
 def renewed(record: Record, checks: int, store_host: Host) -> Message:
     """The half message once more, at the end of its queue, with how often producers were asked."""
-    extra = {names.TRAN_MSG: "true", **_kept(record)}
+    extra = {names.TRAN_MSG: "true", **_kept(record, *_PLACE)}
     if checks:
         extra[names.TRANSACTION_CHECK_TIMES] = str(checks)
     return internal_copy(record, HALF_TOPIC, HALF_QUEUE, store_host, extra=extra, remove=_OF_A_HALF)
 
 
-def _kept(record: Record) -> dict[str, str]:
-    """What says where a half message belongs."""
+def _kept(record: Record, *kept: str) -> dict[str, str]:
+    """Those of its properties, as far as it has them."""
     given = record.properties
-    return {name: given[name] for name in (names.REAL_TOPIC, names.REAL_QID, names.TRANSACTION_ID) if name in given}
+    return {name: given[name] for name in kept if name in given}

@@ -105,7 +105,10 @@ def refusal(error: TandemError) -> store_pb2.Refusal:
 def pull_response(
     pulled: PullAnswer, form: message_pb2.RecordForm.ValueType, ask_next: int, append: Append
 ) -> store_pb2.PullResponse:
-    """The answer to a pull; `ask_next` is the id of the broker to pull from next. Its call answers with it next."""
+    """The answer to a pull; `ask_next` is the id of the broker to pull from next.
+
+    `append` is that of its call, which must give this answer next: the records may follow it.
+    """
     answer = store_pb2.PullResponse(
         status=int(pulled.status),  # type: ignore[arg-type]
         next_begin_offset=pulled.next_offset,

@@ -31,7 +31,10 @@ class PullStream:
     """One call. A task takes credit; the generator pulls, waits and answers."""
 
     def __init__(self, parts: PullParts, room: Room, append: answers.Append) -> None:
-        """`room` is awaited before each look at the queue with the most bytes that it may give; it may raise."""
+        """`room` is awaited before each look at the queue with the most bytes that it may give; it may raise.
+
+        `append`: of the call, see `pull_response`.
+        """
         self._room = room
         self._append = append
         self._broker = parts.broker

@@ -18,7 +18,7 @@ class ReceiveStream:
     """One call. A task takes credit; the generator receives and answers."""
 
     def __init__(self, delivery: DeliveryPort, limits: PullLimits, room: Room, connected: Connected) -> None:
-        """`room` is awaited with the most bytes that an answer may have; it may raise."""
+        """`room` is awaited with the most bytes that an answer may have; it may raise. `connected`: of the call."""
         self._delivery = delivery
         self._limits = limits
         self._room = room
