@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tandemmq.common.child_process import die_with, how_it_ended
+from tandemmq.common.child_process import ending_with_us, how_it_ended
 
 REPORT_MAX = 4 << 20
 """Bytes of a report; a longer one does not fit into an answer, and is not kept."""
@@ -50,21 +50,16 @@ class JobProcess:
         cls, command: Sequence[str], environment: Mapping[str, str], on_progress: Callable[[JobProgress], None]
     ) -> "JobProcess":
         """Start it; to be called in the main thread, whose end is what the kernel watches. Raises OSError."""
-        parent = os.getpid()
-
-        def prepare() -> None:
-            die_with(parent)
-            os.nice(_NICE)
-
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=environment,
+            env=ending_with_us(environment),
             start_new_session=True,
-            preexec_fn=prepare,
         )
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)  # it has no threads and no children yet
         return cls(process, on_progress)
 
     async def wait(self) -> int:

@@ -37,6 +37,7 @@ from tandemmq.cli.processes.store import store
 from tandemmq.cli.processes.up import up
 from tandemmq.cli.talk.failures import FAILED, Failure, from_tandem, report
 from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
+from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
 
 app = typer.Typer(
@@ -103,6 +104,7 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process; never shows a traceback."""
+    end_with_parent()
     as_json = "--json" in sys.argv
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what went wrong is said here, not by gRPC's own log lines
     try:

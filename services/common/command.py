@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
 from tandemmq.common.settings_profiles import Profiles
 
@@ -21,6 +22,7 @@ def run_command(
     arguments: list[str] | None,
 ) -> int:
     """Load the settings that the command line names, and run the service to its end; gives the exit code."""
+    end_with_parent()
     parser = argparse.ArgumentParser(prog=f"python -m tandemmq.{name}", description=description)
     parser.add_argument("--config", type=Path, help="a broker.conf with RocketMQ's setting names")
     parser.add_argument("--profile", choices=profiles, help="defaults: server with a config file, else embedded")

@@ -3,12 +3,11 @@
 import asyncio
 import contextlib
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tandemmq.common.child_process import die_with
+from tandemmq.common.child_process import ending_with_us
 
 _LINE_MAX = 64 << 10
 """Longer lines are cut into pieces."""
@@ -22,8 +21,8 @@ OnLine = Callable[[str], None]
 class Child:
     """A running command. Events are JSON objects, a line each, on its stdout; its log is on stderr.
 
-    It has a session of its own, so that Ctrl-C in our terminal is for us alone, and gets SIGTERM from the kernel when
-    we die, however we die.
+    It has a session of its own, so that Ctrl-C in our terminal is for us alone, and, as a command of ours, gets SIGTERM
+    from the kernel when we die, however we die.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, on_event: OnEvent, on_line: OnLine) -> None:
@@ -41,14 +40,13 @@ class Child:
     @classmethod
     async def start(cls, command: Sequence[str], on_event: OnEvent, on_line: OnLine) -> "Child":
         """Start it; to be called in the main thread, whose end is what the kernel watches. Raises OSError."""
-        parent = os.getpid()
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: die_with(parent),
+            env=ending_with_us(),
         )
         return cls(process, on_event, on_line)
 

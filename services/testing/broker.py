@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tandemmq.common.child_process import die_with, how_it_ended
+from tandemmq.common.child_process import ending_with_us, how_it_ended
 from tandemmq.testing.errors import BrokerNotStarted
 
 HOST = "127.0.0.1"
@@ -105,17 +105,15 @@ class TemporaryBroker:
         environment["TANDEM_LOG_FORMAT"] = "json"
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling all modules anew takes a second of each start
         command = [sys.executable, "-m", "tandemmq.store", "--config", str(config), "--profile", "embedded"]
-        parent = os.getpid()
         self._log = (self.directory / "store.log").open("wb")
         self._process = subprocess.Popen(
             command,
             cwd=self.directory,
-            env=environment,
+            env=ending_with_us(environment, signal.SIGKILL),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,
-            preexec_fn=lambda: die_with(parent, signal.SIGKILL),  # noqa: PLW1509 - prctl and nothing else
         )
 
     def _wait_serving(self) -> None:

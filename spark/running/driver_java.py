@@ -7,11 +7,13 @@ same functions. They are checked first: a PySpark that has changed them is refus
 import inspect
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tandemmq.common.errors import Kind
 from tandemmq.spark.errors import SparkJobError
@@ -40,12 +42,8 @@ def start_java(settings: Mapping[str, str], log: Path | None) -> None:
     context, launch = _context(), _launcher()
     os.environ["JAVA_HOME"] = str(find_java().home_for_spark())
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with _uninterrupted():
-        if log is None:
-            context._ensure_initialized(conf=conf)
-            return
-        with log.open("ab") as file:
-            gateway = launch(conf, popen_kwargs={"stdout": file, "stderr": file})
+    with _uninterrupted(), _plainly_started(), nullcontext() if log is None else log.open("ab") as file:
+        gateway = launch(conf, popen_kwargs={"stdout": file, "stderr": file})
         context._ensure_initialized(gateway=gateway, conf=conf)
 
 
@@ -74,6 +72,8 @@ def _launcher() -> Any:
     launch = getattr(java_gateway, "launch_gateway", None)
     if not _takes(launch, "conf", "popen_kwargs"):
         raise _unknown("no pyspark.java_gateway.launch_gateway(conf, popen_kwargs)")
+    if getattr(java_gateway, "Popen", None) is not subprocess.Popen:
+        raise _unknown("no pyspark.java_gateway.Popen that is subprocess.Popen")
     return launch
 
 
@@ -85,6 +85,22 @@ def _unknown(lacks: str) -> UnknownPySpark:
     import pyspark
 
     return UnknownPySpark(f"PySpark {pyspark.__version__} is not one that TandemMQ knows: it has {lacks}")
+
+
+@contextmanager
+def _plainly_started() -> Iterator[None]:
+    """PySpark's Popen without its `preexec_fn`.
+
+    That one keeps Ctrl-C from Java, which a process group of its own does too. But with it, what libraries have for
+    forks runs in the new process: where grpcio is at work, one Java in fifty did not start for it.
+    """
+    from pyspark import java_gateway
+
+    def popen(command: list[str], *, preexec_fn: object, **settings: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, process_group=0, **settings)
+
+    with patch.object(java_gateway, "Popen", popen):
+        yield
 
 
 @contextmanager

@@ -103,6 +103,19 @@ def test_what_java_says_goes_to_the_log(tmp_path: Path) -> None:
     assert log.is_file()
 
 
+@pytest.mark.slow
+def test_java_starts_in_a_process_whose_libraries_would_not_survive_a_fork() -> None:
+    """Those of grpcio abort now and then: what they ask for at forks must not be done in Java's process."""
+    code = (
+        "import os\n"
+        "from tandemmq.spark.session import open_session\n"
+        "os.register_at_fork(after_in_child=os.abort)\n"
+        "print(open_session('local[1]').range(7).count())\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=False)
+    assert (told.stdout, told.returncode) == ("7\n", 0), told.stderr
+
+
 def test_what_is_sent_is_the_same_for_the_same_code(tmp_path: Path) -> None:
     first, second = zip_package(tmp_path / "first.zip"), zip_package(tmp_path / "second.zip")
     assert first.read_bytes() == second.read_bytes()

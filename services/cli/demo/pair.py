@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ class PairProcess:
 
     def start(self) -> None:
         """Start both nodes and wait until all their services serve. Raises CommandFailed with what they said."""
-        from tandemmq.common.child_process import die_with
+        from tandemmq.common.child_process import ending_with_us
 
         begun = time.perf_counter()
         command = [sys.executable, "-m", "tandemmq.cli.main", "up", "--slave", "--no-admin", "--json"]
@@ -57,9 +56,8 @@ class PairProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env=own_environment(),
+            env=ending_with_us(own_environment()),
             start_new_session=True,  # Ctrl-C is for the demo, which then stops its nodes
-            preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - no threads yet
         )
         threading.Thread(target=self._listen, daemon=True).start()
         if not self._wait(lambda: bool(self._up), _START_SECONDS):

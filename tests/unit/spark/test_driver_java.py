@@ -40,3 +40,9 @@ def test_java_without_a_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(SparkContext, "_gateway", object())
     with pytest.raises(UnknownPySpark, match="no process"):
         end_java()
+
+
+def test_a_pyspark_that_makes_processes_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_gateway, "Popen", object())
+    with pytest.raises(UnknownPySpark, match=r"java_gateway\.Popen"):
+        start_java({}, None)
