@@ -17,7 +17,7 @@ from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewBatch, NewMessage, Sender, SendOutcome, SentAll, new_tuple
 from tandemmq.store.broker.submission import Receipt, Submission, Told
-from tandemmq.store.broker.topics import TopicTable
+from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.message_store import MessageStore
 
 
@@ -60,7 +60,11 @@ class Broker:
             IllegalMessage and its kinds, InSyncReplicasNotEnough: nothing was stored. StoreError: the store cannot take
             it.
         """
-        ready, place = await self.sender.send(given, wait)
+        missing: dict[str, TopicConfig] = {}
+        ready = self.sender.check(given, missing, wait)
+        if missing:
+            await self.sender.create(missing)
+        ready, place = self.sender.store(ready)
         if not ready.copy:
             self.traffic.sent(ready.message.topic, 1, place.size)
         acknowledgement, status = self.acknowledgement, PutStatus.PUT_OK

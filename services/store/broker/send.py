@@ -178,17 +178,8 @@ class Sender:
 
     # -- the calls --------------------------------------------------------------------------------------------------
 
-    async def send(self, given: NewMessage, wait: bool = True) -> tuple[Ready, Appended]:
-        """Store one message, which is to `wait` for disk and replicas unless it says no itself.
-
-        Raises:
-            IllegalMessage and its kinds: the message was refused. InSyncReplicasNotEnough: it would wait for too few
-            replicas. StoreError: the store could not take it.
-        """
-        missing: dict[str, TopicConfig] = {}
-        ready = self.check(given, missing, wait)
-        if missing:
-            await self.create(missing)
+    def store(self, ready: Ready) -> tuple[Ready, Appended]:
+        """Store one message that was checked, or find its first copy. Raises StoreError: the store cannot take it."""
         if ready.watched:
             return self._append_watched(ready)
         return ready, self._store.append(ready.message)
@@ -197,7 +188,7 @@ class Sender:
         """Store many messages, in order, `messages` first. They `wait` unless all say no themselves.
 
         Raises:
-            IllegalMessage, InSyncReplicasNotEnough, StoreError: as `send`; nothing was stored. Once something is
+            IllegalMessage, InSyncReplicasNotEnough, StoreError: as for one; nothing was stored. Once something is
             stored, failures are in the result.
         """
         if not messages and not batches:
@@ -228,10 +219,18 @@ class Sender:
     # -- checks -----------------------------------------------------------------------------------------------------
 
     def check(self, given: NewMessage, missing: dict[str, TopicConfig], wait: bool) -> Ready:
-        """The message as it is to be stored; topics to be created are added to `missing`. Raises as `send`."""
+        """The message as it is to be stored; topics to be created are added to `missing`.
+
+        It is to `wait` for disk and replicas unless it says no itself.
+
+        Raises:
+            IllegalMessage and its kinds: the message is refused. InSyncReplicasNotEnough: it would wait for too few
+            replicas.
+        """
         ready = self._check(given, missing)
-        if self._acknowledgement.refuses and wait and ready.wait:
-            self._acknowledgement.check()
+        acknowledgement = self._acknowledgement
+        if acknowledgement.waits and acknowledgement.refuses and wait and ready.wait:
+            acknowledgement.check()
         return ready
 
     def _check(self, given: NewMessage, missing: dict[str, TopicConfig]) -> Ready:

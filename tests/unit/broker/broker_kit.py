@@ -64,7 +64,8 @@ class Kit:
         """Sends a message and gives its physical offset."""
         if self.topics.get(topic) is None:
             self.topics._entries[topic] = TopicConfig(topic, 4, 4)
-        _, place = in_one_step(self.sender.send(NewMessage(topic, HOST, body, dict(properties), queue_id)))
+        message = NewMessage(topic, HOST, body, dict(properties), queue_id)
+        _, place = self.sender.store(self.sender.check(message, {}, wait=True))
         self.sent.append(place.physical_offset)
         return place.physical_offset
 

@@ -31,7 +31,7 @@ async def test_an_illegal_message_creates_no_topic(tmp_path: Path) -> None:
         with pytest.raises(IllegalMessage):
             await kit.sender.send_all([good], [NewBatch("x", HOST, b"\0" * 30)])
         with pytest.raises(IllegalMessage):
-            await kit.sender.send(NewMessage("alone", HOST, properties={"a": "\x01"}))
+            await kit.broker.send(NewMessage("alone", HOST, properties={"a": "\x01"}))
         assert list(kit.topics.all()) == []
         assert kit.store.commit_log.max_offset == 0
 
@@ -43,7 +43,7 @@ async def test_a_store_that_takes_nothing_creates_no_topic(tmp_path: Path) -> No
         kit.store.flags.set(Reason.LOG_DISK_FULL, "the disk is full")
         for topic, error in (("new", NotWritable), ("there", DiskFull)):
             with pytest.raises(error, match="disk is full"):
-                await kit.sender.send(NewMessage(topic, HOST))
+                await kit.broker.send(NewMessage(topic, HOST))
             with pytest.raises(NotWritable):
                 await kit.sender.send_all([NewMessage(topic, HOST)], [])
         assert [topic.name for topic in kit.topics.all()] == ["there"]
@@ -106,14 +106,14 @@ async def test_the_checksum_over_the_record(tmp_path: Path) -> None:
 async def test_without_auto_creation(tmp_path: Path) -> None:
     async with broker(tmp_path, rules={"auto_create_topics": False}) as kit:
         with pytest.raises(UnknownTopic):
-            await kit.sender.send(NewMessage("orders", HOST))
+            await kit.broker.send(NewMessage("orders", HOST))
 
 
 async def test_a_table_that_cannot_be_saved_refuses_the_message(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
         (tmp_path / "config").write_text("not a directory")
         with pytest.raises(TableNotSaved):
-            await kit.sender.send(NewMessage("orders", HOST))
+            await kit.broker.send(NewMessage("orders", HOST))
         assert kit.store.commit_log.max_offset == 0
 
 

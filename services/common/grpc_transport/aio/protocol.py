@@ -14,6 +14,7 @@ from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, Ser
 from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, PeerIdentity, identity, peer_name
 from tandemmq.common.grpc_transport.aio.refused import RefusedCall
 from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
+from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.errors import ErrorCode
 from tandemmq.common.grpc_transport.http2.request import RequestHead
@@ -97,7 +98,7 @@ class Protocol(ServerHolding):
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
         connection = self.connection
-        self.slice_ends = self.server.turns.slice_ends()
+        self.slice_ends = monotonic() + self.server.turns.slice_seconds
         connection.receive(data)
         if connection.behind:
             self._fall_behind()
@@ -105,7 +106,7 @@ class Protocol(ServerHolding):
             self._schedule()
         if connection.sender.output:
             self.flush()
-        if self.holds:
+        if connection.streams or self.account.used > NEXT_TO_NOTHING:
             self.settle()
         if connection.done:
             self._finish()
@@ -126,14 +127,14 @@ class Protocol(ServerHolding):
         self._end_calls()
 
     def _end_calls(self) -> None:
-        self.slice_ends = self.server.turns.slice_ends()
+        self.slice_ends = monotonic() + self.server.turns.slice_seconds
         if not self.connection.lost(self._slice_over):
-            self.server.turns.lagging.add(self)
+            self.server.turns.lags(self)
             self.loop.call_soon(self._end_calls)
             return
         self.parked.clear()
         self.account.close()
-        self.server.turns.lagging.discard(self)
+        self.server.turns.caught_up(self)
         self.server.gone(self)
 
     # -- the connection's calls ---------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ class Protocol(ServerHolding):
         if self._transport is None:
             return  # lost meanwhile: what came before that is nobody's
         sender = self.connection.sender
-        self.slice_ends = self.server.turns.slice_ends()
+        self.slice_ends = monotonic() + self.server.turns.slice_seconds
         if self.connection.behind and not self._paused:
             self._read_on()
         if not sender.congested:
@@ -233,7 +234,7 @@ class Protocol(ServerHolding):
             for call in list(self.writers.values()):
                 call.writable()
         self.flush()
-        if self.holds:
+        if self.connection.streams or self.account.used > NEXT_TO_NOTHING:
             self.settle()
         if self.connection.done:
             self._finish()
@@ -257,9 +258,9 @@ class Protocol(ServerHolding):
     def _fall_behind(self) -> None:
         """More has come than is read in a slice: the rest waits, and what else comes stays in the socket."""
         self._schedule()
-        lagging = self.server.turns.lagging
-        if self not in lagging and self._transport is not None:
-            lagging.add(self)
+        turns = self.server.turns
+        if self not in turns.lagging and self._transport is not None:
+            turns.lags(self)
             self._transport.pause_reading()
 
     def _read_on(self) -> None:
@@ -267,7 +268,7 @@ class Protocol(ServerHolding):
         if self.connection.behind:
             self._schedule()
             return
-        self.server.turns.lagging.discard(self)
+        self.server.turns.caught_up(self)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
