@@ -1,7 +1,8 @@
 """Processes of ours that we start: they end when we do, and how they ended in words.
 
 A new process asks the kernel for its signal itself, when it begins. Python can have that done between fork and exec
-(`preexec_fn`), but then the fork handlers of libraries run there, and those of grpcio, one time in fifty, abort.
+(`preexec_fn`), but then the fork handlers of libraries run there, and those of grpcio can abort: of 1,500 forks beside
+busy clients and a busy server 29 did.
 """
 
 import ctypes

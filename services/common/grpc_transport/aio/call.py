@@ -282,17 +282,13 @@ class UnaryRequestCall(Call):
             return
         self._start(message)
 
-    def _has_room(self) -> bool:
-        largest = 0 if self.method.asks_for_room else self.method.largest
-        return not largest or self.protocol.may_hold(largest)
-
     def _start(self, message: bytes) -> None:
         """It is this call's turn; but a method whose answers are large is not begun before there is room for one.
 
         Unless its handler asks for room itself: it knows how large this one is.
         """
-        connection = self.connection
-        if self.protocol.server.budget.tight and not self._has_room():
+        connection, largest = self.connection, 0 if self.method.asks_for_room else self.method.largest
+        if self.protocol.server.budget.tight and largest and not self.protocol.may_hold(largest):
             if connection.sender.pending_bytes:
                 self.protocol.server.told.refused += 1
                 self.end(Status.RESOURCE_EXHAUSTED, NO_ROOM)

@@ -8,7 +8,7 @@ from ipaddress import IPv6Network
 from typing import TYPE_CHECKING, Any
 
 from tandemmq.common.grpc_transport.aio.flushing import Flushing
-from tandemmq.common.grpc_transport.http2.budget import Account
+from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING, Account
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.errors import ErrorCode
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
@@ -46,6 +46,11 @@ class ServerHolding(Flushing):
         if transport is not None:
             held += transport.get_write_buffer_size()
         self.account.settle(held)
+
+    @property
+    def holds(self) -> bool:
+        """Whether there may be something to tell the budget."""
+        return bool(self.connection.streams) or self.account.used > NEXT_TO_NOTHING
 
     def may_hold(self, size: int) -> bool:
         """Whether so many bytes more may be held for this connection, now."""

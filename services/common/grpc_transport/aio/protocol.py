@@ -14,7 +14,6 @@ from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, Ser
 from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, PeerIdentity, identity, peer_name
 from tandemmq.common.grpc_transport.aio.refused import RefusedCall
 from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
-from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.errors import ErrorCode
 from tandemmq.common.grpc_transport.http2.request import RequestHead
@@ -98,7 +97,7 @@ class Protocol(ServerHolding):
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
         connection = self.connection
-        self.slice_ends = monotonic() + self.server.turns.slice_seconds
+        self.slice_ends = self.server.turns.slice_ends()
         connection.receive(data)
         if connection.behind:
             self._fall_behind()
@@ -106,7 +105,7 @@ class Protocol(ServerHolding):
             self._schedule()
         if connection.sender.output:
             self.flush()
-        if connection.streams or self.account.used > NEXT_TO_NOTHING:
+        if self.holds:
             self.settle()
         if connection.done:
             self._finish()
@@ -127,14 +126,14 @@ class Protocol(ServerHolding):
         self._end_calls()
 
     def _end_calls(self) -> None:
-        self.slice_ends = monotonic() + self.server.turns.slice_seconds
+        self.slice_ends = self.server.turns.slice_ends()
         if not self.connection.lost(self._slice_over):
-            self.server.turns.lags(self)
+            self.server.turns.lagging.add(self)
             self.loop.call_soon(self._end_calls)
             return
         self.parked.clear()
         self.account.close()
-        self.server.turns.caught_up(self)
+        self.server.turns.lagging.discard(self)
         self.server.gone(self)
 
     # -- the connection's calls ---------------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ class Protocol(ServerHolding):
         if self._transport is None:
             return  # lost meanwhile: what came before that is nobody's
         sender = self.connection.sender
-        self.slice_ends = monotonic() + self.server.turns.slice_seconds
+        self.slice_ends = self.server.turns.slice_ends()
         if self.connection.behind and not self._paused:
             self._read_on()
         if not sender.congested:
@@ -234,7 +233,7 @@ class Protocol(ServerHolding):
             for call in list(self.writers.values()):
                 call.writable()
         self.flush()
-        if self.connection.streams or self.account.used > NEXT_TO_NOTHING:
+        if self.holds:
             self.settle()
         if self.connection.done:
             self._finish()
@@ -258,9 +257,9 @@ class Protocol(ServerHolding):
     def _fall_behind(self) -> None:
         """More has come than is read in a slice: the rest waits, and what else comes stays in the socket."""
         self._schedule()
-        turns = self.server.turns
-        if self not in turns.lagging and self._transport is not None:
-            turns.lags(self)
+        lagging = self.server.turns.lagging
+        if self not in lagging and self._transport is not None:
+            lagging.add(self)
             self._transport.pause_reading()
 
     def _read_on(self) -> None:
@@ -268,7 +267,7 @@ class Protocol(ServerHolding):
         if self.connection.behind:
             self._schedule()
             return
-        self.server.turns.caught_up(self)
+        self.server.turns.lagging.discard(self)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 

@@ -30,22 +30,10 @@ class Turns:
         self._numbers = count()
         self.lagging: set[object] = set()
         """Connections that have sent more than was read in their slice."""
-        self.slice_seconds = seconds
-        """How long a connection that begins to be read now should be read."""
 
-    def lags(self, connection: object) -> None:
-        """A connection has sent more than was read in its slice: with each of those the slices become shorter."""
-        self.lagging.add(connection)
-        self._share()
-
-    def caught_up(self, connection: object) -> None:
-        """What it has sent is read, or nobody's any more."""
-        if connection in self.lagging:
-            self.lagging.discard(connection)
-            self._share()
-
-    def _share(self) -> None:
-        self.slice_seconds = max(_SHORTEST, self._seconds / (1 + len(self.lagging)))
+    def slice_ends(self) -> float:
+        """When a connection that begins to be read now should stop, by `monotonic`."""
+        return monotonic() + max(_SHORTEST, self._seconds / (1 + len(self.lagging)))
 
     async def large(self, account: Account) -> None:
         """Wait until a large answer may be made for the caller whose account this is."""
