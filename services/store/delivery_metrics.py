@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from tandemmq.common.call_metrics import CallMetrics
 from tandemmq.common.distribution import Distribution
 from tandemmq.store.broker.rules import SYSTEM_TOPICS
-from tandemmq.store.delivery.delays.counts import DelayCounts
+from tandemmq.store.delivery.delays.counts import OUTCOMES, DelayCounts
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
@@ -177,6 +177,7 @@ class DeliveryMetrics(CallMetrics):
         text = "How long the first of those is due; of delay levels too, if that is more."
         late = max(now.timers_late_ms, *(one.late_ms for one in now.levels), 0) if now.levels else now.timers_late_ms
         yield self._one_gauge("rocketmq_timer_dequeue_latency_milliseconds", text, late)
+        yield from self._collect_timers()
         levels = self._gauge("tandem_delay_level_messages", "Messages that wait in a delay level.", "level")
         for one in now.levels:
             levels.add_metric(self._values(str(one.level)), one.waiting)
@@ -186,9 +187,23 @@ class DeliveryMetrics(CallMetrics):
             "their file; superseded by that; unreadable; undeliverable; failed: attempts that are made again."
         )
         outcomes = self._counter("tandem_delayed_messages_total", text, "outcome")
-        for name in DelayCounts.__slots__:
+        for name in OUTCOMES:
             outcomes.add_metric(self._values(name), getattr(self._delays, name))
         yield outcomes
+
+    def _collect_timers(self) -> Iterator[Metric]:
+        text = "Messages with a time of their own that were put into the index of timers."
+        counted_in = self._counter("rocketmq_timer_enqueue_total", text, "topic")
+        text = "Messages with a time of their own that were delivered."
+        counted_out = self._counter("rocketmq_timer_dequeue_total", text, "topic")
+        came, went = dict(self._delays.timers_in), dict(self._delays.timers_out)
+        topics = list(came | went)  # each in both, from 0 on, so that its first step is seen
+        for counter, counts in ((counted_in, came), (counted_out, went)):
+            for topic in topics[:MOST_SERIES]:
+                counter.add_metric(self._values(topic), counts.get(topic, 0))
+            if others := topics[MOST_SERIES:]:
+                counter.add_metric(self._values(OTHERS), sum(counts.get(topic, 0) for topic in others))
+            yield counter
 
 
 def is_system(name: str) -> str:

@@ -29,5 +29,11 @@ DELAYS = Row(
             "and what could not be delivered.",
             ("sum by (outcome) (rate(tandem_delayed_messages_total{@}[$__rate_interval]))", "{{outcome}}"),
         ),
+        lines(
+            "Messages with a time of their own, by topic", "ops",
+            "How many a second come in to wait, and how many are delivered.",
+            ("sum by (topic) (rate(rocketmq_timer_enqueue_total{@}[$__rate_interval]))", "in: {{topic}}"),
+            ("sum by (topic) (rate(rocketmq_timer_dequeue_total{@}[$__rate_interval]))", "delivered: {{topic}}"),
+        ),
     ),
 )  # fmt: skip

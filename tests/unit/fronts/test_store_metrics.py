@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from tandemmq.store.delivery.delays.counts import DelayCounts
+from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.metrics import Gauges, StoreMetrics
 
@@ -43,6 +45,23 @@ def test_topics_beyond_the_limit_count_as_one(monkeypatch: pytest.MonkeyPatch) -
     pulled = {key[1:3]: value for key, value in told.items() if key[0] == "rocketmq_messages_out_total"}
     assert sent == {"topic-0": 2, "topic-1": 2, "topic-2": 2, "(others)": 14}
     assert pulled == {**{(f"topic-{number}", "group"): 1 for number in range(3)}, ("(others)", "(others)"): 7}
+
+
+def test_timers_are_counted_by_topic_and_those_beyond_the_limit_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandemmq.store.delivery_metrics.MOST_SERIES", 2)
+    metrics, counts = StoreMetrics("c", "n"), DelayCounts()
+    metrics.watch_waiting(WaitingFigures, counts)
+    counts.timers_in.update({"a": 3, "b": 1, "c": 4})
+    counts.timers_out.update({"c": 2, "of before": 5})
+    told = {key: value for key, value in told_by(metrics).items() if key[0].startswith("rocketmq_timer_") and key[1:]}
+    assert told == {
+        ("rocketmq_timer_enqueue_total", "a"): 3,
+        ("rocketmq_timer_enqueue_total", "b"): 1,
+        ("rocketmq_timer_enqueue_total", "(others)"): 4,
+        ("rocketmq_timer_dequeue_total", "a"): 0,
+        ("rocketmq_timer_dequeue_total", "b"): 0,
+        ("rocketmq_timer_dequeue_total", "(others)"): 7,
+    }
 
 
 def test_the_disk_is_seen_as_the_limits_see_it_without_what_is_kept_for_root() -> None:

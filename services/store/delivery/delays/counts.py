@@ -1,12 +1,23 @@
 """What has become of messages that waited for their time."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+
+OUTCOMES = ("delivered", "recalled", "rolled", "superseded", "unreadable", "undeliverable", "failed")
+"""The fields of DelayCounts that say what became of a message, or of an attempt."""
 
 
 @dataclass(slots=True)
 class DelayCounts:
     """Numbers since the start of the store."""
 
+    timers_in: Counter[str] = field(default_factory=Counter)
+    """Messages with a time of their own that were put into the index, by their real topics; again when it is made anew.
+
+    Recalls are none, and one that is stored again (rolled) counts once.
+    """
+    timers_out: Counter[str] = field(default_factory=Counter)
+    """Those that were delivered."""
     delivered: int = 0
     recalled: int = 0
     """Taken back by their producer before they were due."""

@@ -31,7 +31,9 @@ class Delays:
         roll_after_ms = max(store.config.file_reserved_time * 1_800_000, _LEAST_ROLL_MS)  # half of it
         timing = (rules.precision_ms, roll_after_ms)
         self.index = TimerIndex(store.config.store_path_root_dir / _DIRECTORY, disk, timing)
-        self.follower = TimerFollower(store, self.index, *timing, lambda: journal.ledger.timers)
+        self.follower = TimerFollower(
+            store, self.index, *timing, progress=lambda: journal.ledger.timers, counts=self.counts
+        )
         self.timed = TimedMessages(
             store, journal, copies, self.follower, self.index, wall, host, *timing, counts=self.counts
         )

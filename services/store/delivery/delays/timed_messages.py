@@ -285,6 +285,7 @@ class TimedMessages:
             log.error("a timed message is passed over", reason=error.message)
             return -1
         self._counts.delivered += 1
+        self._counts.timers_out[record.properties[properties.REAL_TOPIC]] += 1
         return place.physical_offset
 
     def _record(self, offset: int) -> Record | None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
+from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.timer_entry import BadEntries, TimerEntry, entry_of
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.format import properties
 from tandemmq.store.format.record import MIN_RECORD_SIZE
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import QueueNotReady, StoreError
@@ -34,6 +36,7 @@ class TimerFollower:
         precision_ms: int,
         roll_after_ms: int,
         progress: Callable[[], TimersDone | None],
+        counts: DelayCounts,
     ) -> None:
         """`progress`: how far timers are delivered, here or by this store's master."""
         self._store = store
@@ -43,6 +46,7 @@ class TimerFollower:
         self._precision_ms = precision_ms
         self._roll_after_ms = roll_after_ms
         self._progress = progress
+        self._counts = counts
         self._idle: asyncio.Future[None] | None = None
         self._checkpoints: asyncio.Task[None] | None = None
         self._running = False
@@ -153,7 +157,10 @@ class TimerFollower:
                 if record is None:
                     self.unreadable += 1
                 else:
-                    entries.append(entry_of(record, self._precision_ms, self._roll_after_ms))
+                    entry = entry_of(record, self._precision_ms, self._roll_after_ms)
+                    entries.append(entry)
+                    if not entry.recall and not entry.rolled:
+                        self._counts.timers_in[record.properties.get(properties.REAL_TOPIC, "")] += 1
                 if unit.size >= MIN_RECORD_SIZE:
                     physical = unit.end
                 offset += 1

@@ -35,6 +35,7 @@ async def test_a_timer_comes_at_its_millisecond(tmp_path: Path) -> None:
         first, _ = kit.found()
         assert set(first.properties) == {"a", "UNIQ_KEY", "TIMER_DELIVER_MS"}  # consumers are told when it was due
         assert kit.counts.delivered == 2
+        assert kit.counts.timers_in == kit.counts.timers_out == {"orders": 2}
 
 
 @pytest.mark.slow
@@ -153,7 +154,7 @@ async def test_what_waits_longer_than_its_file_is_stored_again(tmp_path: Path) -
         await at(kit, BEGIN + 5 * HOUR, b"long", UNIQ_KEY="k", a="b")
         for _ in range(30):
             await kit.pass_time(600)
-        assert kit.counts.rolled == 4
+        assert (kit.counts.rolled, kit.counts.timers_in, kit.counts.timers_out) == (4, {"orders": 1}, {"orders": 1})
         assert kit.bodies() == [b"long"]
         (come,) = kit.found()
         assert come.properties == {"a": "b", "UNIQ_KEY": "k", "TIMER_DELIVER_MS": str(BEGIN + 5 * HOUR)}

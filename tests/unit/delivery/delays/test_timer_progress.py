@@ -137,6 +137,7 @@ async def test_a_recall_that_is_not_confirmed_yet_at_a_start_counts(tmp_path: Pa
         await kit.pass_time(3)
         assert kit.bodies() == [b"other"]
         assert kit.counts.recalled == 1
+        assert (kit.counts.timers_in, kit.counts.timers_out) == ({"orders": 2}, {"orders": 1})
 
 
 class LaterClock:
