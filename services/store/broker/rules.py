@@ -45,11 +45,13 @@ SPECIAL = frozenset(
         properties.WAIT,
         properties.POP_CK,
         properties.CRC32,
+        properties.PRIORITY,
+        properties.SHARDING_KEY,
     }
 )
 """Properties that mean something to the broker when a message is sent. One look tells that most messages have none."""
 
-_STRIPPED = (properties.POP_CK, properties.CRC32)
+_OWN = (properties.POP_CK, properties.CRC32)
 _MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
 """Parts of the names that are not allowed inside an encoded batch."""
 _PIECE = struct.Struct(">i12xi")  # size of a batch's piece, body length
@@ -112,11 +114,14 @@ def check_kind_in_batch(given: dict[str, str]) -> None:
             )
 
 
+def remove_own(given: dict[str, str]) -> None:
+    """Remove what only the broker itself may set."""
+    for name in _OWN:
+        given.pop(name, None)
+
+
 def encode_properties(given: dict[str, str], limit: int) -> bytes:
-    """The properties as they are stored, at most `limit` bytes: without empty values and what is the broker's own."""
-    if not SPECIAL.isdisjoint(given):
-        for name in _STRIPPED:
-            given.pop(name, None)
+    """The properties as they are stored, at most `limit` bytes: without empty values."""
     if "" in given.values():
         given = {name: value for name, value in given.items() if value}
     try:

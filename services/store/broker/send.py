@@ -253,7 +253,7 @@ class Sender:
         born = born or self._clock.now_ms()
         wait, watched, half_of, postponed = True, False, -1, None
         queue_id = given.queue_id
-        if given_properties and by_client:
+        if special and by_client:
             queue_id = rules.queue_by_properties(given_properties, config.write_queues, queue_id)
         queue_id = self._choose_queue(config, queue_id)
         if not given_properties:
@@ -264,6 +264,7 @@ class Sender:
                 if by_client and not half:
                     postponed = postpone(topic, queue_id, given_properties, self._clock.now_ms(), self._rules.delays)
                 wait = rules.take_wait(given_properties)
+                rules.remove_own(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
             if self.duplicates is not None and by_client:
                 watched = self.duplicates.watches(topic, unique_key, reconsume_times, repeatable=given.repeatable)

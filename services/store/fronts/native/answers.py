@@ -42,12 +42,15 @@ def _fill(receipt: store_pb2.SendReceipt, ready: Ready, place: Appended, status:
     receipt.status = status  # type: ignore[assignment]  # the same numbers
     receipt.message_id = f"{message.store_host.digits}{physical_offset:016X}"
     receipt.unique_key = ready.unique_key
-    receipt.queue_id = ready.queue_id
     receipt.physical_offset = physical_offset
+    if ready.half_of < 0 and ready.postponed is None:
+        receipt.queue_id = message.queue_id
+        return
+    receipt.queue_id = ready.queue_id
     if ready.half_of >= 0:
         handle = TransactionHandle(ready.unique_key, place.queue_offset, physical_offset)
         receipt.transaction_handle = str(handle)
-    elif ready.postponed is not None:
+    else:
         receipt.recall_handle = recall_handle(ready)
 
 
