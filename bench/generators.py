@@ -36,6 +36,11 @@ def receive_load() -> Path:
     return _build("receive_load", ["receive_load.c", "meter.c"], ["-lnghttp2"], needs="libnghttp2-dev")
 
 
+def nats_receive_load() -> Path:
+    """The generator of consumers of NATS JetStream. Raises Unavailable."""
+    return _build("nats_receive_load", ["nats_receive_load.c", "meter.c"], [], needs="gcc")
+
+
 def c_walker() -> Path:
     """The C walker as a shared object. Raises Unavailable."""
     return _build("walker.so", ["walker.c"], ["-shared", "-fPIC"], needs="gcc")

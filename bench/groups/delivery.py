@@ -1,4 +1,4 @@
-"""Receiving with acknowledgement, beside RocketMQ's proxy; delays, transactions; and what grows with what waits."""
+"""Receive and acknowledge, beside RocketMQ's proxy and NATS JetStream; delays, transactions; what grows with what waits."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from itertools import count
 
 from bench.context import Context
 from bench.model import Case, Contestant, Sample, Unavailable
+from bench.peers.nats import Nats
 from bench.peers.rocketmq_proxy import RocketMQProxy
 from bench.store import NAME, Store
 
@@ -18,7 +19,7 @@ _MESSAGES = 300_000
 """What a group finds when it begins; more than it can take in a round."""
 _TIMERS = {"few": 1_000, "many": 10_000_000}
 
-Consuming = Store | RocketMQProxy
+Consuming = Store | RocketMQProxy | Nats
 
 
 def delivery(context: Context) -> None:
@@ -38,6 +39,8 @@ def _receives(context: Context, name: str, flush: str, where: str) -> None:
         lambda: Store(context.fresh(f"store-receive-{name}"), flushDiskType=flush),
         lambda: RocketMQProxy(context.fresh(f"rocketmq-proxy-{name}"), flush),
     ]
+    if flush == "ASYNC_FLUSH":  # Debian's NATS never syncs for each message
+        makers.append(lambda: Nats(context.fresh("nats-receive")))
     messages = _MESSAGES // 5 if context.quick else _MESSAGES
     with context.running(makers) as peers:
         for peer in peers:
