@@ -1,4 +1,4 @@
-"""Receive and acknowledge, beside RocketMQ's proxy and NATS JetStream; delays, transactions; what grows with what waits."""
+"""Receive and acknowledge, beside RocketMQ and NATS JetStream; delays, transactions; and what grows with what waits."""
 
 import json
 from collections.abc import Callable, Iterator
