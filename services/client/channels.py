@@ -10,8 +10,18 @@ import grpc
 from tandemmq.client.errors import UnusableFile
 from tandemmq.common.credentials import authorization
 
-CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-"""Messages may be as large as the server allows."""
+KEEPALIVE_SECONDS = 10
+"""A server from which nothing comes for so long is asked whether it is there, and given half as long to answer."""
+
+CHANNEL_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),  # messages may be as large as the server allows
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_SECONDS * 500),
+    ("grpc.http2.ping_timeout_ms", KEEPALIVE_SECONDS * 500),  # a minute otherwise, whatever the line before says
+    ("grpc.http2.max_pings_without_data", 0),  # also where a stream waits for long
+]
+"""Calls and streams without a deadline fail with StoreUnreachable where the server hangs, or its machine is gone."""
 
 LASTING_OPTIONS = [
     *CHANNEL_OPTIONS,

@@ -14,7 +14,10 @@ from tandemmq.store.v1 import message_pb2
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue_id` None: the store chooses; see the contract (`message.proto`) for limits."""
+    """A message to send. `queue_id` None: the store chooses; see the contract (`message.proto`) for limits.
+
+    `keys`: what the message can be found by; a text is one key.
+    """
 
     topic: str
     body: bytes
@@ -23,6 +26,11 @@ class Outgoing:
     properties: Mapping[str, str] = field(default_factory=dict)
     queue_id: int | None = None
     flag: int = 0
+
+    def __post_init__(self) -> None:
+        """A text would be taken for a sequence of its letters."""
+        if isinstance(self.keys, str):
+            object.__setattr__(self, "keys", (self.keys,) if self.keys else ())
 
     def to_proto(self) -> message_pb2.Message:
         """The message of the contract."""

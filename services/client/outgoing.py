@@ -20,7 +20,7 @@ class Extras(TypedDict, total=False):
     tag: str
     """What consumers filter by."""
     keys: Sequence[str]
-    """By which the message can be found."""
+    """By which the message can be found; a text is one key."""
     properties: Mapping[str, str]
     order_key: str
     """Messages of one key are delivered in the order in which they were sent, one after the other."""

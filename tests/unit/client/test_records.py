@@ -13,6 +13,12 @@ def raw(count: int) -> list[bytes]:
     return [encode_record(Message("t", 0, b"body %d" % n), n, n * 1000, 5) for n in range(count)]
 
 
+def test_a_text_is_one_key_and_not_its_letters() -> None:
+    assert Outgoing("t", b"", keys="order-17").to_proto().keys == ["order-17"]
+    assert Outgoing("t", b"", keys="order-17").all_properties(0)["KEYS"] == "order-17"
+    assert list(Outgoing("t", b"", keys="").to_proto().keys) == []
+
+
 def test_records_behind_each_other() -> None:
     whole = raw(3)
     found = decode_records(b"".join(whole))
