@@ -29,6 +29,7 @@ from typing import Any
 
 import uvloop
 
+from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.log.errors import NotWritable, QueueNotReady, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
@@ -184,7 +185,7 @@ class Worker:
         while not self._closing:
             for name in QUEUES:
                 queue = self._store.queue(*name)
-                if queue is None or queue.rebuilding:
+                if queue is None or not is_whole(self._store, queue):
                     continue
                 offset = next_offset.get(name, queue.max_offset if number else queue.min_offset)
                 offset = max(offset, queue.min_offset)
@@ -201,7 +202,7 @@ class Worker:
         bounds = [
             (queue.topic, queue.queue_id, queue.min_offset, queue.max_offset)
             for queue in self._store.queues()
-            if not queue.rebuilding
+            if is_whole(self._store, queue)
         ]
         self.tell(kind, log.min_offset, end, bounds)
 

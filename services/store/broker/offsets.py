@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tandemmq.store.broker.errors import NoSuchQueue
 from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.reading import may_have_been_lost
+from tandemmq.store.broker.reading import is_whole, may_have_been_lost
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.edges.slices import Slices
@@ -88,4 +88,5 @@ class Catalog:
                 queue_id, 0, 0, None if time_ms is None else 0, may_have_been_lost(self._store, topic, queue_id)
             )
         at_time = None if time_ms is None else self._store.offset_by_time(topic, queue_id, time_ms)
-        return QueueState(queue_id, queue.min_offset, queue.readable_end, at_time, queue.rebuilding, queue.max_offset)
+        rebuilding = not is_whole(self._store, queue)
+        return QueueState(queue_id, queue.min_offset, queue.readable_end, at_time, rebuilding, queue.max_offset)

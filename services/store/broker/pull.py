@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
-from tandemmq.store.broker.reading import may_have_been_lost, read_whole
+from tandemmq.store.broker.reading import is_whole, may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
@@ -92,7 +92,7 @@ class Puller:
         end = queue.readable_end
         status, correct = _place(queue, end, wanted.offset)
         if status is not None:
-            if queue.rebuilding and correct != wanted.offset:
+            if correct != wanted.offset and not is_whole(self._store, queue):
                 raise _not_ready(wanted)
             answer = PullAnswer(status, correct, queue.min_offset, end)
             return self._slave_reads.place(answer, wanted.offset)
@@ -101,7 +101,7 @@ class Puller:
 
     def _read(self, queue: ConsumeQueue, end: int, wanted: Wanted) -> "_Reading":
         """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""
-        strict = queue.rebuilding or not self._store.commit_log.offsets.all_known
+        strict = not is_whole(self._store, queue)
         reading = _Reading(self._store, wanted, queue, end)
         reading.read()
         for _ in range(_MOST_DOUBTS):

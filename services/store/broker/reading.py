@@ -3,6 +3,7 @@
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.format.unit import is_blank
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
 
 def read_whole(store: MessageStore, offset: int, size: int | None = None) -> bytes | None:
@@ -35,6 +36,14 @@ def may_have_been_lost(store: MessageStore, topic: str, queue_id: int) -> bool:
     """Whether a queue that is not there may only not be rebuilt yet."""
     offsets = store.commit_log.offsets
     return not offsets.all_known or (topic, queue_id) in offsets.uncertain
+
+
+def is_whole(store: MessageStore, queue: ConsumeQueue) -> bool:
+    """Whether a queue is known to have all its messages; not while it is being rebuilt, or compared with the log.
+
+    Its first offset is not final before: a first file that was lost comes back.
+    """
+    return not (queue.rebuilding or may_have_been_lost(store, queue.topic, queue.queue_id))
 
 
 def readable_log_end(store: MessageStore) -> int:

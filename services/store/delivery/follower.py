@@ -7,6 +7,7 @@ as they are dispatched, so that a promotion finds the state as it was on the mas
 import asyncio
 
 from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import UnreadableJournal
 from tandemmq.store.delivery.facts import Dealt, Fact, LevelDone, TimersDone
@@ -107,7 +108,7 @@ class JournalFollower:
     def step(self) -> bool:
         """Apply some records; whether there are more."""
         queue = self._store.queue(JOURNAL_TOPIC, 0)
-        if queue is None:
+        if queue is None or not is_whole(self._store, queue):
             return False
         if self._next is not None and self._next > queue.max_offset:
             log.error("the journal of deliveries is shorter than it was: it is read anew", records=queue.max_offset)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import PullStatus, Wanted
-from tandemmq.store.broker.reading import named_record, read_whole
+from tandemmq.store.broker.reading import is_whole, named_record, read_whole
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
@@ -77,7 +77,7 @@ class PlaceReader:
         if queue is None:
             return Absence.LATER
         if offset < queue.min_offset:
-            return Absence.GONE
+            return Absence.GONE if is_whole(self._store, queue) else Absence.LATER
         units = queue.read(offset, 1)
         if units and MIN_RECORD_SIZE <= units[0].size <= self._store.config.mapped_file_size_commit_log:
             data = read_whole(self._store, units[0].physical_offset, units[0].size)

@@ -62,9 +62,8 @@ class _ReviveLog:
 
     def read_on(self) -> bool:
         """Read some more; whether there is still more. Raises StoreError, OSError."""
-        queue = self.waiting.queue
-        self.next = max(self.next, queue.min_offset)
-        end = queue.readable_end
+        self.next = self.waiting.from_first(self.next)
+        end = self.waiting.queue.readable_end
         for _ in range(_AT_ONCE):
             unit = self.waiting.unit(self.next, end)
             if unit is None:

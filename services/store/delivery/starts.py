@@ -6,10 +6,12 @@ sent from then on is delivered, whichever queue is asked for first. Retry and de
 later, begin with what they have. The group's attribute `consumeFromWhere` says it otherwise.
 """
 
+from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.facts import Moved, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.errors import QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
@@ -32,7 +34,10 @@ class Starts:
         self._journal = journal
 
     def open(self, group: GroupConfig, topic: str) -> list[Place]:
-        """All places of a group in a topic; those that are not there yet are made. None where there is no topic."""
+        """All places of a group in a topic; those that are not there yet are made. None where there is no topic.
+
+        Raises QueueNotReady: a queue in which the group is new is being rebuilt.
+        """
         config = self._topics.get(topic)
         if config is None:
             return []
@@ -53,6 +58,12 @@ class Starts:
         queue = self._store.queue(place.topic, place.queue)
         if queue is None:
             return 0
+        if not is_whole(self._store, queue):
+            raise QueueNotReady(
+                f"Queue {place.queue} of topic {place.topic} is being rebuilt: where group {place.group} begins is not "
+                "known yet.",
+                remedy="Try again in a moment.",
+            )
         if where == FROM_FIRST:
             return queue.min_offset
         if where != FROM_LAST and near_the_end(self._store, queue):

@@ -8,6 +8,9 @@ import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.tags import parse_tags
+from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.format.unit import BLANK_UNIT, pack_unit
 from tandemmq.store.log.errors import QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records
@@ -130,6 +133,36 @@ async def test_a_queue_that_is_gone_with_its_manifest_is_not_an_empty_one(tmp_pa
             assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
         await kit.store.rebuilt()
         assert bodies(kit.pull("orders")) == [b"%d" % number for number in range(0, 1000, 4)]
+
+
+async def test_nobody_skips_what_a_lost_first_file_had_where_the_manifest_is_gone_too(tmp_path: Path) -> None:
+    """Such a queue looks as one whose first messages have expired, until it was compared with the log."""
+    async with broker(tmp_path) as kit:
+        for number in range(250):
+            kit.send("orders", b"%d" % number)
+            kit.send("orders", bytes(2000), 1)
+            kit.clock.now += 1_000
+        await kit.dispatched()
+        queue = kit.store.queue("orders", 0)
+        assert queue is not None
+        first = queue.files[0]
+    first.unlink()
+    (tmp_path / "tandem.manifest").unlink()
+    async with broker(tmp_path) as kit:
+        assert not kit.store.commit_log.offsets.all_known, "recovery had no reason to read the whole log"
+        place = Place("g", "orders", 0)
+        assert PlaceReader(kit.store, kit.puller).one(place, 7) is Absence.LATER
+        assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        with pytest.raises(QueueNotReady):
+            kit.pull("orders")
+        waiting = WaitingQueue(kit.store, "orders", 0)
+        with pytest.raises(QueueNotReady):
+            waiting.from_first(7)
+        await kit.store.rebuilt()
+        assert not kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        assert bodies(kit.pull("orders")) == [b"%d" % number for number in range(250)]
+        assert isinstance(PlaceReader(kit.store, kit.puller).one(place, 7), bytes)
+        assert waiting.from_first(7) == 7
 
 
 async def test_nobody_is_sent_back_while_a_queue_is_being_rebuilt(tmp_path: Path) -> None:

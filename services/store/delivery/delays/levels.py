@@ -183,9 +183,9 @@ class Levels:
     def _end(self, level: _Level) -> int:
         """Where the level's queue ends; the level goes on within what there is of it."""
         queue = level.waiting.queue
-        if level.next < queue.min_offset:
-            self._counts.unreadable += queue.min_offset - level.next if level.next else 0
-            level.next = queue.min_offset
+        first = level.waiting.from_first(level.next)
+        self._counts.unreadable += first - level.next if level.next else 0
+        level.next = first
         end = queue.readable_end
         if level.next > queue.max_offset:
             if not level.waiting.complete:  # not to be waited for: it may never come so far as the progress says

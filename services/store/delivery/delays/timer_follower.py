@@ -146,7 +146,7 @@ class TimerFollower:
         index, waiting = self._index, self._waiting
         queue = waiting.queue
         self._check_end(queue.max_offset)
-        offset, physical, end = max(index.indexed, queue.min_offset), index.physical, queue.readable_end
+        offset, physical, end = waiting.from_first(index.indexed), index.physical, queue.readable_end
         entries: list[TimerEntry] = []
         try:
             while offset < end and len(entries) < _AT_ONCE and time.perf_counter() < until:

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from tandemmq.store.broker.reading import may_have_been_lost, named_record
+from tandemmq.store.broker.reading import is_whole, named_record
 from tandemmq.store.format.crc import crc31
 from tandemmq.store.format.record import MIN_RECORD_SIZE, Record
 from tandemmq.store.format.unit import Unit
@@ -40,7 +40,17 @@ class WaitingQueue:
     @property
     def complete(self) -> bool:
         """Whether the queue is known to have all its messages; not while it is being rebuilt."""
-        return not (self.queue.rebuilding or may_have_been_lost(self._store, self.topic, self.queue_id))
+        return is_whole(self._store, self.queue)
+
+    def from_first(self, offset: int) -> int:
+        """Where to go on that has come to `offset`: there, or at the first message where those before it have expired.
+
+        Raises QueueNotReady: they may only not be restored yet.
+        """
+        queue = self.queue
+        if offset < queue.min_offset and not self.complete:
+            raise QueueNotReady(f"Queue {self.queue_id} of topic {self.topic} is being rebuilt from the commit log.")
+        return max(offset, queue.min_offset)
 
     def unit(self, offset: int, end: int) -> Unit | None:
         """The unit at an offset; None at `end`. Raises QueueNotReady: it cannot be read now. OSError."""
