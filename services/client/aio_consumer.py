@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from tandemmq.client.attending import HEARTBEAT_SECONDS, heartbeat_of, new_client_id
-from tandemmq.client.cluster import Access, Cluster, may_pass, pause_before
+from tandemmq.client.cluster import Access, Cluster, pause_before
 from tandemmq.client.errors import ClientError
 from tandemmq.client.holding import Held, Holding
 from tandemmq.client.message import MessageContent
@@ -203,7 +203,7 @@ class Consumer:
             try:
                 await self._fetch_some(attempt_id)
             except ClientError as error:
-                if not may_pass(error) and error.status != _NO_TOPIC:
+                if not error.retriable and error.status != _NO_TOPIC:
                     self._failed = error
                     await self._tell()
                     return

@@ -20,16 +20,13 @@ CHANNEL_OPTIONS = [
     ("grpc.keepalive_timeout_ms", KEEPALIVE_SECONDS * 500),
     ("grpc.http2.ping_timeout_ms", KEEPALIVE_SECONDS * 500),  # a minute otherwise, whatever the line before says
     ("grpc.http2.max_pings_without_data", 0),  # also where a stream waits for long
+    ("grpc.initial_reconnect_backoff_ms", 100),  # a store that comes back is found within seconds, not minutes
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
 """Calls and streams without a deadline fail with StoreUnreachable where the server hangs, or its machine is gone."""
 
-LASTING_OPTIONS = [
-    *CHANNEL_OPTIONS,
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-    ("grpc.use_local_subchannel_pool", 1),
-]
-"""For a channel that is to last: a store that comes back is found within seconds, not minutes."""
+LASTING_OPTIONS = [*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
+"""For a channel that is to last: its connections are its own."""
 
 File = Path | str
 Metadatum = tuple[str, str | bytes]

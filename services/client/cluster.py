@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 import grpc
 
 from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
-from tandemmq.client.errors import ClientError, StoreUnreachable, from_rpc
+from tandemmq.client.errors import from_rpc
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
@@ -25,8 +25,6 @@ CALL_SECONDS = 10.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between tries; they double, and half of each is left to chance."""
-
-_ELSEWHERE = "SERVICE_NOT_AVAILABLE"
 
 
 class Access(TypedDict, total=False):
@@ -64,13 +62,6 @@ def pause_before(attempt: int) -> float:
     """Seconds to wait before the try of that number, 1 and more."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 10))
     return longest * random.uniform(0.5, 1.0)
-
-
-def may_pass(error: ClientError) -> bool:
-    """Whether the same request may succeed later, or at another store of the broker."""
-    if isinstance(error, StoreUnreachable) or error.code == "UNAVAILABLE":
-        return True
-    return bool(error.status) and (error.code == "RESOURCE_EXHAUSTED" or error.status == _ELSEWHERE)
 
 
 class Cluster:
@@ -123,7 +114,7 @@ class Cluster:
             attempt += 1
             self._current = self.addresses.index(address) + 1
             pause = pause_before(1 + attempt // len(self.addresses))
-            if not may_pass(failed) or time.monotonic() + pause > give_up:
+            if not failed.retriable or time.monotonic() + pause > give_up:
                 raise failed from None
             log.debug("%s: %s; trying again at %s", address, failed, self.current)
             await asyncio.sleep(pause)

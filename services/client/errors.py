@@ -32,6 +32,13 @@ class ClientError(TandemError):
         self.code = code
         self.status = status
 
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed later, or at another store of the broker."""
+        if self.code == "UNAVAILABLE":
+            return True
+        return bool(self.status) and (self.code == "RESOURCE_EXHAUSTED" or self.status == _ELSEWHERE)
+
 
 class RequestFailed(ClientError):
     """The store refused the request; nothing was changed."""
@@ -56,6 +63,11 @@ class TransactionOver(RequestFailed):
 class StoreUnreachable(ClientError):
     """No store answers, or not in time. What was sent may be stored or not: send it again with the same UNIQ_KEY."""
 
+    @property
+    def retriable(self) -> bool:
+        """See ClientError."""
+        return True
+
 
 class UnusableFile(TandemError):
     """A file for TLS cannot be read."""
@@ -78,6 +90,9 @@ def refused(message: str, code: str, status: str) -> RequestFailed:
     """The error of a refusal, by what it was told with."""
     return _KINDS.get(status, RequestFailed)(message, code, status)
 
+
+_ELSEWHERE = "SERVICE_NOT_AVAILABLE"
+"""What a store says that is not the master."""
 
 _NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
 """Codes that gRPC itself gives where no store said anything."""

@@ -14,6 +14,8 @@ import pytest
 
 from tandemmq.client import StoreClient
 from tests.campaigns import in_campaigns, rows_in_campaigns
+from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
 
 pytestmark = [pytest.mark.xdist_group("cli"), pytest.mark.timeout(300)]
 
@@ -319,6 +321,31 @@ def test_pull_follows_until_interrupted(store: RunningStore) -> None:
         follower.send_signal(signal.SIGINT)
         assert follower.wait(60) == 130
         assert follower.stderr.read() == ""
+
+
+def test_pull_follows_over_a_restart(tmp_path: Path) -> None:
+    with StoreProcess(tmp_path / "store", grpc_port=free_port()) as process:
+        with process.client() as client:
+            client.send("news", b"first", queue_id=0)
+        command = [sys.executable, "-m", "tandemmq.cli.main", "pull", "news", "--follow", "--offset", "min"]
+        with subprocess.Popen(
+            [*command, "--address", process.address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as follower:
+            assert follower.stdout is not None
+            assert follower.stderr is not None
+            shown = [follower.stdout.readline() for _ in range(3)]  # where it lies, its body, an empty line
+            assert shown[1] == "first\n"
+            process.stop(signal.SIGKILL)
+            assert "no answer, trying again" in follower.stderr.readline()
+            process.start()
+            with process.client() as client:
+                client.send("news", b"second", queue_id=1)
+                client.send("news", b"third", queue_id=0)
+            shown = [follower.stdout.readline() for _ in range(6)]
+            assert {shown[1], shown[4]} == {"second\n", "third\n"}
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(60) == 130
+            assert follower.stderr.read() == "", "it was said once, whatever the number of queues"
 
 
 def test_pull_follows_up_to_a_number(store: RunningStore, drinks: list[dict[str, Any]]) -> None:

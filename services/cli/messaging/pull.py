@@ -3,6 +3,7 @@
 import heapq
 import queue as thread_queue
 import threading
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -64,8 +65,8 @@ def pull(
     """Read messages of a topic. Nothing is taken away: every reader keeps its own offsets.
 
     Begins at the first message; with --follow at the end, unless --offset says otherwise. Messages of several queues
-    come in the order in which the store received them. A number as --offset is a queue offset; a time in milliseconds
-    has 13 digits.
+    come in the order in which the store received them. With --follow a store that is away is waited for. A number as
+    --offset is a queue offset; a time in milliseconds has 13 digits.
 
     With --json: one JSON line a message, {"topic", "queue_id", "queue_offset", "message_id", "tag", "keys",
     "properties", ..., "body"}; a body that is not UTF-8 is in "body_base64" instead.
@@ -114,6 +115,8 @@ class _Reader:
         """`most`: no more messages than these are wanted; 0: any number."""
         self._client, self._output, self._topic, self._tags = client, output, topic, tags
         self._chunk = min(most + 1, _CHUNK) if most else _CHUNK
+        self._without_answer: set[int] = set()  # queues, while --follow waits for a store that is away
+        self._saying = threading.Lock()
 
     def merged(self, starts: dict[int, int]) -> Iterator["Record"]:
         """What is there now, in the order of the log."""
@@ -134,12 +137,38 @@ class _Reader:
     def _feed(self, arrived: "thread_queue.Queue[Record | BaseException]", queue_id: int, offset: int) -> None:
         try:
             while True:
-                answer = self._pull(queue_id, offset, _WAIT_SECONDS)
+                answer = self._pull_in_time(queue_id, offset)
                 for record in answer.records:
                     arrived.put(record)
                 offset = answer.next_offset
         except Exception as error:  # noqa: BLE001 - raised again where it is seen, in the main thread
             arrived.put(error)
+
+    def _pull_in_time(self, queue_id: int, offset: int) -> "Pulled":
+        """The answer of a store that may be started anew meanwhile. Raises what will not pass."""
+        from tandemmq.client.cluster import pause_before
+        from tandemmq.client.errors import ClientError
+
+        attempt = 0
+        while True:
+            try:
+                answer = self._pull(queue_id, offset, _WAIT_SECONDS)
+            except ClientError as error:
+                if not error.retriable:
+                    raise
+                attempt += 1
+                self._say_away(queue_id, error.message)
+                time.sleep(pause_before(attempt))
+                continue
+            self._without_answer.discard(queue_id)
+            return answer
+
+    def _say_away(self, queue_id: int, reason: str) -> None:
+        """Once, whatever the number of queues."""
+        with self._saying:
+            if not self._without_answer:
+                self._output.remark(f"no answer, trying again: {reason}")
+            self._without_answer.add(queue_id)
 
     def _to_the_end(self, queue_id: int, offset: int) -> Iterator["Record"]:
         end: int | None = None
