@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def _of_the_store() -> list[Metric]:
     members = [Member("consumer", "group"), Member("producer", "topic", producer=True)]
     metrics.watch_members(lambda: members)
     waiting = WaitingFigures(levels=(LevelState(1, 1, 0),), halves=(("topic", 1, 0),))
-    metrics.watch_waiting(lambda: waiting, DelayCounts())
+    metrics.watch_waiting(lambda: waiting, DelayCounts(timers_in=Counter(topic=1)))
     metrics.watch_hooks(lambda: [("hook", "before_send", HookCounts())])
     metrics.watch(lambda: Gauges._make(0 for _ in Gauges._fields)._replace(audit=None))
     return list(metrics.collect())

@@ -71,7 +71,7 @@ class AdminMetrics(ServiceMetrics):
 
 
 def _of_groups(now: Collected) -> Iterator[Metric]:
-    messages = _gauge("rocketmq_consumer_lag_messages", "Messages that a group has not consumed.", _OF_GROUP)
+    messages = _gauge("rocketmq_consumer_lag_messages", "Messages from a group's position on.", _OF_GROUP)
     latency = _gauge(
         "rocketmq_consumer_lag_latency_milliseconds",
         "Age of the oldest message that a group has not consumed; of those that lag most.",

@@ -35,28 +35,43 @@ _NO_TOPIC = "NO_MATCHED_LOGIC_QUEUE"
 class Message(MessageContent):
     """A message that we hold. Settle it once; until then it is kept from others."""
 
-    __slots__ = ("_held", "_holding")
+    __slots__ = ("_held", "_holding", "_shelf")
 
-    def __init__(self, content: MessageContent, held: Held, holding: Holding) -> None:
+    def __init__(self, content: MessageContent, held: Held, holding: Holding, shelf: "deque[Message]") -> None:
+        """`shelf`: what was fetched ahead with it."""
         super().__init__(content.topic, content.record, content.delivery_number)
         object.__setattr__(self, "_held", held)
         object.__setattr__(self, "_holding", holding)
+        object.__setattr__(self, "_shelf", shelf)
 
     _held: Held
     _holding: Holding
+    _shelf: "deque[Message]"
 
     def tried(self) -> "Message":
         """The same message, still held, with the next number: for programs that try again themselves."""
         content = MessageContent(self.topic, self.record, self.delivery_number + 1)
-        return Message(content, self._held, self._holding)
+        return Message(content, self._held, self._holding, self._shelf)
 
     async def ack(self) -> None:
         """It is dealt with, and that is durable. Raises NoLongerHeld if it came to somebody else meanwhile."""
         await self._holding.acknowledge(self._held)
 
     async def retry(self, after: Seconds = 0.0) -> None:
-        """It comes again after so many seconds, or a timedelta: to us or to another member of the group."""
+        """It comes again after so many seconds, or a timedelta: to us or to another member of the group.
+
+        What was fetched ahead of the same order key is given back, so that it does not overtake this one.
+        """
         await self._holding.postpone(self._held, seconds_of(after))
+        behind = [one for one in self._shelf if one.order_key == self.order_key] if self.order_key else []
+        if behind:
+            for one in behind:
+                self._shelf.remove(one)
+            await self._holding.give_back(one._held for one in behind)
+
+    async def give_back(self) -> None:
+        """Nobody has looked at it: it comes again at once, to whichever member, and this delivery does not count."""
+        await self._holding.give_back([self._held])
 
     async def dead_letter(self) -> None:
         """It goes to the group's dead letters, and comes no more."""
@@ -101,6 +116,8 @@ class Consumer:
         if prefetch < 0:
             raise ValueError("prefetch must be 0 or more")
         self.group, self.topic = group, topic
+        self.retry_max_times: int | None = None
+        """How often a message of the group comes again before it is a dead letter; -1: always; None: not known yet."""
         self._filter = delivery_pb2.Filter(
             kind=delivery_pb2.SQL92 if sql else delivery_pb2.TAG, expression=sql or filter
         )
@@ -112,6 +129,7 @@ class Consumer:
         self._ready: deque[Message] = deque()
         self._news = asyncio.Condition()
         self._asking = 0
+        self._greeted = asyncio.Event()  # set when the first heartbeat was answered, or was not
         self._failed: ClientError | None = None
         self._stopped = False
         self._tasks: list[asyncio.Task[Any]] = []
@@ -197,6 +215,7 @@ class Consumer:
     async def _fetch(self) -> None:
         """Keep the shelf full, until something fails for good."""
         attempt, attempt_id = 0, secrets.token_hex(8)
+        await self._greeted.wait()
         while True:
             async with self._news:
                 await self._news.wait_for(self._has_room)
@@ -240,7 +259,7 @@ class Consumer:
         for one in answer.messages:
             content = MessageContent(one.topic, decode_records(one.record)[0], one.delivery_number)
             held = self._holding.take(one.handle, one.invisible_ms)
-            self._ready.append(Message(content, held, self._holding))
+            self._ready.append(Message(content, held, self._holding, self._ready))
         if answer.messages:
             await self._tell()
 
@@ -250,14 +269,16 @@ class Consumer:
         heartbeat = heartbeat_of(self._client_id, [membership])
         while True:
             try:
-                await self._cluster.call(
+                answer = await self._cluster.call(
                     lambda stubs: stubs.delivery.Heartbeat,
                     heartbeat,
                     delivery_pb2.HeartbeatResponse,
                     keep_trying=HEARTBEAT_SECONDS,
                 )
+                self.retry_max_times = answer.retry_max_times.get(self.group)
             except ClientError as error:
                 log.debug("heartbeat: %s", error)
+            self._greeted.set()
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
 

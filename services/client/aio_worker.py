@@ -22,8 +22,8 @@ GRACE_SECONDS = 30.0
 """How long handlers may go on when the worker is stopped."""
 
 
-ATTEMPTS = 17
-"""Tries of a message with an order key: RocketMQ's default, 16 retries and one."""
+_ATTEMPTS = 17
+"""Tries of a message with an order key while the group's retryMaxTimes is not known: RocketMQ's default, 16 and one."""
 
 
 class Retry(Exception):
@@ -70,7 +70,7 @@ async def worker(
     concurrency: int = 16,
     retry_after: BackOff = back_off,
     invisible: Seconds = INVISIBLE_SECONDS,
-    attempts: int = ATTEMPTS,
+    attempts: int | None = None,
     grace: float = GRACE_SECONDS,
     stop: asyncio.Event | None = None,
     **access: Unpack[Access],
@@ -80,13 +80,16 @@ async def worker(
     A handler that returns has dealt with its message; one that raises gets it again after `retry_after`, or what
     `Retry` says; after the group's retryMaxTimes it is in the dead letters, where `DeadLetter` brings it at once.
     Messages of one order key are handled one after the other: one that fails is kept and tried again here, up to its
-    delivery number `attempts`, before it is a dead letter and those behind it go on. At the end what is being handled
-    is finished, within `grace` seconds. Gives the counts. Raises RequestFailed for what no retry can mend.
+    delivery number `attempts` (without it what retryMaxTimes says), before it is a dead letter and those behind it go
+    on. At the end what is being handled is finished, within `grace` seconds. Gives the counts.
+
+    Raises ValueError for a number that makes no sense, RequestFailed for what no retry can mend.
     """
+    check_numbers(concurrency, attempts)
     async with Consumer(
         addresses, group=group, topic=topic, filter=filter, sql=sql, prefetch=concurrency, invisible=invisible, **access
     ) as consumer:
-        crew = _Crew(handler, concurrency, retry_after, attempts)
+        crew = _Crew(handler, concurrency, retry_after, _Tries(consumer, attempts))
         stopping = asyncio.create_task(_stop(consumer, stop), name="worker stop")
         try:
             async for message in consumer:
@@ -98,6 +101,30 @@ async def worker(
         return crew.counts
 
 
+def check_numbers(concurrency: int, attempts: int | None) -> None:
+    """Raises ValueError: one of them makes no sense."""
+    if concurrency < 1:
+        raise ValueError(f"concurrency is {concurrency}: it must be 1 or more")
+    if attempts is not None and attempts < 1:
+        raise ValueError(f"attempts is {attempts}: it must be 1 or more")
+
+
+class _Tries:
+    """How many deliveries of a message there may be, by what the caller wants and the broker has said of the group."""
+
+    def __init__(self, consumer: Consumer, asked: int | None) -> None:
+        """`asked`: for messages with an order key; None: as for all others."""
+        self._consumer = consumer
+        self._asked = asked
+
+    def is_last(self, message: Message) -> bool:
+        """Whether there is to be no other delivery."""
+        number, known = message.delivery_number, self._consumer.retry_max_times
+        if message.order_key and (self._asked is not None or known is None):
+            return number >= (self._asked or _ATTEMPTS)
+        return known is not None and 0 <= known < number
+
+
 async def _stop(consumer: Consumer, stop: asyncio.Event | None) -> None:
     if stop is not None:
         await stop.wait()
@@ -107,12 +134,12 @@ async def _stop(consumer: Consumer, stop: asyncio.Event | None) -> None:
 class _Crew:
     """Handlers at work. Messages of one order key form a line, in which one is handled at a time."""
 
-    def __init__(self, handler: Handler, concurrency: int, retry_after: BackOff, attempts: int) -> None:
+    def __init__(self, handler: Handler, concurrency: int, retry_after: BackOff, tries: _Tries) -> None:
         self.counts = WorkerCounts()
         self._handler = handler
         self._places = asyncio.Semaphore(concurrency)
         self._retry_after = retry_after
-        self._attempts = attempts
+        self._tries = tries
         self._tasks: set[asyncio.Task[None]] = set()
         self._lines: dict[str, deque[Message]] = {}
         self._finishing = asyncio.Event()
@@ -144,7 +171,9 @@ class _Crew:
         """One message without a key: if it is to come again, the broker brings it, to whichever member."""
         try:
             wait = await self._handle(message)
-            if wait is not None:
+            if wait is not None and self._tries.is_last(message):
+                await self._give_up(message)
+            elif wait is not None:
                 await self._put_off(message, wait)
         finally:
             self._places.release()
@@ -160,8 +189,8 @@ class _Crew:
                     self._places.release()
                 if wait is None:
                     line.popleft()
-                elif line[0].delivery_number >= self._attempts:
-                    await self._bury(line.popleft(), f"{self._attempts} tries have failed")
+                elif self._tries.is_last(line[0]):
+                    await self._give_up(line.popleft())
                 elif not await self._pause(seconds_of(wait)):
                     break
                 else:
@@ -170,8 +199,10 @@ class _Crew:
                     await self._places.acquire()
         finally:
             del self._lines[key]
+        if line:
+            await self._put_off(line.popleft(), 0)
         for message in line:
-            await self._put_off(message, 0)
+            await message.give_back()
 
     async def _pause(self, seconds: float) -> bool:
         """Wait, while the message stays ours; False if the worker ends first."""
@@ -198,6 +229,9 @@ class _Crew:
             await self._settle(message, message.ack)
             self.counts.done += 1
         return None
+
+    async def _give_up(self, message: Message) -> None:
+        await self._bury(message, f"{message.delivery_number} tries have failed")
 
     async def _bury(self, message: Message, reason: str) -> None:
         log.warning("%s: to the dead letters: %s", _name(message), reason)

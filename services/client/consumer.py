@@ -28,8 +28,15 @@ class Message(MessageContent):
         BACKGROUND.run(self._inner.ack())
 
     def retry(self, after: Seconds = 0.0) -> None:
-        """It comes again after so many seconds, or a timedelta: to us or to another member of the group."""
+        """It comes again after so many seconds, or a timedelta: to us or to another member of the group.
+
+        What was fetched ahead of the same order key is given back, so that it does not overtake this one.
+        """
         BACKGROUND.run(self._inner.retry(after))
+
+    def give_back(self) -> None:
+        """Nobody has looked at it: it comes again at once, to whichever member, and this delivery does not count."""
+        BACKGROUND.run(self._inner.give_back())
 
     def dead_letter(self) -> None:
         """It goes to the group's dead letters, and comes no more."""

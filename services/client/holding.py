@@ -105,12 +105,15 @@ class Holding:
             raise _error(answer.outcomes[0])
 
     async def give_back(self, given: Iterable[Held]) -> None:
-        """Nobody has looked at them: others may have them at once. What cannot be told comes again by itself."""
+        """Nobody has looked at them: others may have them at once, and it does not count as a delivery.
+
+        What cannot be told comes again by itself.
+        """
         back = list(given)
         self._held.difference_update(back)
         try:
             for at in range(0, len(back), MOST_HANDLES):
-                await self._change(back[at : at + MOST_HANDLES], 0.0, keep_trying=2.0)
+                await self._change(back[at : at + MOST_HANDLES], 0.0, keep_trying=2.0, unseen=True)
         except ClientError as error:
             log.info("%d messages come again when their time is over: %s", len(back), error)
 
@@ -139,10 +142,12 @@ class Holding:
                 held.handle, held.until = outcome.handle or held.handle, time.monotonic() + self._invisible
 
     async def _change(
-        self, given: Sequence[Held], seconds: float, keep_trying: float
+        self, given: Sequence[Held], seconds: float, keep_trying: float, *, unseen: bool = False
     ) -> Sequence[delivery_pb2.Outcome]:
         milliseconds = round(seconds * 1000)
-        changes = [delivery_pb2.InvisibleChange(handle=one.handle, invisible_ms=milliseconds) for one in given]
+        changes = [
+            delivery_pb2.InvisibleChange(handle=one.handle, invisible_ms=milliseconds, unseen=unseen) for one in given
+        ]
         answer = await self._cluster.call(
             lambda stubs: stubs.delivery.ChangeInvisible,
             delivery_pb2.ChangeInvisibleRequest(group=self._group, topic=self._topic, changes=changes),

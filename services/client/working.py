@@ -12,7 +12,7 @@ from typing import Unpack
 from tandemmq.client import aio_worker
 from tandemmq.client.aio_consumer import INVISIBLE_SECONDS
 from tandemmq.client.aio_consumer import Message as AioMessage
-from tandemmq.client.aio_worker import ATTEMPTS, GRACE_SECONDS, BackOff, Handler, WorkerCounts, back_off
+from tandemmq.client.aio_worker import GRACE_SECONDS, BackOff, Handler, WorkerCounts, back_off, check_numbers
 from tandemmq.client.background import BACKGROUND
 from tandemmq.client.cluster import Access
 from tandemmq.client.message import MessageContent
@@ -30,7 +30,7 @@ def worker(
     concurrency: int = 16,
     retry_after: BackOff = back_off,
     invisible: Seconds = INVISIBLE_SECONDS,
-    attempts: int = ATTEMPTS,
+    attempts: int | None = None,
     grace: float = GRACE_SECONDS,
     stop: threading.Event | None = None,
     **access: Unpack[Access],
@@ -40,6 +40,7 @@ def worker(
     A plain function runs in one of `concurrency` threads, a coroutine function on an event loop. Signals are heard
     where this is called in the main thread.
     """
+    check_numbers(concurrency, attempts)
     with ThreadPoolExecutor(concurrency, "tandemmq worker") as threads:
         loop = BACKGROUND.loop
         stopping = asyncio.Event()

@@ -128,7 +128,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
-    consuming.attach(delivery, delivery.sessions)
+    consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
     await classic.serve(settings, broker, delivery, edits)

@@ -100,6 +100,26 @@ def test_what_is_made_visible_comes_again_with_the_next_number(client: StoreClie
     assert not late[1].HasField("refusal")
 
 
+def test_what_nobody_has_looked_at_comes_again_with_the_same_number(
+    client: StoreClient, delivery: DeliveryStub
+) -> None:
+    client.send("unseen", b"x")
+    for _ in range(3):
+        (one,) = receive_all(delivery, "g", "unseen", 1)
+        assert one.delivery_number == 1
+        change = pb.InvisibleChange(handle=one.handle, unseen=True)
+        changed = delivery.ChangeInvisible(pb.ChangeInvisibleRequest(group="g", topic="unseen", changes=[change]))
+        assert not changed.outcomes[0].HasField("refusal")
+    (one,) = receive_all(delivery, "g", "unseen", 1)
+    change = pb.InvisibleChange(handle=one.handle, unseen=True, invisible_ms=1)
+    changed = delivery.ChangeInvisible(pb.ChangeInvisibleRequest(group="g", topic="unseen", changes=[change]))
+    assert told(changed.outcomes[0]) == INVISIBLE
+    assert not acknowledge(delivery, "g", "unseen", one.handle)[0].HasField("refusal")
+    change = pb.InvisibleChange(handle=one.handle, unseen=True)
+    delivery.ChangeInvisible(pb.ChangeInvisibleRequest(group="g", topic="unseen", changes=[change]))
+    assert not receive(delivery, "g", "unseen"), "what is dealt with does not come again"
+
+
 def test_a_dead_letter_is_in_the_groups_topic(client: StoreClient, delivery: DeliveryStub) -> None:
     client.send("deadly", b"x")
     (one,) = receive_all(delivery, "graves", "deadly", 1)

@@ -497,7 +497,7 @@ def test_settings_in_words() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("sned",), ("pull", "t", "--max", "many"),
+        ("sned",), ("pull", "t", "--max", "many"), ("send", "t", "x", "--transaction", "--delay", "5s"),
         *in_campaigns(
             ("send",), ("pull", "t", "--queue", "first"), ("settings", "--set", "x"), ("demo", "extra"),
             ("send", "t", "x", "--property", "novalue"), ("send", "t", "x", "--file", "y"),

@@ -74,6 +74,11 @@ def send(
     """
     if body is not None and file is not None:
         raise typer.BadParameter("give a body or --file, not both", param_hint="BODY")
+    if transaction and (delay or at):
+        raise typer.BadParameter(
+            "messages of a transaction cannot be delayed: give --transaction, or --delay or --at",
+            param_hint="--transaction",
+        )
     from tandemmq.client import Outgoing
 
     named = dict(map(_split, properties or ())) | special_properties(delay, at, order_key)

@@ -400,18 +400,24 @@ class InvisibleChange(_message.Message):
 
     HANDLE_FIELD_NUMBER: _builtins.int
     INVISIBLE_MS_FIELD_NUMBER: _builtins.int
+    UNSEEN_FIELD_NUMBER: _builtins.int
     handle: _builtins.str
     invisible_ms: _builtins.int
     """From now on; 0: at once."""
+    unseen: _builtins.bool
+    """Nobody has looked at the message: it comes again at once, and this delivery does not count. For clients that fetch
+    ahead. invisible_ms is 0 then, and the handle must not be used again.
+    """
     def __init__(
         self,
         *,
         handle: _builtins.str = ...,
         invisible_ms: _builtins.int = ...,
+        unseen: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["handle", b"handle", "invisible_ms", b"invisible_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["handle", b"handle", "invisible_ms", b"invisible_ms", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -789,17 +795,43 @@ Global___Membership: _TypeAlias = Membership  # noqa: Y015
 class HeartbeatResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class RetryMaxTimesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NEXT_MS_FIELD_NUMBER: _builtins.int
+    RETRY_MAX_TIMES_FIELD_NUMBER: _builtins.int
     next_ms: _builtins.int
     """When the next one is expected."""
+    @_builtins.property
+    def retry_max_times(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Of the groups of consumers that there are: how often a message comes again before it is a dead letter; -1: always."""
+
     def __init__(
         self,
         *,
         next_ms: _builtins.int = ...,
+        retry_max_times: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_ms", b"next_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_ms", b"next_ms", "retry_max_times", b"retry_max_times"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

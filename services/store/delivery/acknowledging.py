@@ -81,6 +81,15 @@ class Acknowledger:
             self._moves.wait_again(handle, invisible_ms)
         return text
 
+    def give_back(self, group: str, topic: str, text: str) -> None:
+        """See `port.DeliveryPort`. One that has moved to the retry topic meanwhile comes again at once from there."""
+        handle = decode_handle(text, group, topic)
+        if self._used(handle):
+            place, offset = handle.place, handle.offset
+            self._journal.note(GivenAgain(place, offset, handle.number - 1, self._clock.now_ms()))
+        elif self._moves.waits_elsewhere(handle):
+            self._moves.wait_again(handle, 0)
+
     async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
         handle = decode_handle(text, group, topic)

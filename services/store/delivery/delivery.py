@@ -47,6 +47,10 @@ class Receives(Protocol):
         """See `port.DeliveryPort`."""
         ...
 
+    async def give_back(self, group: str, topic: str, handle: str) -> None:
+        """See `port.DeliveryPort`."""
+        ...
+
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """See `port.DeliveryPort`."""
         ...
@@ -183,6 +187,10 @@ class Delivery:
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
         await (await self._there(self.receiving)).forward(group, topic, handle)
+
+    async def give_back(self, group: str, topic: str, handle: str) -> None:
+        """See `port.DeliveryPort`."""
+        await (await self._there(self.receiving)).give_back(group, topic, handle)
 
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """See `port.DeliveryPort`."""

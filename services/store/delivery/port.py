@@ -151,6 +151,13 @@ class ConsumingPort(Protocol):
 class DeliveryPort(ConsumingPort, Protocol):
     """Delivery, as calls: beside those of `ConsumingPort` what only consumers that pull need."""
 
+    async def give_back(self, group: str, topic: str, handle: str) -> None:
+        """Nobody has looked at the message: it comes again at once, and this delivery does not count.
+
+        Raises: BadHandle, HandleExpired.
+        """
+        ...
+
     async def send_back(self, group: str, physical_offset: int, delay_level: int, max_reconsume_times: int) -> None:
         """A classic consumer's message comes again after a delay level, by a copy (CONSUMER_SEND_MSG_BACK)."""
         ...

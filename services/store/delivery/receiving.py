@@ -312,6 +312,13 @@ class Receiving:
         await self._journal.written()
         return changed
 
+    async def give_back(self, group: str, topic: str, handle: str) -> None:
+        """See `port.DeliveryPort`."""
+        parts = self._there
+        parts.acknowledger.give_back(group, topic, handle)
+        parts.alarm.look()
+        await self._journal.written()
+
     async def forward(self, group: str, topic: str, handle: str) -> None:
         """See `port.DeliveryPort`."""
         await self._there.acknowledger.forward(group, topic, handle, self._durability(group))

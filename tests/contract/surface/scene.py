@@ -187,9 +187,7 @@ class Scene:
         seen: dict[str, Any] = {}
         if "metasync" in self.ports:
             for table_name in ("TOPICS", "SUBSCRIPTION_GROUPS"):
-                port = self.ports["metasync"]
-                request = port.message(f"{METADATA}/GetTable", {"table": table_name})
-                seen[table_name] = port.call(f"{METADATA}/GetTable", [request], most=10_000).answers
+                seen[table_name] = self._pages(table_name)
         if "internal" in self.ports:
             role = self.ports["internal"].ask("/tandemmq.store.v1.ReplicaLog/GetRole")
             seen["role"] = (role.identity, role.min_offset, list(role.epochs))
@@ -200,6 +198,25 @@ class Scene:
             jobs = self.ports["admin"].ask("/tandemmq.admin.v1.Admin/ListJobs").jobs
             seen["jobs"] = [job.id for job in jobs]
         return seen
+
+    def arrive(self, path: str, request: Message | bytes) -> None:
+        """Wait until what was made at the store is in the metadata service: it is handed on after the answer."""
+        made = {"CreateTopic": ("TOPICS", "topics"), "CreateGroup": ("SUBSCRIPTION_GROUPS", "groups")}
+        found = made.get(path.rpartition("/")[2])
+        if found is None or "metasync" not in self.ports or isinstance(request, bytes):
+            return
+        table_name, field = found
+        name: str = request.config.name  # type: ignore[attr-defined]
+
+        def there() -> bool:
+            return any(name == one.name for page in self._pages(table_name) for one in getattr(page, field))
+
+        until(there, 60, f"{name} is in {table_name}")
+
+    def _pages(self, table_name: str) -> list[Any]:
+        port = self.ports["metasync"]
+        request = port.message(f"{METADATA}/GetTable", {"table": table_name})
+        return list(port.call(f"{METADATA}/GetTable", [request], most=10_000).answers)
 
     def check_alive(self) -> None:
         """Fails when a process has died, does not serve, or has said that it did not expect a call."""

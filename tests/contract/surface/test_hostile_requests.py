@@ -52,6 +52,8 @@ class Trial:
             outcome
         )
         assert outcome.accepted or outcome.details, outcome
+        if outcome.accepted:
+            self.scene.arrive(self.entry.path, request)
         if self.entry.changes:
             self.look(accepted=outcome.accepted or self.entry.changes == "always")
         return outcome

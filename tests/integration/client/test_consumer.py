@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -89,6 +90,39 @@ def test_what_nobody_has_looked_at_is_given_back_at_once(store: StoreProcess) ->
             assert message.body not in seen, "what is acknowledged does not come again"
             seen.add(message.body)
             message.ack()
+
+
+def test_nothing_overtakes_a_retry_in_a_group_that_consumes_in_order(
+    store: StoreProcess, make_group: Callable[[str, bool, int], None]
+) -> None:
+    """What was fetched ahead of the same key goes back, and that is no delivery of it; other keys go on."""
+    make_group("in-turn", True, 16)
+    with Producer(store.address) as producer:
+        for step in ("ordered", "paid", "shipped"):
+            producer.send("in-turn", step, order_key="customer-4")
+    seen: list[tuple[str, int]] = []
+    with Consumer(store.address, group="in-turn", topic="in-turn") as consumer:
+        for _ in range(5):
+            message = consumer.receive(30)
+            assert message is not None
+            seen.append((message.body.decode(), message.delivery_number))
+            if seen[-1] in (("ordered", 1), ("ordered", 2)):
+                message.retry(0.3)
+            else:
+                message.ack()
+        assert consumer.receive(0.2) is None
+    assert seen == [("ordered", 1), ("ordered", 2), ("ordered", 3), ("paid", 1), ("shipped", 1)]
+
+
+def test_what_a_consumer_gives_back_is_not_delivered(store: StoreProcess) -> None:
+    """However often consumers come and go: the message is not a step nearer to the dead letters."""
+    send(store, "unseen", 3)
+    for _ in range(3):
+        with Consumer(store.address, group="g", topic="unseen", prefetch=32) as consumer:
+            message = consumer.receive(30)
+            assert message is not None
+            assert message.delivery_number == 1
+            message.give_back()
 
 
 def test_filters(store: StoreProcess) -> None:

@@ -8,7 +8,9 @@ import sys
 import textwrap
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +100,48 @@ async def test_messages_of_a_key_are_handled_in_turn(store: StoreProcess) -> Non
         aio.worker(handle, store.address, group="g", topic="turns", retry_after=lambda number: 0, stop=stop), 60
     )
     assert done == {key: list(range(each)) for key in keys}
+
+
+@pytest.mark.parametrize("key", ["", "customer-4"])
+async def test_the_group_says_how_often_a_message_is_tried(
+    store: StoreProcess, make_group: Callable[[str, bool, int], None], key: str
+) -> None:
+    name = f"given-up-{key or 'alone'}"
+    make_group(name, bool(key), 2)
+    with Producer(store.address) as producer:
+        producer.send(name, b"poison", order_key=key)
+        producer.send(name, b"good", order_key=key)
+    stop = asyncio.Event()
+    tries: list[int] = []
+    good: list[int] = []
+
+    async def handle(message: aio.Message) -> None:
+        is_good = message.body == b"good"
+        (good if is_good else tries).append(message.delivery_number)
+        if good and len(tries) == 3:
+            stop.set()
+        if not is_good:
+            raise KeyError("never")
+
+    counts = await asyncio.wait_for(
+        aio.worker(handle, store.address, group=name, topic=name, retry_after=lambda number: 0, stop=stop), 60
+    )
+    assert (tries, good) == ([1, 2, 3], [1])
+    assert (counts.done, counts.retried, counts.dead) == (1, 2, 1)
+    with store.client() as client:
+        (letter,) = client.pull(f"%DLQ%{name}", 0, 0, wait_seconds=10).records
+    assert letter.body == b"poison"
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"attempts": 0}])
+async def test_numbers_that_make_no_sense(store: StoreProcess, wrong: dict[str, Any]) -> None:
+    async def handle(message: aio.Message) -> None:
+        raise AssertionError("never")
+
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        await aio.worker(handle, store.address, group="g", topic="t", **wrong)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        worker(print, store.address, group="g", topic="t", **wrong)
 
 
 async def test_what_no_retry_can_mend_ends_it(store: StoreProcess) -> None:

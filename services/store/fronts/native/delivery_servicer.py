@@ -14,8 +14,10 @@ from tandemmq.common.grpc_transport import connection_of
 from tandemmq.delivery.v1 import delivery_pb2, delivery_pb2_grpc
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.rules import check_not_negative
+from tandemmq.store.delivery.errors import BadInvisibleTime
+from tandemmq.store.delivery.groups import GroupTable
 from tandemmq.store.delivery.port import Batch, DeliveryPort
-from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.attendance import HEARTBEAT_MS, Attendance
 from tandemmq.store.fronts.native.delivery_requests import MOST_HANDLES, check_count
@@ -52,10 +54,12 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
         self._limits = limits.pull
         self._delivery: DeliveryPort | None = None
         self._attendance: Attendance | None = None
+        self._groups: GroupTable | None = None
 
-    def attach(self, delivery: DeliveryPort, sessions: Sessions) -> None:
+    def attach(self, delivery: DeliveryPort, sessions: Sessions, groups: GroupTable) -> None:
         """Answer from a recovered store from now on."""
         self._delivery = delivery
+        self._groups = groups
         self._attendance = Attendance(sessions)
 
     def drain(self) -> None:
@@ -141,14 +145,25 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
     ) -> delivery_pb2.ChangeInvisibleResponse:
         """Messages come again at another time."""
         check_count("changes", request.changes, MOST_HANDLES)
-        change = partial(self.delivery.change_invisible, request.group, request.topic)
-        done = await each([change(one.handle, one.invisible_ms) for one in request.changes])
+        done = await each([self._change(request.group, request.topic, one) for one in request.changes])
         return delivery_pb2.ChangeInvisibleResponse(
             outcomes=[
                 delivery_answers.outcome(one) if isinstance(one, TandemError) else delivery_answers.outcome(None, one)
                 for one in done
             ]
         )
+
+    async def _change(self, group: str, topic: str, change: delivery_pb2.InvisibleChange) -> str:
+        """The handle that counts from now on. Raises as the port, BadInvisibleTime."""
+        if not change.unseen:
+            return await self.delivery.change_invisible(group, topic, change.handle, change.invisible_ms)
+        if change.invisible_ms:
+            raise BadInvisibleTime(
+                f"invisible_ms is {change.invisible_ms} for a message that nobody has looked at: it comes at once.",
+                remedy="Leave invisible_ms out, or unseen.",
+            )
+        await self.delivery.give_back(group, topic, change.handle)
+        return change.handle
 
     @timed
     async def ForwardToDeadLetters(
@@ -206,8 +221,14 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
         self, request: delivery_pb2.HeartbeatRequest, context: Context
     ) -> delivery_pb2.HeartbeatResponse:
         """A client is there."""
-        self.attendance.heartbeat(request, str(peer_host(context.peer())))
-        return delivery_pb2.HeartbeatResponse(next_ms=HEARTBEAT_MS)
+        members = self.attendance.heartbeat(request, str(peer_host(context.peer())))
+        return delivery_pb2.HeartbeatResponse(next_ms=HEARTBEAT_MS, retry_max_times=self._retry_max_times(members))
+
+    def _retry_max_times(self, members: Sequence[Member]) -> dict[str, int]:
+        """By group of consumers, if it is there."""
+        groups = self._groups
+        found = {} if groups is None else {one.group: groups.get(one.group) for one in members if not one.producer}
+        return {name: group.retry_max_times for name, group in found.items() if group is not None}
 
     @timed
     async def Leave(self, request: delivery_pb2.LeaveRequest, context: Context) -> delivery_pb2.LeaveResponse:
