@@ -123,7 +123,9 @@ class Producer:
     async def recall(self, message: Sent) -> None:
         """Take back a message that waits for its time. What was delivered meanwhile is not taken back."""
         if not message.recall_handle:
-            raise ValueError(f"the message of {message.topic} does not wait for a time: it cannot be recalled")
+            raise ValueError(
+                f"the message of {message.topic} cannot be recalled: it does not wait, or it waits in a delay level"
+            )
         await self._cluster.call(
             lambda stubs: stubs.delivery.Recall,
             delivery_pb2.RecallRequest(topic=message.topic, handle=message.recall_handle),

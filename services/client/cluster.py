@@ -68,7 +68,9 @@ class Cluster:
     """Connections to the stores of one broker, for one event loop. Close it."""
 
     def __init__(self, addresses: str | Sequence[str], **access: Any) -> None:
-        """`access`: see `Access`. Nothing is sent before the first call. Raises ValueError."""
+        """`access`: see `Access`. Nothing is sent before the first call. Raises ValueError, TypeError."""
+        if unknown := access.keys() - Access.__annotations__.keys():
+            raise TypeError(f"there is no argument {', '.join(sorted(unknown))}")
         self.addresses = addresses_of(addresses)
         self._access = access
         self._channels: dict[str, grpc.aio.Channel] = {}

@@ -168,7 +168,7 @@ class DeliveryMetrics(CallMetrics):
             yield gauge
 
     def _collect_delays(self, now: WaitingFigures) -> Iterator[Metric]:
-        text = "Messages that wait for a time of their own; one that was recalled counts until then."
+        text = "Messages that wait for a time of their own; one that was recalled, and its recall, count until then."
         yield self._one_gauge("rocketmq_timing_messages", text, now.timers)
         text = "Messages that the index of timers does not have yet."
         yield self._one_gauge("rocketmq_timer_enqueue_lag", text, now.timers_not_indexed)

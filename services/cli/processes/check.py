@@ -76,17 +76,18 @@ def check(
     except CallFailed as error:
         _tell(output, UNKNOWN, [Finding(UNKNOWN, error.failure.message)], {})
         raise typer.Exit(UNKNOWN) from None
-    findings = look(cluster, behind, bounds)
+    findings = look(cluster, behind or [], bounds)
     state = max((one.level for one in findings), default=OK)
     _tell(output, state, findings, figures(cluster, behind))
     raise typer.Exit(state)
 
 
-def _ask(address: str, groups: str, bounds: Bounds) -> "tuple[Cluster, list[Group]]":
+def _ask(address: str, groups: str, bounds: Bounds) -> "tuple[Cluster, list[Group] | None]":
+    """The groups that are behind; None where nobody wants to know."""
     from tandemmq.admin.v1 import admin_pb2
 
     wanted = min((one for one in bounds.lag if one), default=0)
-    behind: list[Group] = []
+    behind: list[Group] | None = None
     with admin_at(address) as admin:
         cluster = admin.GetCluster(admin_pb2.GetClusterRequest())
         if wanted:
@@ -138,15 +139,16 @@ def _level(value: float, bounds: tuple[float, float], *, skip_zero: bool = False
     return WARNING if value >= warning and not (skip_zero and not warning) else OK
 
 
-def figures(cluster: "Cluster", behind: "list[Group]") -> dict[str, float]:
-    """Numbers for whoever draws them (performance data)."""
+def figures(cluster: "Cluster", behind: "list[Group] | None") -> dict[str, float]:
+    """Numbers for whoever draws them (performance data). Without groups that were looked at none of them."""
     disks = [disk_used(one) or 0.0 for one in cluster.nodes]
+    of_groups = {} if behind is None else {"group_behind_messages": max((one.lag for one in behind), default=0)}
     return {
         "nodes": len(cluster.nodes),
         "services_serving": sum(one.serving for node in cluster.nodes for one in node.services),
         "disk_used_percent": round(100 * max(disks, default=0), 1),
         "slave_behind_bytes": max((slave_lag(node) for node in cluster.nodes), default=0),
-        "group_behind_messages": max((one.lag for one in behind), default=0),
+        **of_groups,
     }
 
 

@@ -80,5 +80,7 @@ class Graveyard:
         return Dealt(place, offset, 1, copy.physical_offset)
 
     def count(self, group: str, topic: str) -> None:
-        """A message that was first sent to this topic became a dead letter."""
-        self.buried[group, topic] = self.buried.get((group, topic), 0) + 1
+        """A message that was first sent to this topic became a dead letter. The first is told, the tenth, and so on."""
+        number = self.buried[group, topic] = self.buried.get((group, topic), 0) + 1
+        if str(number).rstrip("0") == "1":
+            log.warning("messages became dead letters", group=group, topic=topic, since_the_start=number)

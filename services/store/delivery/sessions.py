@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.errors import NoSuchMember
 from tandemmq.store.delivery.member_questions import (
     ANSWER_SECONDS,
@@ -19,6 +20,11 @@ from tandemmq.store.delivery.member_questions import (
     MemberQuestions,
 )
 from tandemmq.store.log.edges.timers import Timers
+
+log = get_log(__name__)
+
+_MOST_TOLD = 5
+"""Clients that are told one by one where many are gone at the same time."""
 
 SILENCE_SECONDS = 120.0
 """A member of which nothing was heard for so long is gone (RocketMQ: ``CHANNEL_EXPIRED_TIMEOUT``)."""
@@ -161,12 +167,20 @@ class Sessions:
 
     def _look(self) -> None:
         self._waiting = False
-        limit = self._timers.time() - self._silence
+        limit, lost = self._timers.time() - self._silence, 0
         while self._members:
             longest = next(iter(self._members.values()))
             if longest.last_seen > limit:
                 break
+            lost += 1
+            if lost <= _MOST_TOLD:
+                log.warning(
+                    "nothing was heard of a client for long: it counts as gone",
+                    group=longest.group, client=longest.client_id, address=longest.address, seconds=self._silence,
+                )  # fmt: skip
             self._remove(longest)
+        if lost > _MOST_TOLD:
+            log.warning("nothing was heard of many clients for long: they count as gone", clients=lost)
         self._watch()
 
     # -- who is there -----------------------------------------------------------------------------------------------

@@ -117,4 +117,5 @@ def test_figures_are_those_of_the_worst() -> None:
         "slave_behind_bytes": 7,
         "group_behind_messages": 0,
     }
+    assert "group_behind_messages" not in figures(cluster, None), "nobody has looked at groups: that is not 0"
     assert OK == 0

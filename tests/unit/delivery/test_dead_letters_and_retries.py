@@ -31,7 +31,9 @@ async def dead(at: Scene) -> None:
     assert await at.take() == []
 
 
-async def test_a_message_that_was_given_out_as_often_as_may_be_is_a_dead_letter(tmp_path: Path) -> None:
+async def test_a_message_that_was_given_out_as_often_as_may_be_is_a_dead_letter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with scene(tmp_path) as at:
         at.groups.put(retry_max_times=2)
         (physical,) = at.send("bad", KEYS="k1", TAGS="red", color="blue")
@@ -50,6 +52,7 @@ async def test_a_message_that_was_given_out_as_often_as_may_be_is_a_dead_letter(
         assert config is not None
         assert (config.read_queues, config.write_queues, config.perm) == (1, 1, 6)
         assert at.receiving.graveyard.buried == {(GROUP, TOPIC): 1}
+        assert [one for one in caplog.messages if "became dead letters" in one]
         assert bodies(await at.take(topic=DEAD)) == ["bad"], "a new group on a dead-letter topic begins at its begin"
 
 

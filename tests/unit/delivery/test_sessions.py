@@ -1,7 +1,11 @@
 """The clients that are there: when they come, when they are gone, and which of them is asked."""
 
+import json
 from dataclasses import dataclass, field
 
+import pytest
+
+from tandemmq.common.log_output import JsonFormatter
 from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
 from tests.manual_timers import ManualTimers
 
@@ -110,3 +114,20 @@ def test_another_subscription_is_told() -> None:
     for expression in ("*", "*", "a || b"):
         sessions.register(Member("c", "g", subscriptions={"T": expression}))
     assert told == ["c", "c"]
+
+
+async def test_silent_clients_are_told_by_name_and_many_by_their_number(caplog: pytest.LogCaptureFixture) -> None:
+    sessions, timers, _ = kit()
+    for number in range(3):
+        sessions.register(Member(f"few-{number}", "g"))
+    await timers.advance(121)
+    formatter = JsonFormatter()
+    said = [json.loads(formatter.format(record)) for record in caplog.records]
+    assert [one["client"] for one in said] == ["few-0", "few-1", "few-2"]
+    caplog.clear()
+    for number in range(1_000):
+        sessions.register(Member(f"many-{number}", "g"))
+    await timers.advance(121)
+    said = [json.loads(formatter.format(record)) for record in caplog.records]
+    assert len(said) == 6
+    assert said[-1]["clients"] == 1_000
