@@ -64,14 +64,23 @@ def build(docker: Sequence[str], tag: str, dockerfile: Path | str, *, context: P
     secrets = {"pip": Path("/etc/pip.conf"), "certificates": Path("/etc/ssl/certs/ca-certificates.crt")}
     given = [part for name, at in secrets.items() if at.exists() for part in ("--secret", f"id={name},src={at}")]
     named = ["--tag", tag, "--file", str(dockerfile), str(context)]
-    done = subprocess.run(
-        [*docker, "build", "--network", "host", *given, *named],
-        env={**os.environ, "DOCKER_BUILDKIT": "1"},
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*docker, "build", "--network", "host", *given, *named],
+            env={**os.environ, "DOCKER_BUILDKIT": "1"},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run()
+    if done.returncode and done.stderr.rstrip().endswith("unexpected EOF"):  # the engine itself has ended, or hung up
+        sys.stderr.write(f"the engine hung up while it built {tag}; it is asked once more\n")
+        if not _ok(["docker", "info"]) and _STARTER.exists():
+            subprocess.run([_STARTER, "up"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        done = run()
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -57,9 +57,13 @@ def refusal(call: Callable[[], object]) -> str:
 
 
 def some_load(pair: Pair, number: int) -> Ledger:
-    """So many messages, told PUT_OK, and no more under way."""
+    """So many messages, told PUT_OK, and no more under way; the slave knows who follows its master.
+
+    It is told within a second of its first connection. A promotion before that is refused, as it must be.
+    """
     with load(pair.master.address("store"), pair.slave.root, FILE_SIZE, SEED) as ledger:
         until(lambda: len(ledger.of()) >= number, 60, lambda: f"{ledger.count()}")
+    until(lambda: list(pair.slave.role().group.members), 60, "the slave is told of the master's group")
     return ledger
 
 
