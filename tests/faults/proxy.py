@@ -54,11 +54,18 @@ class _Connection:
     tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
 
+_ELSEWHERE = "127.0.0.254"
+
+
 class Proxy:
     """Listens on a free port of the loopback interface; runs in a thread of its own."""
 
     def __init__(self, target: str, source: str = "") -> None:
-        """`source`: the loopback address that the server sees, with the port of the one who dialled; else any."""
+        """`source`: the loopback address that the server sees, with the port of the one who dialled.
+
+        Else it sees `_ELSEWHERE` and any port: from 127.0.0.1 that could by chance be the port of the one who dialled,
+        whom a master would know by it.
+        """
         self._source = source
         self.target = target
         """host:port that new connections are led to; may be changed."""
@@ -185,6 +192,8 @@ class Proxy:
             if self._source:
                 far.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 far.bind((self._source, connection.near.getpeername()[1]))
+            else:
+                far.bind((_ELSEWHERE, 0))
             await self._loop.sock_connect(far, (host, int(port)))
             await asyncio.gather(
                 *self._ways(connection, connection.near, far, self.up),
