@@ -6,7 +6,7 @@ Sending::
 
     with Producer("127.0.0.1:8081") as producer:
         producer.send("orders", b"one espresso", tag="coffee", keys=["order-17"])
-        producer.send("orders", b"paid", order_key="customer-4")            # in order with others of this key
+        producer.send("orders", b"paid", order_key="customer-4")            # groups made with --fifo keep the order
         producer.send_after("orders", b"still hot?", 600)                   # in ten minutes
 
 Consuming: a message comes until it is acknowledged, to one member of the group at a time::

@@ -41,7 +41,7 @@ class MessageContent:
 
     @property
     def order_key(self) -> str:
-        """The key in whose order it is delivered; empty if there is none."""
+        """The key in whose order a group made with --fifo gets it; empty if there is none."""
         return self.record.properties.get(names.SHARDING_KEY, "")
 
     @property

@@ -23,7 +23,7 @@ class Extras(TypedDict, total=False):
     """By which the message can be found; a text is one key."""
     properties: Mapping[str, str]
     order_key: str
-    """Messages of one key are delivered in the order in which they were sent, one after the other."""
+    """Messages of one key lie in one queue, in the order in which they were sent; groups made with --fifo keep it."""
     queue_id: int | None
     """The queue to append to; the store chooses otherwise."""
 

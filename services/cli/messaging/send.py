@@ -55,7 +55,7 @@ def send(
         str, typer.Option("--at", metavar="TIME", help="Consumers get it at this time, as in 2026-01-31T12:00.")
     ] = "",
     order_key: Annotated[
-        str, typer.Option("--order-key", metavar="KEY", help="Messages of one key are delivered in their order.")
+        str, typer.Option("--order-key", metavar="KEY", help="Groups made with --fifo get those of one key in order.")
     ] = "",
     transaction: Annotated[
         bool, typer.Option("--transaction", help="Store all of them first, then let consumers have them.")
