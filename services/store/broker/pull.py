@@ -101,9 +101,11 @@ class Puller:
 
     def _read(self, queue: ConsumeQueue, end: int, wanted: Wanted) -> "_Reading":
         """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""
-        strict = not is_whole(self._store, queue)
         reading = _Reading(self._store, wanted, queue, end)
         reading.read()
+        if reading.hole < 0:
+            return reading
+        strict = not is_whole(self._store, queue)
         for _ in range(_MOST_DOUBTS):
             if reading.hole < 0 or strict or not self._store.repairs.doubt(queue, reading.hole):
                 break

@@ -49,7 +49,7 @@ class WaitingQueue:
         """
         queue = self.queue
         if offset < queue.min_offset and not self.complete:
-            raise QueueNotReady(f"Queue {self.queue_id} of topic {self.topic} is being rebuilt from the commit log.")
+            raise self._not_ready()
         return max(offset, queue.min_offset)
 
     def unit(self, offset: int, end: int) -> Unit | None:
@@ -89,14 +89,15 @@ class WaitingQueue:
             if offset < self.queue.min_offset:
                 return None
             if not self.complete:
-                raise QueueNotReady(
-                    f"Queue {self.queue_id} of topic {self.topic} is being rebuilt from the commit log."
-                )
+                raise self._not_ready()
             if not self._store.repairs.doubt(self.queue, offset):
                 break
             self.forget()
             unit = self.queue.unit(offset) or unit
         raise QueueInDoubt(f"Queue {self.queue_id} of topic {self.topic} does not fit the log at offset {offset}.")
+
+    def _not_ready(self) -> QueueNotReady:
+        return QueueNotReady(f"Queue {self.queue_id} of topic {self.topic} is being rebuilt from the commit log.")
 
     def record_at(self, offset: int, physical_offset: int) -> Record | None:
         """The record of an offset where it is known to lie there, intact; None where it does not: ask its unit then."""
