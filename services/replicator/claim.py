@@ -1,7 +1,8 @@
 """Whether a node may begin a new epoch as master, from what it and the others said. No I/O.
 
 The others said it when they promised the epoch: from then on they follow no older master, so what they have is all that
-they will have of it.
+they will have of it. While a slave joins, some know the group without it only, and one of them may have taken over: who
+takes over from a master that was fenced has enough of that group, too.
 
 Why this is enough. A message was told PUT_OK when `needed` slaves of the old master's group had it. Those who promised
 leave fewer than `needed` others, so one of them has the message; its end was read after its promise, and the claimant's
@@ -73,7 +74,7 @@ class Claim(NamedTuple):
 
     def _not_enough(self) -> Iterator[PromotionStopped]:
         group = self.group
-        old_is_fenced = bool(self.old.identity.epoch)
+        old_is_fenced = self.old.identity.epoch == self._epoch  # one of an earlier epoch is not who serves
         if group.epoch < self._epoch:
             if not old_is_fenced:
                 yield GroupUnknown(
@@ -93,6 +94,11 @@ class Claim(NamedTuple):
         missing = [one for one in group.members if not one.store_id or one.store_id not in here]
         have, members = len(group.members) - len(missing), len(group.members)
         wanted = (enough_to_know if old_is_fenced else enough_to_promise)(members, needed)
+        settled = [one for one in group.members if not one.joining]
+        if old_is_fenced and have >= wanted and len(settled) < members:  # who does not know who joins may take over too
+            missing = [one for one in settled if one in missing]
+            have, members = len(settled) - len(missing), len(settled)
+            wanted = enough_to_know(members, needed)
         if not members and wanted:
             yield GroupUnknown(
                 f"the master of epoch {self._epoch} has told nobody who answered of any slave of its own: it is not "

@@ -28,6 +28,8 @@ _COMPLAINT_SECONDS = 10.0
 _INTRODUCTION_SECONDS = 60.0
 """How long an introduction waits for its connection."""
 _REMEMBER_AGAIN_SECONDS = 0.5
+_NOTING_SECONDS = 1.0
+"""How long a slave that asks for the group waits for the store; see `join.JOIN_SECONDS` for its patience."""
 _MOST_WAITING = 10_000
 """Introductions and complaints that are remembered."""
 
@@ -74,6 +76,8 @@ class Master:
         """Whose acknowledgements count."""
         self._stores: dict[str, tuple[str, str]] = {}
         """Store id and replicator's address of those who introduced themselves, by identity."""
+        self._departed: dict[str, int] = {}
+        """Where the log ended when a member that had not introduced itself was seen to have no connection."""
         self._remember = remember
         self._remembering: asyncio.Task[None] | None = None
         self.replicas = Replicas(rules)
@@ -163,10 +167,31 @@ class Master:
 
     def group_changed(self) -> None:
         """Count those who count now, and have the store note what is new."""
+        self._note_departures()
         if self.replicas.count_only(self.roster.counted, self.roster.needed):
             self._progressed()
         if self.roster.unnoted is not None and self._remembering is None:
             self._remembering = asyncio.create_task(self._have_it_noted(), name="replicator, noting the group")
+
+    async def noted(self) -> None:
+        """Wait, for a moment at most, until the store has noted the group: then slaves can be told of it."""
+        if self._remembering is not None:
+            await asyncio.wait({self._remembering}, timeout=_NOTING_SECONDS)
+
+    def _note_departures(self) -> None:
+        """Members that did not introduce themselves and have no connection: what they had ends here at the most."""
+        connected = {one.identity for one in self.replicas if one.connected}
+        absent = self.roster.unnamed - connected
+        self._departed = {one: self._departed.get(one, self._view.max_offset) for one in absent}
+
+    def _let_go(self) -> None:
+        """Those are members no more whose part enough others have."""
+        progress = self.replicas.progress
+        for identity, end in list(self._departed.items()):
+            if progress.enough and progress.replicated_offset >= end and self.roster.gone(identity):
+                del self._departed[identity]
+                log.info("no replica any more: it did not introduce itself, and others have its part", replica=identity)
+                self.group_changed()
 
     async def _have_it_noted(self) -> None:
         while (group := self.roster.unnoted) is not None:
@@ -178,6 +203,7 @@ class Master:
                 await asyncio.sleep(_REMEMBER_AGAIN_SECONDS)
                 continue
             self.roster.noted(generation)
+            self._note_departures()
             self.replicas.count_only(self.roster.counted, self.roster.needed)
             self._progressed()
         self._remembering = None
@@ -236,6 +262,7 @@ class Master:
         if slave.transfer.acked_offset or not self._view.max_offset:
             self._list(slave)
         self.replicas.joined(slave.number, slave.transfer, slave.identity, slave.address, self._loop.time())
+        self._note_departures()
         self._progressed()
 
     def _list(self, slave: SlaveConnection) -> None:
@@ -250,6 +277,8 @@ class Master:
             self._list(slave)
         if self.replicas.acked(slave.number, self._loop.time()):
             self._progressed()
+        if self._departed:
+            self._let_go()
 
     def _closed(self, slave: SlaveConnection, refused: TransferRefused | None) -> None:
         del self._connections[slave.number]
@@ -258,6 +287,7 @@ class Master:
         elif slave.transfer.begun:
             log.info("a slave has gone", replica=slave.identity, address=slave.address)
         self.replicas.left(slave.number, self._loop.time())
+        self._note_departures()
         self._progressed()
 
     def _complain(self, host: str, refused: TransferRefused) -> None:

@@ -4,6 +4,10 @@ A slave that is new is first noted by the master's store and told to the others;
 of the others have it on disk (`quorum.enough_to_know`). So whoever takes over hears of it from one of those that it
 must ask. One slave joins at a time. The same holds when a send needs fewer slaves than before: until enough of them
 know, it needs as many.
+
+A slave that did not introduce itself has no store id. It cannot be told, and it cannot promise either (see `claim`), so
+nobody waits until it knows. Once it has gone and enough others have what it acknowledged, it is no member any more: it
+may have come back under its identity.
 """
 
 from tandemmq.replicator.quorum import enough_to_know
@@ -21,6 +25,9 @@ class Roster:
             epoch=epoch, generation=group.generation, needed=needed, needed_before=before, members=group.members
         )
         self._noted = group.generation
+        self._told = ReplicaGroup()
+        if group.generation:
+            self._told.CopyFrom(group)
         self._waiting: dict[str, GroupMember] = {}
         self._confirmed: dict[str, int] = {}
         if needed != group.needed or not group.generation:
@@ -29,13 +36,27 @@ class Roster:
 
     @property
     def group(self) -> ReplicaGroup:
-        """What the slaves are told. Do not change it."""
+        """As it is to be. Do not change it."""
         return self._group
+
+    @property
+    def told(self) -> ReplicaGroup:
+        """What the slaves are told: the group as the store has it on disk; of epoch 0, nothing. Do not change it.
+
+        A slave that knew more than the store could take over with what it knows, while another one takes over with
+        what the store says.
+        """
+        return self._told
 
     @property
     def counted(self) -> frozenset[str]:
         """Identities whose acknowledgements count."""
         return frozenset(one.identity for one in self._group.members if not one.joining)
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """Identities of members that did not introduce themselves."""
+        return frozenset(one.identity for one in self._group.members if not one.store_id)
 
     @property
     def needed(self) -> int:
@@ -68,6 +89,15 @@ class Roster:
         self._group.generation += 1
         return True
 
+    def gone(self, identity: str) -> bool:
+        """A slave without a store id has no connection, and enough others have what it had; whether it was a member."""
+        member = next((one for one in self._group.members if one.identity == identity and not one.store_id), None)
+        if member is None:
+            return False
+        self._group.members.remove(member)
+        self._group.generation += 1
+        return True
+
     def confirmed(self, identity: str, epoch: int, generation: int) -> bool:
         """A slave has the group of that generation on disk; whether anything has changed."""
         if epoch != self._group.epoch or generation <= self._confirmed.get(identity, 0):
@@ -77,7 +107,10 @@ class Roster:
 
     def noted(self, generation: int) -> bool:
         """The store has the group of that generation on disk; whether anything has changed."""
-        self._noted = max(self._noted, generation)
+        if generation > self._noted:
+            self._noted = generation
+            if generation == self._group.generation:
+                self._told.CopyFrom(self._group)
         return self._advance()
 
     def _advance(self) -> bool:
@@ -87,17 +120,18 @@ class Roster:
             return True
         joining = next((one for one in group.members if one.joining), None)
         if joining is not None or group.needed != group.needed_before:
-            members = [one.identity for one in group.members if not one.joining]
-            know = sum(self._confirmed.get(one, 0) >= group.generation for one in members)
+            members = [one for one in group.members if not one.joining]
+            know = sum(not one.store_id or self._confirmed.get(one.identity, 0) >= group.generation for one in members)
             if know < enough_to_know(len(members), group.needed_before):
                 return False
             group.needed_before = group.needed
             if joining is not None:
                 joining.joining = False
-        elif not self._waiting:
-            return False
-        if self._waiting:
-            identity = next(iter(self._waiting))
-            group.members.append(self._waiting.pop(identity))
             group.generation += 1
+            return True
+        if not self._waiting:
+            return False
+        identity = next(iter(self._waiting))
+        group.members.append(self._waiting.pop(identity))
+        group.generation += 1
         return True

@@ -94,7 +94,9 @@ class ReplicationService(ReplicationServicer):
         if request.epoch > identity.epoch:
             log.warning("a slave knows a newer master", slave_epoch=request.epoch, epoch=identity.epoch)
             await self._node.fence(request.epoch, request.candidate, request.candidate_address)
-        return self._introduce(self._node.master, host, request)
+        master = self._node.master
+        await master.noted()
+        return self._introduce(master, host, request)
 
     def _introduce(self, master: Master, host: str, request: messages.JoinRequest) -> messages.JoinResponse:
         view, roster = self._node.view, master.roster
@@ -107,8 +109,8 @@ class ReplicationService(ReplicationServicer):
         if roster.confirmed(identity, request.group_epoch, request.group_generation):
             master.group_changed()
         response = messages.JoinResponse(identity=view.identity, min_offset=view.min_offset, max_offset=view.max_offset)
-        response.group.CopyFrom(roster.group)
-        if first or (request.group_epoch, request.group_generation) != (roster.group.epoch, roster.group.generation):
+        response.group.CopyFrom(roster.told)
+        if first or (request.group_epoch, request.group_generation) != (roster.told.epoch, roster.told.generation):
             response.group.known_end = view.max_offset
         else:
             response.group.known_end = master.replicas.acknowledged_end()

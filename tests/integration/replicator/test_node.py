@@ -11,6 +11,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinRequest
 from tandemmq.replicator.service import caller_address
+from tests.faults.pair_process import free_port
 from tests.integration.replicator.master_kit import until
 from tests.integration.replicator.node_kit import OneNode, Replicator, one_node, pair
 
@@ -90,6 +91,29 @@ async def test_a_replicator_that_is_gone_and_back(tmp_path: Path) -> None:
         await both.equal()
         await both.master.answers("PUT_OK")
         assert set(await both.master.send(5)) == {"PUT_OK"}
+
+
+async def test_a_slave_that_introduces_itself_late_counts_and_takes_over(tmp_path: Path) -> None:
+    """It is known by its address at first, since nobody answers where it takes the master's replicator to be."""
+    async with one_node(tmp_path / "a") as master, one_node(tmp_path / "b", "SLAVE") as slave:
+        await slave.stop()
+        nobody = f"127.0.0.1:{free_port()}"
+        await slave.start(ha_master_address=master.it.ha_address, ha_master_replicator_address=nobody)
+        await master.answers("PUT_OK")
+        side = master.node.master
+        assert side is not None
+        assert side.roster.counted == {"127.0.0.1"}
+        await slave.stop()
+        await slave.start(ha_master_replicator_address=master.it.address)
+        await master.answers("PUT_OK")
+        await until(lambda: side.roster.counted == {"1"}, "its nameless connection is gone, and so is that member")
+        assert set(await master.send(20)) == {"PUT_OK"}
+        async with asyncio.timeout(40):
+            while [one.identity for one in (await slave.node.role_state()).group.members] != ["1"]:
+                await asyncio.sleep(0.02)
+        await master.stop()
+        master.store.stop(signal.SIGKILL)
+        await slave.it.promote(old_master_is_gone=True)
 
 
 async def test_a_second_replicator_of_one_store_gets_no_link(tmp_path: Path) -> None:

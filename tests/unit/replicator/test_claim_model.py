@@ -60,10 +60,19 @@ class Node:
         self.file = GroupFile(self.root, QuickDisk())
         self.following = self.roster = None
         self.acked = {}
+        self.departed: dict[str, int] = {}
+        """End of the log when a member that had not introduced itself was seen to have no connection."""
+        self.introduced = True
 
     @property
     def identity(self) -> str:
-        return str(self.number)
+        """Under which its master knows it: the address, as long as it has not introduced itself."""
+        return str(self.number) if self.introduced else self.host
+
+    @property
+    def host(self) -> str:
+        """Two nodes are behind one address."""
+        return f"host-{self.number // 2}"
 
     @property
     def serves(self) -> bool:
@@ -155,11 +164,62 @@ class Promotions(RuleBasedStateMachine):
         roster.joined(slave.identity, slave.mastership.store_id, slave.identity)
         roster.confirmed(slave.identity, known.epoch, known.generation)
         group = wire.ReplicaGroup()
-        group.CopyFrom(roster.group)
+        group.CopyFrom(roster.told)
         group.known_end = len(master.log)
-        slave.remember(group)
+        if group.epoch:
+            slave.remember(group)
         slave.mastership.follow(master.mastership.epoch, len(slave.log))
-        slave.following = master
+        self.connect(slave, master, introduced=True)
+
+    def connect(self, slave: Node, master: Node, *, introduced: bool) -> None:
+        if (slave.following, slave.introduced) != (master, introduced):
+            self.disconnect(slave)
+        slave.following, slave.introduced = master, introduced
+
+    def disconnect(self, slave: Node) -> None:
+        """Its connection ends; another one under the same address may go on."""
+        master, slave.following = slave.following, None
+        if master is None:
+            return
+        ends = [len(one.log) for one in self.followers(master) if one.identity == slave.identity]
+        if ends:
+            master.acked[slave.identity] = max(ends)
+        else:
+            master.acked.pop(slave.identity, None)
+        self.see_departures(master)
+
+    def followers(self, master: Node) -> list[Node]:
+        return [node for node in self.nodes if node.following is master]
+
+    @rule(one=st.integers(0, 4), other=st.integers(0, 4))
+    def follow_unintroduced(self, one: int, other: int) -> None:
+        """A slave that knows nothing yet follows though its introduction did not get through."""
+        slave, master = self.pick(one), self.pick(other)
+        known = slave.mastership.newest_known, slave.file.group.epoch
+        if not slave.mastership.is_slave or not master.serves or known != (1, 0):
+            return
+        if slave.log != master.log[: len(slave.log)]:
+            return
+        self.connect(slave, master, introduced=False)
+        self.roster_of(master).joined(slave.identity, "", "")
+        self.see_departures(master)
+
+    def see_departures(self, master: Node) -> None:
+        """As `Master._note_departures`."""
+        absent = self.roster_of(master).unnamed - {one.identity for one in self.followers(master)}
+        master.departed = {one: master.departed.get(one, len(master.log)) for one in absent}
+
+    @rule(one=st.integers(0, 4))
+    def let_go(self, one: int) -> None:
+        """As `Master._let_go`."""
+        master = self.pick(one)
+        if master.mastership.is_slave:
+            return
+        roster = self.roster_of(master)
+        self.see_departures(master)
+        for identity, end in list(master.departed.items()):
+            if self.acknowledged_end(master) >= end and roster.gone(identity):
+                del master.departed[identity]
 
     @rule(one=st.integers(0, 4))
     def note(self, one: int) -> None:
@@ -173,12 +233,15 @@ class Promotions(RuleBasedStateMachine):
                 master.remember(group)
                 roster.noted(group.generation)
 
-    @rule(one=st.integers(0, 4), slaves=st.sets(st.integers(0, 4), min_size=1))
-    def work(self, one: int, slaves: set[int]) -> None:
-        """Some time without trouble between a master and some slaves."""
+    @rule(one=st.integers(0, 4), slaves=st.sets(st.integers(0, 4), min_size=1), stranger=st.integers(0, 9))
+    def work(self, one: int, slaves: set[int], stranger: int) -> None:
+        """Some time without trouble between a master and some slaves, one of which may not introduce itself."""
         for _ in range(3):
             for slave in slaves:
-                self.join(slave, one)
+                if slave == stranger:
+                    self.follow_unintroduced(slave, one)
+                else:
+                    self.join(slave, one)
             self.note(one)
         self.send(one, 2)
         for slave in slaves:
@@ -202,23 +265,28 @@ class Promotions(RuleBasedStateMachine):
         try:
             slave.mastership.check_source(master.mastership.epoch)
         except WrongRole:
-            slave.following = None
+            self.disconnect(slave)
             return
         slave.log += master.log[len(slave.log) : len(slave.log) + count]
-        master.acked[slave.identity] = len(slave.log)
+        master.acked[slave.identity] = max(master.acked.get(slave.identity, 0), len(slave.log))
         self.acknowledge(master)
+        self.let_go(master.number)
 
     def acknowledge(self, master: Node) -> None:
         """What enough of those who count have is told PUT_OK, if the master still takes messages."""
         if not master.serves:
             return
-        roster = self.roster_of(master)
-        acks = sorted((end for who, end in master.acked.items() if who in roster.counted), reverse=True)
-        if len(acks) >= roster.needed:
-            end = acks[roster.needed - 1]
+        end = self.acknowledged_end(master)
+        if end > 0:
             self.told_ok += [pair for pair in enumerate(master.log[:end]) if pair not in self.told_ok]
             assert all(not node.serves or node.mastership.epoch <= master.mastership.epoch or end == 0 or
                        self.settled(master, end) for node in self.nodes), "two masters acknowledge"  # fmt: skip
+
+    def acknowledged_end(self, master: Node) -> int:
+        """Up to where enough have the log; -1 if there are not enough."""
+        roster = self.roster_of(master)
+        acks = sorted((end for who, end in master.acked.items() if who in roster.counted), reverse=True)
+        return acks[roster.needed - 1] if len(acks) >= roster.needed else -1
 
     def settled(self, master: Node, end: int) -> bool:
         """Whether the newest master has all of what an older one still tells: then it was on its way before."""
@@ -227,15 +295,17 @@ class Promotions(RuleBasedStateMachine):
 
     @rule(one=st.integers(0, 4))
     def restart(self, one: int) -> None:
+        self.disconnect(self.pick(one))
         self.pick(one).restart()
         self.attempts.pop(one % len(self.nodes), None)
 
     @rule(one=st.integers(0, 4))
     def cut(self, one: int) -> None:
         slave = self.pick(one)
-        if slave.following is not None:
-            slave.following.acked.pop(slave.identity, None)
-            slave.following = None
+        master = slave.following
+        self.disconnect(slave)
+        if master is not None:
+            self.let_go(master.number)
 
     # -- promotion ----------------------------------------------------------------------------------------------------
 
@@ -291,7 +361,7 @@ class Promotions(RuleBasedStateMachine):
     def _promise_to_itself(self, attempt: Attempt) -> None:
         if attempt.own is not None or not self.promise(attempt.node, attempt):
             return
-        attempt.node.following = None
+        self.disconnect(attempt.node)
         attempt.own = attempt.node.state()
         if not attempt.node.mastership.is_slave:
             attempt.old = attempt.own
@@ -372,6 +442,51 @@ def run(examples: int) -> int:
         Promotions, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None)
     )
     return Promotions.promotions - before
+
+
+def test_who_knows_of_itself_before_the_masters_store_does_takes_over_alone() -> None:
+    """A slave that was told of itself at once began epoch 2, and so did another one that had fenced the master."""
+    state = Promotions()
+    try:
+        state.begin(nodes=4, in_sync=2)
+        state.note(one=0)
+        state.join(one=3, other=0)
+        state.promote(one=3, seen=set())
+        state.promote(one=1, seen={0})
+        assert [node.number for node in state.nodes if node.serves] == [1]
+    finally:
+        state.teardown()
+
+
+def test_who_joins_does_not_take_over_while_those_before_it_may() -> None:
+    """One of two slaves did not know of the other yet and took over in silence; so did the other, from the master."""
+    state = Promotions()
+    try:
+        state.begin(nodes=3, in_sync=2)
+        while [one.identity for one in state.roster_of(state.nodes[0]).group.members] != ["1", "2"]:
+            state.join(one=1, other=0)
+            state.join(one=2, other=0)
+            state.note(one=0)
+        state.note(one=0)
+        state.promote(one=1, seen=set())
+        state.promote(one=2, seen={0})
+        assert [node.number for node in state.nodes if node.serves] == [1]
+    finally:
+        state.teardown()
+
+
+def test_a_master_of_an_earlier_epoch_is_not_the_one_that_serves() -> None:
+    """It had been fenced by the one that serves, and was taken for that one: two began the same epoch."""
+    state = Promotions()
+    try:
+        state.begin(nodes=4, in_sync=2)
+        state.promote(one=3, seen={0})
+        state.join(one=2, other=3)
+        state.promote(one=1, seen={3})
+        state.promote(one=2, seen={0})
+        assert [node.number for node in state.nodes if node.serves] == [1]
+    finally:
+        state.teardown()
 
 
 def test_promotions_lose_nothing() -> None:
