@@ -5,6 +5,7 @@ Admin calls the other services in its own name (`serviceUser`), so what its call
 
 from collections.abc import Iterator
 
+from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.common.access.needs import ALL, SOME, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import SIGNED_IN, Rule, Rules, ability, about
@@ -41,7 +42,7 @@ def _send(request: pb.SendMessageRequest) -> tuple[Need]:
 
 def _resend(request: pb.ResendMessagesRequest) -> Iterator[Need]:
     """The messages themselves say where they go: any topic."""
-    yield subscribe(f"%DLQ%{request.group}")
+    yield subscribe(dead_letter_topic(request.group))
     if not request.dry_run:
         yield publish(ALL)
 

@@ -11,20 +11,21 @@ from tandemmq.admin.errors import AdminError, BadAdminRequest, NotFound
 from tandemmq.admin.messages import Messages, has_topic, put_message
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
+from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.format import properties as names
 from tandemmq.store.v1 import message_pb2
 
 RESENT_FROM = "TANDEM_RESENT_FROM"
 """Property of a message that was sent again: topic and id of the dead letter, `%DLQ%group/7F00…`."""
 
-_PREFIX = "%DLQ%"
 _DEFAULT_LIMIT, _MOST = 100, 1000
 
 _ORIGINS = (names.DLQ_ORIGIN_TOPIC, names.RETRY_TOPIC)
 """Where a dead letter says which topic it was in, the surer first."""
 
-_NO_ORIGIN = ("%RETRY%", _PREFIX)
+_NO_ORIGIN = GROUP_TOPICS
 """Such topics are stations on the way to a dead letter, not where it was sent to."""
 
 _OF_THE_BROKER = frozenset(
@@ -56,7 +57,7 @@ class DeadLetters:
         if not request.group:
             raise BadAdminRequest("group is missing")
         limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
-        topic = _PREFIX + request.group
+        topic = dead_letter_topic(request.group)
         masters = dict(await self._brokers.masters(request.broker))
         found, more = await self._find(request, topic, limit)
         answer = admin_pb2.ResendMessagesResponse(more=more)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from tandemmq.admin.collected import Collected, Lag
-from tandemmq.admin.topic_kinds import RETRY, topic_kind
+from tandemmq.admin.topic_kinds import topic_kind
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.service_metrics import ServiceMetrics
+from tandemmq.common.topic_names import RETRY, is_system_group
 
 _OF_BROKER = ("cluster", "node_type", "node_id")
 _OF_GROUP = (*_OF_BROKER, "consumer_group", "topic", "is_retry", "is_system")
@@ -89,7 +90,7 @@ def _of_groups(now: Collected) -> Iterator[Metric]:
 
 
 def _labels(lag: Lag) -> tuple[str, ...]:
-    system = topic_kind(lag.topic) == admin_pb2.SYSTEM or lag.group.startswith("CID_RMQ_SYS_")
+    system = topic_kind(lag.topic) == admin_pb2.SYSTEM or is_system_group(lag.group)
     retry = lag.topic.startswith(RETRY)
     return lag.cluster, "broker", lag.broker, lag.group, lag.topic, str(retry).lower(), str(system).lower()
 

@@ -134,14 +134,13 @@ def topic_message(book: Book, name: str) -> admin_pb2.Topic | None:
     told = book.ends.topics.get(name) if book.ends is not None else None
     if config is None and not book.is_told(name):
         return None
-    orphaned = config is None and book.tables is not None
+    kind = topic_kind(name, book.own_topics)
+    orphaned = config is None and book.tables is not None and kind != admin_pb2.SYSTEM
     if config is None:
         config = metadata_pb2.TopicConfig(name=name)
         if told is not None:
             config.read_queues, config.write_queues, config.perm = told.read_queues, told.write_queues, told.perm
-    topic = admin_pb2.Topic(
-        broker=book.broker, config=config, kind=topic_kind(name, book.own_topics), orphaned=orphaned
-    )
+    topic = admin_pb2.Topic(broker=book.broker, config=config, kind=kind, orphaned=orphaned)
     if book.ends is not None:
         topic.messages, topic.queues = book.ends.messages(name), len(book.ends.queues(name))
     return topic

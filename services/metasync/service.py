@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import grpc
 
+from tandemmq.common.topic_names import is_system_group
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.metasync import translate
@@ -24,9 +25,6 @@ Message = TypeVar("Message", pb.TopicConfig, pb.SubscriptionGroupConfig)
 DEFAULT_LIMIT = 1_000
 PAGE_BYTES = 2 << 20
 """An answer to a list call ends when it has so much."""
-
-BROKERS_GROUPS = "CID_RMQ_SYS_"
-"""Groups of the broker's own: they stand somewhere in its topics, and have no entry, in RocketMQ neither."""
 
 
 class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
@@ -274,7 +272,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         resets, before = (offsets.entries.get(key) or GroupQueueOffsets({})).at(queue)
         if commit.topic not in self.keeper.topics.content.entries:
             return pb.CommitResult(status=pb.UNKNOWN_TOPIC, offset=NONE)
-        if commit.group not in self.keeper.groups.content.entries and not commit.group.startswith(BROKERS_GROUPS):
+        if commit.group not in self.keeper.groups.content.entries and not is_system_group(commit.group):
             return pb.CommitResult(status=pb.UNKNOWN_GROUP, offset=NONE)
         if commit.HasField("resets") and commit.resets != resets:
             return pb.CommitResult(status=pb.OUTDATED, offset=before)

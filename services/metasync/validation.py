@@ -8,34 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tandemmq.common.topic_names import SYSTEM_TOPICS, is_name, is_system_topic, longest_topic
 from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 
-LONGEST_TOPIC = 127
-LONGEST_NAME = 255
-"""Of groups, and of topics that belong to a group."""
-GROUP_TOPICS = ("%RETRY%", "%DLQ%")
+LONGEST_GROUP = 255
 MOST_QUEUES = 1024
 MOST_NAMES = 10_000
 """Entries of one request."""
 LONGEST_ATTRIBUTES = 32_768
 """Characters of all names and values together."""
 LONGEST_OTHER = 65_536
-
-_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
-_SYSTEM_TOPICS = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-_SYSTEM_PREFIX = "rmq_sys_"
 
 _ATTRIBUTES = {
     "queue.type": frozenset({"SimpleCQ", "BatchCQ"}),
@@ -44,25 +26,20 @@ _ATTRIBUTES = {
 }
 
 
-def is_system_topic(name: str) -> bool:
-    """Whether only brokers change this topic (RocketMQ: ``TopicValidator.isSystemTopic``)."""
-    return name in _SYSTEM_TOPICS or name.startswith(_SYSTEM_PREFIX)
-
-
 def local_topics(broker: str, cluster: str) -> frozenset[str]:
     """Topics that every broker makes for itself: a slave keeps its own even if the master has none."""
     own = {broker, cluster, f"{cluster}_REPLY_TOPIC", f"rmq_sys_REVIVE_LOG_{cluster}"}
-    return _SYSTEM_TOPICS | own | {f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", "rmq_sys_wheel_timer"}
+    return SYSTEM_TOPICS | own | {f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", "rmq_sys_wheel_timer"}
 
 
 def check_topic_name(name: str) -> None:
     """Length and characters of a topic's name."""
-    _check_name("topic", name, LONGEST_NAME if name.startswith(GROUP_TOPICS) else LONGEST_TOPIC)
+    _check_name("topic", name, longest_topic(name))
 
 
 def check_group_name(name: str) -> None:
     """Length and characters of a group's name."""
-    _check_name("group", name, LONGEST_NAME)
+    _check_name("group", name, LONGEST_GROUP)
 
 
 def check_not_system(name: str, what: str) -> None:
@@ -142,5 +119,5 @@ def _check_name(what: str, name: str, longest: int) -> None:
         raise BadTableRequest(f"The {what} has no name.")
     if len(name) > longest:
         raise BadTableRequest(f"The {what} {name[:40]}... has {len(name)} characters: at most {longest} are allowed.")
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise BadTableRequest(f"The {what} {name!r} has other characters than a-z, A-Z, 0-9, %, |, - and _.")

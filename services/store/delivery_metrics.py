@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from tandemmq.common.call_metrics import CallMetrics
 from tandemmq.common.distribution import Distribution
-from tandemmq.store.broker.rules import SYSTEM_TOPICS
+from tandemmq.common.topic_names import RETRY, is_system_group, is_system_topic
 from tandemmq.store.delivery.delays.counts import OUTCOMES, DelayCounts
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
@@ -124,7 +124,7 @@ class DeliveryMetrics(CallMetrics):
         known: dict[tuple[str, str], int] = {}  # counters begin at 0, so that their first step is seen
         for one in self._group_figures():
             known[one.group, one.topic] = 0
-            retry = str(one.topic.startswith("%RETRY%")).lower()
+            retry = str(one.topic.startswith(RETRY)).lower()
             values = self._values(one.group, one.topic, retry, is_system(one.topic))
             held.add_metric(values, one.in_flight)
             ready.add_metric(values, one.ready)
@@ -208,7 +208,7 @@ class DeliveryMetrics(CallMetrics):
 
 def is_system(name: str) -> str:
     """The label `is_system` of a topic or group."""
-    return str(name in SYSTEM_TOPICS or name.startswith(("rmq_sys_", "CID_RMQ_SYS_"))).lower()
+    return str(is_system_topic(name) or is_system_group(name)).lower()
 
 
 def _count(counts: Counter[tuple[str, ...]], key: tuple[str, ...]) -> None:

@@ -7,6 +7,10 @@ from typing import Any
 QueueKey = tuple[str, int]
 
 
+def _order(place: "FindingPlace") -> tuple[int, str, int, int, str]:
+    return place.physical_offset, place.topic, place.queue_id, place.queue_offset, place.file
+
+
 @dataclass(frozen=True, slots=True)
 class FindingPlace:
     """Where something was found: ``count`` of it in a row.
@@ -95,10 +99,10 @@ class Findings:
             self._find_last(kind)
 
     def trim(self, limit: int) -> None:
-        """Keep the first ``limit`` places of each kind."""
+        """Keep the first ``limit`` places of each kind, in the order of the log, then of queues and files."""
         self.limit = limit
         for kind, places in self.places.items():
-            self.places[kind] = places[:limit]
+            self.places[kind] = sorted(places, key=_order)[:limit]
             self._find_last(kind)
 
     def _remember(self, kind: str, place: FindingPlace) -> None:

@@ -450,7 +450,7 @@ class Topic(_message.Message):
     queues: _builtins.int
     """Queues that exist; fewer than configured before the first message."""
     orphaned: _builtins.bool
-    """It has queues on the disk, but no configuration any more."""
+    """It has queues on the disk, but no configuration any more. Never set for a SYSTEM topic, which needs none."""
     @_builtins.property
     def config(self) -> _metadata_pb2.TopicConfig: ...
     def __init__(

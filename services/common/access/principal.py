@@ -6,12 +6,10 @@ from tandemmq.common.access.errors import PermissionDenied
 from tandemmq.common.access.needs import ABILITIES, ALL, SOME, Action, Need
 from tandemmq.common.access.patterns import Patterns
 from tandemmq.common.access.roles import AccessRole
+from tandemmq.common.topic_names import GROUP_TOPICS
 
 _REMEMBERED = 10_000
 """So many decisions are remembered; then it begins anew."""
-
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
-"""A group's own topics: where it puts what it could not consume."""
 
 
 class Principal:
@@ -82,5 +80,5 @@ class Principal:
         """`%RETRY%g` and `%DLQ%g` go with the group g, as with RocketMQ."""
         return any(
             topic.startswith(prefix) and self._patterns[Action.GROUP].fit(topic.removeprefix(prefix))
-            for prefix in _OF_GROUPS
+            for prefix in GROUP_TOPICS
         )

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.segments.commit_log import Appended
@@ -22,7 +23,7 @@ MOST_REMEMBERED = 1_000_000
 MOST_REPEATABLE = 100_000
 """The same where the window is only for messages that are repeated at once when their time-out has passed."""
 
-_OWN_COPIES = ("%RETRY%", "%DLQ%")
+_OWN_COPIES = GROUP_TOPICS
 """Topics that hold the same message several times, under the same key."""
 
 Lookup = Callable[[str, str, int], bytes | None]

@@ -3,35 +3,15 @@
 Sources: RocketMQ's TopicValidator, HookUtils, MessageExtEncoder and SendMessageProcessor.
 """
 
-import re
 import struct
 import zlib
 
+from tandemmq.common.topic_names import BROKER_WRITES, is_name, longest_topic
 from tandemmq.store.broker import preparing
 from tandemmq.store.broker.errors import BadRequest, ForbiddenTopic, IllegalMessage, NotSupported, PropertiesTooLong
 from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
 
-LONGEST_TOPIC = 127
-LONGEST_GROUP_TOPIC = 255
-GROUP_TOPICS = ("%RETRY%", "%DLQ%")
-"""Prefixes of topics that belong to a consumer group, and may be longer."""
-
-SYSTEM_TOPICS = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "rmq_sys_wheel_timer",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "TANDEM_SYS_DELIVERY",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""Topics that only the broker writes to (RocketMQ: ``TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET``)."""
-
-_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 _CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 _COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
 SPECIAL = frozenset(
@@ -61,7 +41,7 @@ _LONGEST_NUMBER = 10
 
 def check_not_system(topic: str) -> None:
     """Whether a client may send to a topic of this name."""
-    if topic in SYSTEM_TOPICS:
+    if topic in BROKER_WRITES:
         raise ForbiddenTopic(f"Topic {topic} is a system topic: only the broker writes to it.")
 
 
@@ -69,10 +49,10 @@ def check_topic_name(topic: str) -> None:
     """Length and characters of a topic's name."""
     if not topic:
         raise IllegalMessage("The topic is empty.")
-    longest = LONGEST_GROUP_TOPIC if topic.startswith(GROUP_TOPICS) else LONGEST_TOPIC
+    longest = longest_topic(topic)
     if len(topic) > longest:
         raise IllegalMessage(f"The topic {topic[:40]}... has {len(topic)} characters: at most {longest} are allowed.")
-    if not _TOPIC.fullmatch(topic):
+    if not is_name(topic):
         raise IllegalMessage(f"The topic {topic!r} has other characters than a-z, A-Z, 0-9, %, |, - and _.")
 
 

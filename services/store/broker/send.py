@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.topic_names import BROKER_WRITES, LONGEST_TOPIC, RETRY
 from tandemmq.store.broker import preparing, rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
@@ -238,7 +239,7 @@ class Sender:
         # Each single send goes through here: what most messages do not have is passed over with one test.
         topic, given_properties, body = given.topic, given.properties, given.body
         config = self._topics.get(topic)
-        if config is None or topic in rules.SYSTEM_TOPICS or not config.perm & PERM_WRITE:
+        if config is None or topic in BROKER_WRITES or not config.perm & PERM_WRITE:
             config = self._config(topic, missing, given.origin)
         if len(body) > self._max_body:
             rules.check_body(len(body), self._max_body)
@@ -296,7 +297,7 @@ class Sender:
         """The batch as it is to be stored, measured."""
         topic = given.topic
         config = self._config(topic, missing)
-        if len(topic) > rules.LONGEST_TOPIC or topic.startswith("%RETRY%"):
+        if len(topic) > LONGEST_TOPIC or topic.startswith(RETRY):
             raise IllegalMessage(
                 f"Topic {topic[:40]} takes no encoded batches: it is a retry topic or its name is long."
             )

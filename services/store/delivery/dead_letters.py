@@ -6,6 +6,7 @@ RocketMQ: ``AbstractSendMessageProcessor.consumerSendMsgBack``.
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.topic_names import DEAD_LETTER
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.facts import Dealt, Place
@@ -21,7 +22,7 @@ log = get_log(__name__)
 
 def dead_letter_topic(group: str) -> str:
     """The topic of a group's dead letters."""
-    return f"%DLQ%{group}"
+    return DEAD_LETTER + group
 
 
 def origin_of(record: Record, store_host: Host, topic: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
+from tandemmq.common.topic_names import RETRY
 from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.facts import Place
 
@@ -50,8 +51,8 @@ def own_topic(group: str, topic: str, shown: Shown) -> str:
     if shown is Shown.AS_ASKED:
         return topic
     if shown is Shown.RETRY:
-        return f"%RETRY%{group}"
-    return f"%RETRY%{group}{'_' if shown is Shown.POP_RETRY_V1 else '+'}{topic}"
+        return RETRY + group
+    return f"{RETRY}{group}{'_' if shown is Shown.POP_RETRY_V1 else '+'}{topic}"
 
 
 def topic_shown(place: Place) -> str:

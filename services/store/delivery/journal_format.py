@@ -29,6 +29,7 @@ Each record can be read by itself: names are whole, values absolute.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from tandemmq.common import topic_names
 from tandemmq.store.delivery.errors import UnreadableJournal
 from tandemmq.store.delivery.facts import (
     Dealt,
@@ -45,7 +46,7 @@ from tandemmq.store.delivery.facts import (
     TimersDone,
 )
 
-JOURNAL_TOPIC = "TANDEM_SYS_DELIVERY"
+JOURNAL_TOPIC = topic_names.DELIVERY
 """The internal topic of the journal; it has one queue."""
 
 VERSION = 1

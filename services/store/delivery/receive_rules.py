@@ -1,8 +1,8 @@
 """What a receive must be like: names, numbers, the group, the topic. Each function raises the refusal."""
 
-import re
 from dataclasses import dataclass
 
+from tandemmq.common.topic_names import is_name, is_system_group
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.errors import BadDelivery, BadInvisibleTime, ForbiddenGroup, UnknownGroup
@@ -17,9 +17,6 @@ MOST_INVISIBLE_MS = 12 * 3_600_000
 """Bounds of the invisible time of a receive. (RocketMQ: 10 s at least, ``minInvisibleTimeMillsForRecv``.)"""
 
 LONGEST_ATTEMPT_ID = 128
-
-_GROUP = re.compile(r"[%|a-zA-Z0-9_-]+")
-_SYSTEM_GROUPS = ("CID_RMQ_SYS_", "TANDEM_SYS_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class ReceiveRules:
 
 def check_group_name(name: str) -> None:
     """The characters of a group's name. Raises BadDelivery."""
-    if not name or len(name) > LONGEST_GROUP or not _GROUP.fullmatch(name):
+    if len(name) > LONGEST_GROUP or not is_name(name):
         raise BadDelivery(
             f"The group {name[:LONGEST_GROUP]!r} is no name: 1 to {LONGEST_GROUP} of a-z, A-Z, 0-9, %, |, - and _."
         )
@@ -82,7 +79,7 @@ async def admitted(name: str, groups: GroupTable, *, create: bool) -> GroupConfi
     group = groups.get(name)
     if group is None:
         check_group_name(name)
-        if name.startswith(_SYSTEM_GROUPS):
+        if is_system_group(name):
             raise ForbiddenGroup(f"Group {name} is one of the broker's own.")
         if not create:
             raise UnknownGroup(

@@ -12,6 +12,7 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -48,7 +49,6 @@ from tandemmq.store.log.edges.timers import Timers
 
 log = get_log(__name__)
 
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
 _LATER_SECONDS = 0.2
 """A queue that is being put right is looked at again after so long."""
 
@@ -249,7 +249,7 @@ class Receiving:
         if queue != ANY:
             self._there.moves.spare(group.name, topic)
             return [source for source in sources if source.place.queue == queue]
-        if not topic.startswith(_OF_GROUPS):
+        if not topic.startswith(GROUP_TOPICS):
             for shown in (Shown.RETRY, Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
                 own = own_topic(group.name, topic, shown)
                 sources += [Source(place, shown) for place in self._starts.open(group, own)]
@@ -259,7 +259,7 @@ class Receiving:
     def _watched(group: GroupConfig, wish: Wish, sources: list[Source]) -> list[Place]:
         """The places whose messages a receive waits for; the retry topic's too where it is not there yet."""
         places = [source.place for source in sources]
-        if wish.queue == ANY and not wish.topic.startswith(_OF_GROUPS):
+        if wish.queue == ANY and not wish.topic.startswith(GROUP_TOPICS):
             retry = own_topic(group.name, wish.topic, Shown.RETRY)
             if not any(place.topic == retry for place in places):
                 places += [Place(group.name, retry, queue) for queue in range(max(group.retry_queues, 0))]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.topic_names import GROUP_TOPICS, RETRY
 from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules, orders_for, postpone
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.clock import DeliveryClock
@@ -136,7 +137,7 @@ class RetryMoves:
         topic = topic_shown(place)
         if group.consume_message_orderly or group.retry_queues <= 0 or (group.name, topic) in self._by_queue:
             return False
-        if topic.startswith(("%DLQ%", "%RETRY%")) and topic != own_topic(group.name, topic, Shown.RETRY):
+        if topic.startswith(GROUP_TOPICS) and topic != own_topic(group.name, topic, Shown.RETRY):
             return False  # a receive from such a topic gets nothing of the retry topic
         if self._into.topics.get(own_topic(group.name, topic, Shown.RETRY)) is None:
             self._open_topic(group)
@@ -190,7 +191,7 @@ class RetryMoves:
         """
         topic, record = topic_shown(place), decode_record(data, verify=False)
         retry, queue = own_topic(group.name, topic, Shown.RETRY), self.made % group.retry_queues
-        times = number + (record.reconsume_times if place.topic.startswith("%RETRY%") else 0)
+        times = number + (record.reconsume_times if place.topic.startswith(RETRY) else 0)
         now = self._into.wall.now_ms()
         wait = orders_for(wait_ms, now, self._into.delays)
         if wait is None:

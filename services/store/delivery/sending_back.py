@@ -6,6 +6,7 @@ offset, so nothing is noted here.
 
 from collections.abc import Mapping
 
+from tandemmq.common.topic_names import RETRY
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.postponing import DelayRules, orders_for, postpone
 from tandemmq.store.broker.reading import read_whole
@@ -62,7 +63,7 @@ class SendBacks:
         """
         if group.retry_queues <= 0:
             return 0
-        topic = f"%RETRY%{group.name}"
+        topic = RETRY + group.name
         data = read_whole(self._store, physical_offset)
         if data is None:
             raise MessageNotFound(f"No message begins at log offset {physical_offset}.")

@@ -6,6 +6,7 @@ sent from then on is delivered, whichever queue is asked for first. Retry and de
 later, begin with what they have. The group's attribute `consumeFromWhere` says it otherwise.
 """
 
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.facts import Moved, Place
@@ -21,8 +22,6 @@ NEAR_BYTES = 1 << 30
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 """Values of consumeFromWhere; any other is as none."""
-
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
 
 
 class Starts:
@@ -46,7 +45,7 @@ class Starts:
         missing = [place for place in places if ledger.progress(place) is None]
         if missing:
             first = len(missing) == len(places) and not ledger.places(group.name, topic)
-            where = self._where(group) if first and not topic.startswith(_OF_GROUPS) else FROM_FIRST
+            where = self._where(group) if first and not topic.startswith(GROUP_TOPICS) else FROM_FIRST
             self._journal.note(*[Moved(place, self._begin(place, where), 0) for place in missing])
         return places
 

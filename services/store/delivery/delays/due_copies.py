@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.errors import IllegalMessage
@@ -54,7 +55,7 @@ class DueCopies:
 def _kept(topic: str, given: Mapping[str, str]) -> Mapping[str, str] | None:
     """The time that the producer has asked for, which consumers are told; that of a retry is nobody's business."""
     due = given.get(properties.TIMER_DELIVER_MS)
-    return {properties.TIMER_DELIVER_MS: due} if due and not topic.startswith(rules.GROUP_TOPICS) else None
+    return {properties.TIMER_DELIVER_MS: due} if due and not topic.startswith(GROUP_TOPICS) else None
 
 
 def _queue_id(text: str | None) -> int:

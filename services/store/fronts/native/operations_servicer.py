@@ -6,12 +6,13 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.topic_names import is_system_group, is_system_topic
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.delivery.v1 import operations_pb2_grpc
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, StoreStarting
-from tandemmq.store.broker.rules import SYSTEM_TOPICS, check_topic_name
+from tandemmq.store.broker.rules import check_topic_name
 from tandemmq.store.delivery.errors import AlreadyThere
 from tandemmq.store.delivery.groups import GroupTable
 from tandemmq.store.delivery.member_questions import ShowThreads, TryMessage
@@ -34,7 +35,6 @@ MOST_ATTRIBUTES = 4_096
 
 _MESSAGE_TYPE = "message.type"
 _MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
-_SYSTEM_GROUPS = ("CID_RMQ_SYS_",)
 
 
 class OperationsServicer(operations_pb2_grpc.OperationsServicer):
@@ -89,7 +89,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise _starting()
         config = request.config
         check_topic_name(config.name)
-        if config.name in SYSTEM_TOPICS or config.name.startswith("rmq_sys_"):
+        if is_system_topic(config.name):
             raise BadRequest(f"Topic {config.name} is one of the broker's own.")
         _check_queues("read_queues", config)
         _check_queues("write_queues", config)
@@ -113,7 +113,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise _starting()
         config = request.config
         check_group_name(config.name)
-        if config.name.startswith(_SYSTEM_GROUPS):
+        if is_system_group(config.name):
             raise BadRequest(f"Group {config.name} is one of the broker's own.")
         if config.HasField("retry_queues") and not 0 <= config.retry_queues <= MOST_QUEUES:
             raise BadRequest(f"retry_queues is {config.retry_queues}: allowed is 0 to {MOST_QUEUES:,}.")

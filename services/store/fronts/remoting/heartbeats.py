@@ -4,6 +4,7 @@ from typing import Any
 
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
+from tandemmq.common.topic_names import RETRY
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
@@ -87,7 +88,7 @@ class RemotingHeartbeats:
         await self._make_retry_topic(group)
 
     async def _make_retry_topic(self, group: GroupConfig) -> None:
-        topic = f"%RETRY%{group.name}"
+        topic = RETRY + group.name
         if group.retry_queues > 0 and self._broker.topics.get(topic) is None:
             await self._broker.sender.create({topic: TopicConfig(topic, group.retry_queues, group.retry_queues)})
             await self._announced()

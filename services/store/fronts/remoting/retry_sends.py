@@ -6,7 +6,7 @@ becomes a dead letter.
 RocketMQ: ``SendMessageProcessor.handleRetryAndDLQ``.
 """
 
-from tandemmq.store.broker import rules as message_rules
+from tandemmq.common.topic_names import RETRY
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
@@ -17,8 +17,6 @@ from tandemmq.store.delivery.queue_locks import QueueLocks
 from tandemmq.store.delivery.receive_rules import admitted
 from tandemmq.store.format import properties as names
 from tandemmq.store.fronts.remoting.sent_message import SendHeader
-
-RETRY = message_rules.GROUP_TOPICS[0]
 
 
 def group_of_retry(topic: str) -> str | None:

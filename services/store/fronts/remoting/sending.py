@@ -7,10 +7,10 @@ from typing import Any
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import publish
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.versions import V5_0_0
-from tandemmq.store.broker import rules as message_rules
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
@@ -129,7 +129,7 @@ class RemotingSending:
         header = SendHeader.short(call.command)
         check(header, call)
         try:
-            if header.topic.startswith(message_rules.GROUP_TOPICS):
+            if header.topic.startswith(GROUP_TOPICS):
                 raise RemotingRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
             batch = new_batch(header, call.body, call.peer)
             sent = await self._broker.append([], [batch], wait=header.waits)

@@ -7,6 +7,7 @@ messages of each type that older clients know.
 from collections.abc import Mapping
 from typing import Any
 
+from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
@@ -26,12 +27,10 @@ _TYPES: Mapping[str, tuple[pb.MessageType.ValueType, ...]] = {
     "UNSPECIFIED": MIXED,
 }
 
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
-
 
 def accepted(topic: TopicConfig) -> tuple[pb.MessageType.ValueType, ...]:
     """The types that a topic takes, at least one."""
-    if topic.name.startswith(_OF_GROUPS):
+    if topic.name.startswith(GROUP_TOPICS):
         return (pb.NORMAL,)
     attributes: Any = topic.other.get("attributes")
     given = attributes.get(ATTRIBUTE) if isinstance(attributes, Mapping) else None

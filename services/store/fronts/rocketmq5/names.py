@@ -6,15 +6,13 @@ its own, or else that of the call's header: one client sends it only there.
 
 import re
 
+from tandemmq.common.topic_names import GROUP_TOPICS, is_name, longest_topic
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.broker.rules import LONGEST_GROUP_TOPIC, LONGEST_TOPIC
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
 LONGEST_GROUP = 64
 LONGEST_NAMESPACE = 64
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
 
-_name = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
 _namespace = re.compile(r"[a-zA-Z0-9_-]*").fullmatch
 
 
@@ -32,8 +30,8 @@ def namespace_of(resource: pb.Resource, header: str) -> str:
 def topic_name(resource: pb.Resource, header: str) -> str:
     """The store's name of a topic. Raises ProtocolRefusal."""
     name = wrapped(resource.name, namespace_of(resource, header))
-    longest = LONGEST_GROUP_TOPIC if name.startswith(_OF_GROUPS) else LONGEST_TOPIC
-    if not resource.name or _name(resource.name) is None or len(name) > longest:
+    longest = longest_topic(name)
+    if not is_name(resource.name) or len(name) > longest:
         raise ProtocolRefusal(
             pb.ILLEGAL_TOPIC,
             f"The topic {resource.name[:60]!r} cannot be one: allowed are {longest} of a-z, A-Z, 0-9, %, |, - and _.",
@@ -45,7 +43,7 @@ def group_name(resource: pb.Resource, header: str) -> str:
     """The store's name of a consumer group. Raises ProtocolRefusal."""
     name = wrapped(resource.name, namespace_of(resource, header))
     given = resource.name
-    if not given or _name(given) is None or len(given) > LONGEST_GROUP:
+    if not is_name(given) or len(given) > LONGEST_GROUP:
         raise ProtocolRefusal(
             pb.ILLEGAL_CONSUMER_GROUP,
             f"The group {given[:60]!r} cannot be one: allowed are {LONGEST_GROUP} of a-z, A-Z, 0-9, %, |, - and _.",
@@ -57,7 +55,7 @@ def wrapped(name: str, namespace: str) -> str:
     """A name within a namespace, as the store has it."""
     if not namespace:
         return name
-    for prefix in _OF_GROUPS:
+    for prefix in GROUP_TOPICS:
         if name.startswith(prefix):
             return f"{prefix}{_within(name.removeprefix(prefix), namespace)}"
     return _within(name, namespace)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tandemmq.common.access.needs import publish
+from tandemmq.common.topic_names import BROKER_WRITES, GROUP_TOPICS, SYSTEM_PREFIX
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.topics import TopicConfig
@@ -12,7 +13,6 @@ from tandemmq.store.fronts.rocketmq5.message_types import ATTRIBUTE
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
 _MIXED = {"attributes": {ATTRIBUTE: "MIXED"}, "order": False, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
-_OF_THE_BROKER = (*rules.GROUP_TOPICS, "rmq_sys_")
 
 
 class TopicAccess:
@@ -42,5 +42,5 @@ class TopicAccess:
 
     def _may_make(self, name: str, call: FrontCall) -> bool:
         """A retry or dead-letter topic is made by delivery, when something goes there."""
-        own = name.startswith(_OF_THE_BROKER) or name in rules.SYSTEM_TOPICS
+        own = name.startswith((*GROUP_TOPICS, SYSTEM_PREFIX)) or name in BROKER_WRITES
         return self._auto_create and not own and call.may(publish(name))

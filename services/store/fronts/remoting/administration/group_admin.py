@@ -3,6 +3,7 @@
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.topic_names import RETRY
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
@@ -55,7 +56,7 @@ class GroupAdmin:
     async def _put(self, group: GroupConfig) -> None:
         """Keep it, with its retry topic: tools look for a group at the brokers of that."""
         await self._rules.edits.put_group(group)
-        topic, topics = f"%RETRY%{group.name}", self._broker.topics
+        topic, topics = RETRY + group.name, self._broker.topics
         if group.retry_queues > 0 and topics.get(topic) is None and self._broker.store.writable:
             await topics.add([TopicConfig(topic, group.retry_queues, group.retry_queues)])
             await self._rules.announced()

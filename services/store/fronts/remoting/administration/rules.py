@@ -3,16 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tandemmq.common.topic_names import ROCKETMQ_SYSTEM_TOPICS
 from tandemmq.store.fronts.remoting.rules import Announced
 from tandemmq.store.table_edits import TableEdits
-
-SYSTEM_TOPICS = frozenset(
-    {
-        "SELF_TEST_TOPIC", "TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT", "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRACE_TOPIC", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
-    }
-)  # fmt: skip
-"""RocketMQ's own; tools leave them out of their lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +25,4 @@ class AdministrationRules:
     @property
     def system_topics(self) -> list[str]:
         """All topics that are nobody's."""
-        return sorted({*SYSTEM_TOPICS, self.cluster, self.broker_name, f"{self.cluster}_REPLY_TOPIC"})
+        return sorted({*ROCKETMQ_SYSTEM_TOPICS, self.cluster, self.broker_name, f"{self.cluster}_REPLY_TOPIC"})

@@ -1,0 +1,62 @@
+"""Names of topics and groups: what may be one, which belong to the broker, and which to a group.
+
+RocketMQ: ``TopicValidator``, ``MixAll``. The sets are those of 5.3, and what this broker adds.
+"""
+
+import re
+
+RETRY = "%RETRY%"
+DEAD_LETTER = "%DLQ%"
+GROUP_TOPICS = (RETRY, DEAD_LETTER)
+"""Prefixes of topics that belong to a consumer group: where it puts what it could not consume."""
+
+LONGEST_TOPIC = 127
+LONGEST_GROUP_TOPIC = 255
+"""A topic that belongs to a group may be longer."""
+
+DELIVERY = "TANDEM_SYS_DELIVERY"
+"""Where this broker keeps what groups have received and acknowledged."""
+
+ROCKETMQ_SYSTEM_TOPICS = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""RocketMQ's own (``SYSTEM_TOPIC_SET``): brokers make them, clients neither make nor delete them."""
+
+SYSTEM_TOPICS = ROCKETMQ_SYSTEM_TOPICS | {DELIVERY}
+
+BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+"""Topics that only the broker writes to (``NOT_ALLOWED_SEND_TOPIC_SET``)."""
+
+SYSTEM_PREFIX = "rmq_sys_"
+_SYSTEM_GROUPS = ("CID_RMQ_SYS_", "TANDEM_SYS_")
+_name = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
+
+
+def is_name(text: str) -> bool:
+    """Whether it has no other characters than a topic or a group may have, and at least one."""
+    return _name(text) is not None
+
+
+def longest_topic(name: str) -> int:
+    """How many characters a topic of this name may have."""
+    return LONGEST_GROUP_TOPIC if name.startswith(GROUP_TOPICS) else LONGEST_TOPIC
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether only brokers make, change and delete it (``isSystemTopic``)."""
+    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
+
+
+def is_system_group(name: str) -> bool:
+    """Whether the broker itself consumes as this group (``isSysConsumerGroup``): it has positions and no entry."""
+    return name.startswith(_SYSTEM_GROUPS)
