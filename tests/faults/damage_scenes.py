@@ -23,7 +23,6 @@ from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.replica.mastership import Role
 from tandemmq.store.log.replica.replica_group import GroupFile, GroupMember, ReplicaGroup
 from tandemmq.store.log.replica.replica_mark import NAME as MARK
 from tests.access_users import access_text
@@ -112,7 +111,7 @@ async def _master(root: Path, killed: Path) -> None:
     clock = CountingClock()
     store = MessageStore.open(quiet(root, "SLAVE"), clock=clock)
     store.start()
-    await store.replica.promote(Role.ASYNC_MASTER, 0)
+    await store.replica.promote(BrokerRole.ASYNC_MASTER, 0)
     places = [store.append(message(QUEUES[at % len(QUEUES)], f"c1-p0-{at}")) for at in range(MESSAGES // 2)]
     await settle(store)
     await store.close()

@@ -14,9 +14,10 @@ import pytest
 
 from tandemmq.cli.pair.replication import _say_status
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.marks.lock import StoreLock
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tests.faults.pair_process import free_port
 from tests.integration.test_cli import RunningStore, tandem
 
@@ -254,7 +255,7 @@ def a_store(root: Path, *, has_followed: bool = False) -> Path:
 
 
 def mastership(root: Path) -> Mastership:
-    return Mastership(root, LocalDisk(), Role.ASYNC_MASTER)
+    return Mastership(root, LocalDisk(), BrokerRole.ASYNC_MASTER)
 
 
 def test_a_slave_is_emptied_and_what_is_not_log_stays(tmp_path: Path) -> None:
@@ -269,7 +270,7 @@ def test_a_slave_is_emptied_and_what_is_not_log_stays(tmp_path: Path) -> None:
     assert done.document["moved"][-1] == "commitlog", "until it is moved, reseed can be run again"
     left = {path.name for path in root.iterdir()} - {aside.name}
     assert left == {"config", "lock", "tandem.topics", "tandem.groups", "tandem.epoch", "tandem.metasync.lock"}
-    assert mastership(root).role is Role.SLAVE, "with an empty log it must not become a master"
+    assert mastership(root).role is BrokerRole.SLAVE, "with an empty log it must not become a master"
     assert (aside / "commitlog" / "00000000000000000000").read_bytes() == b"log"
 
 
@@ -291,7 +292,7 @@ def test_a_directory_that_never_followed_is_refused(tmp_path: Path) -> None:
 
 def test_a_promoted_masters_directory_is_refused_until_one_insists(tmp_path: Path) -> None:
     root = a_store(tmp_path, has_followed=True)
-    mastership(root).promote(Role.SYNC_MASTER, 7, 3)
+    mastership(root).promote(BrokerRole.SYNC_MASTER, 7, 3)
     refused = tandem("reseed", "--data", str(root))
     assert refused.code == 1
     assert "is a master's directory: SYNC_MASTER in epoch 7" in refused.err
@@ -300,14 +301,14 @@ def test_a_promoted_masters_directory_is_refused_until_one_insists(tmp_path: Pat
     done = tandem("reseed", "--data", str(root), "--yes-it-was-a-master", "--json")
     assert done.code == 0
     assert done.document["epoch"] == 7
-    assert mastership(root).role is Role.SLAVE
+    assert mastership(root).role is BrokerRole.SLAVE
 
 
 def test_a_fenced_master_that_was_demoted_needs_no_insisting(tmp_path: Path) -> None:
     root = a_store(tmp_path)
     mastership(root).demote(2)
     assert tandem("reseed", "--data", str(root)).code == 0
-    assert mastership(root).role is Role.SLAVE
+    assert mastership(root).role is BrokerRole.SLAVE
 
 
 def test_a_running_store_is_left_alone(tmp_path: Path) -> None:

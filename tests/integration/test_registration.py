@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
@@ -18,7 +19,7 @@ from tandemmq.naming.routes import RouteTable
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.registered import RegisteredTopics
 from tests.contract.store_process import StoreProcess
@@ -72,7 +73,7 @@ def test_a_killed_store_is_gone_at_once(tmp_path: Path) -> None:
 class Link:
     """A link of this process to a name server of this process."""
 
-    def __init__(self, root: Path, address: str, role: Role) -> None:
+    def __init__(self, root: Path, address: str, role: BrokerRole) -> None:
         self.topics = LocalTopicTable(root, LocalDisk(), SystemClock())
         self.mastership = Mastership(root, LocalDisk(), role)
         clock = SystemClock()
@@ -86,7 +87,7 @@ class Link:
 
 
 @asynccontextmanager
-async def linked(tmp_path: Path, role: Role) -> AsyncIterator[tuple[Link, RouteTable]]:
+async def linked(tmp_path: Path, role: BrokerRole) -> AsyncIterator[tuple[Link, RouteTable]]:
     """A link that has registered, and the table in which."""
     routes, values = RouteTable(), KvStore(tmp_path / "kv.json")
     asked = Asked(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
@@ -105,10 +106,10 @@ async def linked(tmp_path: Path, role: Role) -> AsyncIterator[tuple[Link, RouteT
 
 
 async def test_a_promoted_slave_becomes_broker_0_and_a_fenced_master_leaves(tmp_path: Path) -> None:
-    async with linked(tmp_path, Role.SLAVE) as (store, routes):
+    async with linked(tmp_path, BrokerRole.SLAVE) as (store, routes):
         assert routes.brokers["b"].addresses == {3: "h:1"}
         assert routes.topics == {}
-        store.mastership.promote(Role.ASYNC_MASTER, 2, 0)
+        store.mastership.promote(BrokerRole.ASYNC_MASTER, 2, 0)
         await store.link.settled(PATIENCE)
         assert routes.brokers["b"].addresses == {0: "h:1"}
         assert routes.brokers["b"].members[0].version.state == store.mastership.epoch
@@ -120,7 +121,7 @@ async def test_a_promoted_slave_becomes_broker_0_and_a_fenced_master_leaves(tmp_
 
 async def test_a_new_topic_is_registered_before_anybody_is_told_of_it(tmp_path: Path) -> None:
     """What `settled` is for: a consumer whose retry topic has no route would wait for it for half a minute."""
-    async with linked(tmp_path, Role.ASYNC_MASTER) as (store, routes):
+    async with linked(tmp_path, BrokerRole.ASYNC_MASTER) as (store, routes):
         await store.topics.add([TopicConfig("%RETRY%g", 1, 1), TopicConfig("TANDEM_SYS_X", 1, 1)])
         await store.link.settled(PATIENCE)
         assert "%RETRY%g" in routes.topics
@@ -134,7 +135,7 @@ async def test_a_new_topic_is_registered_before_anybody_is_told_of_it(tmp_path: 
 
 async def test_a_name_server_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
-    store = Link(tmp_path / "store", f"127.0.0.1:{free_port()}", Role.ASYNC_MASTER)
+    store = Link(tmp_path / "store", f"127.0.0.1:{free_port()}", BrokerRole.ASYNC_MASTER)
     store.link.start()
     waiting = asyncio.create_task(store.link.settled(PATIENCE))
     done, _ = await asyncio.wait([waiting], timeout=PATIENCE / 2)

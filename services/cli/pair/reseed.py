@@ -88,13 +88,14 @@ def reseed(
 
 def _read_mastership(data: Path, was_a_master: bool) -> "Mastership":
     """Raises IsMaster; UnusableDirectory where tandem.epoch cannot be read."""
+    from tandemmq.common.broker_role import BrokerRole
     from tandemmq.store.log.edges.disk import LocalDisk
-    from tandemmq.store.log.replica.mastership import Mastership, Role
+    from tandemmq.store.log.replica.mastership import Mastership
 
-    mastership = Mastership(data, LocalDisk(), Role.SLAVE)
+    mastership = Mastership(data, LocalDisk(), BrokerRole.SLAVE)
     has_followed = (data / _OF_REPLICAS).exists() or bool(mastership.store_id)  # only a slave's store names itself
     if not has_followed:
-        mastership = Mastership(data, LocalDisk(), Role.ASYNC_MASTER)
+        mastership = Mastership(data, LocalDisk(), BrokerRole.ASYNC_MASTER)
     if mastership.is_slave or was_a_master:
         return mastership
     if mastership.role is mastership.configured and not has_followed:

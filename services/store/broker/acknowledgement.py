@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
 from tandemmq.store.log.edges.offset_waiters import settling
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.replica.mastership import Role
 
 
 class Durability(Enum):
@@ -41,7 +41,7 @@ class Acknowledgement:
 
     def role_changed(self) -> None:
         """Read the role anew."""
-        self._replicates = self._store.replica.mastership.role is Role.SYNC_MASTER
+        self._replicates = self._store.replica.mastership.role is BrokerRole.SYNC_MASTER
         self.waits = self._flushes or self._replicates
 
     @property

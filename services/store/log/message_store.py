@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
@@ -47,7 +48,7 @@ from tandemmq.store.log.recovery.recovery import Recovery
 from tandemmq.store.log.recovery.restoring import Restoring
 from tandemmq.store.log.recovery.scrub import Scrub
 from tandemmq.store.log.replica.confirmed import Confirmed
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica import Replica
 from tandemmq.store.log.replica.replica_group import GroupFile
 from tandemmq.store.log.replica.replica_mark import zero_unfinished
@@ -147,7 +148,7 @@ class MessageStore:
         checkpoint = CheckpointFile(root, disk, confirmed)
         known = read_manifest(root, problems)
         manifest = None if exit_before is abort_file.Exit.CRASH_OF_ANOTHER else known
-        mastership = Mastership(root, disk, Role(config.broker_role))
+        mastership = Mastership(root, disk, BrokerRole(config.broker_role))
         group = GroupFile(root, disk)
         reached = 0 if mastership.is_slave else reached_end(root, exit_before, boot, problems)
         doubt = check_end(config, manifest, checkpoint, disk, exit_before, slave=mastership.is_slave, reached=reached)

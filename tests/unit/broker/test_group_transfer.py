@@ -176,12 +176,12 @@ async def test_who_does_not_wait_is_answered_at_once(tmp_path: Path) -> None:
 
 
 async def test_the_role_may_change_while_the_store_runs(tmp_path: Path) -> None:
-    from tandemmq.store.log.replica.mastership import Role
+    from tandemmq.common.broker_role import BrokerRole
 
     store = opened(tmp_path, "SLAVE")
     acks = Acknowledgement(store, Transfer(min_in_sync=2))
     assert (acks.waits, acks.refuses) == (False, False)
-    await store.replica.promote(Role.SYNC_MASTER, 0)
+    await store.replica.promote(BrokerRole.SYNC_MASTER, 0)
     assert (acks.waits, acks.refuses) == (True, True)
     store.replica.demote(2)
     assert (acks.waits, acks.refuses) == (False, False)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.format.checkpoint import Checkpoint
 from tandemmq.store.format.message_id import encode_offset_id
-from tandemmq.store.log.replica.mastership import Role
 from tests.unit.broker.broker_kit import HOST, Kit, bodies, broker
 
 SYNC = {"broker_role": "SYNC_MASTER"}
@@ -206,7 +206,7 @@ async def test_a_promotion_confirms_all_there_is_and_nothing_that_comes(tmp_path
         kit.store.append_replica(0, memoryview(data))
         kit.store.catch_up()
         assert kit.pull("orders").count == 1, "a slave shows what it has"
-        await kit.store.replica.promote(Role.SYNC_MASTER, 0)
+        await kit.store.replica.promote(BrokerRole.SYNC_MASTER, 0)
         kit.send("orders", b"new")
         await kit.dispatched()
         assert bodies(kit.pull("orders")) == [b"old"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.facts import (
     Dealt,
@@ -21,7 +22,6 @@ from tandemmq.store.delivery.facts import (
 from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC
 from tandemmq.store.delivery.opening import LEAST_WAIT_MS
 from tandemmq.store.format.message import Message
-from tandemmq.store.log.replica.mastership import Role
 from tests.unit.delivery.delivery_kit import PLACE, begin, delivering, state
 
 
@@ -115,7 +115,7 @@ async def test_a_slave_knows_what_the_master_knows_and_goes_on_with_it(tmp_path:
             assert not two.delivery.delivering
             with pytest.raises(NotDelivering):
                 two.delivery.journal.note(Dealt(PLACE, 1))
-            await two.store.replica.promote(Role.ASYNC_MASTER, 0)
+            await two.store.replica.promote(BrokerRole.ASYNC_MASTER, 0)
             await two.delivery.ready()
             assert state(two.delivery.ledger, dues=False) == state(one.delivery.ledger, dues=False)
             assert two.delivery.journal.start > one.delivery.journal.start

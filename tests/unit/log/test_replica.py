@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import strategies as st
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.errors import Kind
 from tandemmq.store.format.replica_stretch import decode_mark
 from tandemmq.store.log.errors import CorruptReplica, ForkedLog, NotWritable, WrongRole
-from tandemmq.store.log.replica.mastership import Role
 from tandemmq.store.log.replica.replica_mark import NAME, ReplicaMark
 from tandemmq.store.log.segments.mapped_file import file_name
 from tests.campaigns import examples
@@ -125,7 +125,7 @@ async def test_promotion_goes_on_with_the_next_queue_offsets_and_outlives_a_rest
     log = await master_log(tmp_path / "master", SIZES)
     slave = opened(tmp_path / "slave", "SLAVE")
     await feed(slave, log, 0, [len(log) - 10])
-    await slave.replica.promote(Role.SYNC_MASTER, 0)
+    await slave.replica.promote(BrokerRole.SYNC_MASTER, 0)
     end = slave.commit_log.max_offset
     assert end < len(log) - 10, "half a record at the end is cut off"
     before = {(queue.topic, queue.queue_id): queue.max_offset for queue in slave.queues()}
@@ -136,7 +136,7 @@ async def test_promotion_goes_on_with_the_next_queue_offsets_and_outlives_a_rest
     await slave.close()
     again = opened(tmp_path / "slave", "SLAVE")
     mastership = again.replica.mastership
-    assert (mastership.role, mastership.epoch, mastership.overrides) == (Role.SYNC_MASTER, 2, True)
+    assert (mastership.role, mastership.epoch, mastership.overrides) == (BrokerRole.SYNC_MASTER, 2, True)
     assert mastership.epochs[-1].start_offset == end
     assert again.append(message(6)).queue_offset == before["Topic0", 0] + 1
     await again.close()
@@ -264,7 +264,7 @@ async def test_a_disk_that_fails_takes_no_more_and_nothing_half_written_is_left(
     with pytest.raises(NotWritable):
         slave.append_replica(10_000, memoryview(log)[10_000:])
     with pytest.raises(NotWritable, match="cannot become a master"):
-        await slave.replica.promote(Role.SYNC_MASTER, 0)
+        await slave.replica.promote(BrokerRole.SYNC_MASTER, 0)
     await slave.close()
     again = opened(root, "SLAVE")
     assert again.commit_log.max_offset == whole

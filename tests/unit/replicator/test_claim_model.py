@@ -21,11 +21,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.replicator.claim import Claim
 from tandemmq.replicator.roster import Roster
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import WrongRole
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica_group import GroupFile, GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2 as wire
 
@@ -43,7 +44,7 @@ class QuickDisk(LocalDisk):
 class Node:
     """One node: its files, its log, and what its replicator has in memory."""
 
-    def __init__(self, root: Path, number: int, role: Role) -> None:
+    def __init__(self, root: Path, number: int, role: BrokerRole) -> None:
         self.root, self.number, self.role = root, number, role
         root.mkdir()
         self.log: list[int] = []
@@ -133,7 +134,7 @@ class Promotions(RuleBasedStateMachine):
     @initialize(nodes=st.integers(3, 5), in_sync=st.integers(2, 4))
     def begin(self, nodes: int, in_sync: int) -> None:
         self.needed = min(in_sync, nodes) - 1
-        roles = [Role.SYNC_MASTER] + [Role.SLAVE] * (nodes - 1)
+        roles = [BrokerRole.SYNC_MASTER] + [BrokerRole.SLAVE] * (nodes - 1)
         self.nodes = [Node(self.root / str(number), number, role) for number, role in enumerate(roles)]
         self.masters_of[1] = 0
 
@@ -392,7 +393,7 @@ class Promotions(RuleBasedStateMachine):
             return
         del self.attempts[number]
         try:
-            node.mastership.promote(Role.SYNC_MASTER, attempt.epoch, len(node.log))
+            node.mastership.promote(BrokerRole.SYNC_MASTER, attempt.epoch, len(node.log))
         except WrongRole:
             return
         type(self).promotions += 1

@@ -5,6 +5,7 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import answering
 from tandemmq.common.log_output import get_log
@@ -13,7 +14,6 @@ from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.fronts.internal.replica_link import ReplicaLink, ReplicaReceiver
 from tandemmq.store.log.errors import disk_errors
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.replica.mastership import Role
 from tandemmq.store.log.replica.replica_check import RefusedBytes
 from tandemmq.store.log.replica.replica_group import GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
@@ -199,9 +199,9 @@ def _group(group: ReplicaGroup) -> replica_log_pb2.ReplicaGroup:
     return replica_log_pb2.ReplicaGroup(members=members, **{name: getattr(group, name) for name in _GROUP_NUMBERS})
 
 
-def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> Role:
-    names = {replica_log_pb2.ASYNC_MASTER: Role.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER: Role.SYNC_MASTER}
-    return names.get(role, Role.SLAVE)
+def _role_of(role: replica_log_pb2.BrokerRole.ValueType) -> BrokerRole:
+    names = {replica_log_pb2.ASYNC_MASTER: BrokerRole.ASYNC_MASTER, replica_log_pb2.SYNC_MASTER: BrokerRole.SYNC_MASTER}
+    return names.get(role, BrokerRole.SLAVE)
 
 
 def _refused(refused: RefusedBytes | None) -> replica_log_pb2.RefusedBytes | None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.log.edges.disk import Disk, write_atomically
 from tandemmq.store.log.replica.confirmed import Confirmed
-from tandemmq.store.log.replica.mastership import Role
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class CheckpointFile:
         """Store what is confirmed by now; the times stay."""
         self.write(self.value.physic, self.value.logics, self.value.index)
 
-    def resume_confirmed(self, role: Role, end: int) -> None:
+    def resume_confirmed(self, role: BrokerRole, end: int) -> None:
         """Let `Confirmed` go on where the file has left it, for a log that ends at ``end``.
 
         A first mark is written at once: without one the next start would take what comes from now on for confirmed.

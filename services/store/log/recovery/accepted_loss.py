@@ -8,6 +8,7 @@ newest file is damage of kind ``rot``: that file is there.
 
 from dataclasses import dataclass
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import Disk, make_dirs
@@ -29,7 +30,7 @@ from tandemmq.store.log.recovery.missing_files import (
     shortened,
     witnesses,
 )
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.segments.mapped_file import MappedFile, file_name
 
 
@@ -99,7 +100,7 @@ def accept_loss(config: StoreConfig, disk: Disk) -> AcceptedLoss:
     root, size = config.store_path_root_dir, config.mapped_file_size_commit_log
     lock = StoreLock(root, disk)
     try:
-        if Mastership(root, disk, Role(config.broker_role)).is_slave:
+        if Mastership(root, disk, BrokerRole(config.broker_role)).is_slave:
             raise WrongRole(
                 f"{root} is a slave's: its master has what is missing.",
                 remedy="Let it take the master's history anew: tandem reseed. Or make another node the master.",

@@ -10,8 +10,8 @@ its master sent it, an asynchronous master promises no more.
 
 from typing import Protocol
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.format.unit import count_below
-from tandemmq.store.log.replica.mastership import Role
 
 EVERYTHING = 1 << 62
 """More than any log holds."""
@@ -40,22 +40,22 @@ class Confirmed:
         """What the checkpoint keeps: the limit, at least 1; or 0 where nothing is held back."""
         return 0 if self.limit == EVERYTHING else max(self.limit, 1)
 
-    def resume(self, role: Role, mark: int | None, end: int) -> None:
+    def resume(self, role: BrokerRole, mark: int | None, end: int) -> None:
         """Go on from the mark of the last checkpoint, None where there is none to read; the log ends at ``end``.
 
         A slave may have been a synchronous master before, with messages that it must give up: the mark counts for it
         too, until a master has continued its log (`show_all`).
         """
         if mark is None:
-            mark = 1 if role is Role.SYNC_MASTER else 0
+            mark = 1 if role is BrokerRole.SYNC_MASTER else 0
         if not mark:
             self.begin(role, end)
-        elif self._holds_back and role is not Role.ASYNC_MASTER:
+        elif self._holds_back and role is not BrokerRole.ASYNC_MASTER:
             self.limit = min(mark, end)
 
-    def begin(self, role: Role, end: int) -> None:
+    def begin(self, role: BrokerRole, end: int) -> None:
         """Take all of a log that ends at ``end`` for confirmed, and hold back what a synchronous master adds to it."""
-        self._set(end if self._holds_back and role is Role.SYNC_MASTER else EVERYTHING)
+        self._set(end if self._holds_back and role is BrokerRole.SYNC_MASTER else EVERYTHING)
 
     def raise_to(self, offset: int) -> None:
         """Everything below ``offset`` is on enough nodes. A lower one than before says nothing new."""

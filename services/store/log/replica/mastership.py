@@ -17,11 +17,11 @@ master of that epoch or a newer one is followed. (Files of older releases have n
 """
 
 import uuid
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.format.sealed import natural, seal, unseal
 from tandemmq.store.log.edges.disk import Disk, write_atomically
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
@@ -35,14 +35,6 @@ _JUMP_MAX = 1 << 32
 """Promotions that can have been missed. Whoever names a greater epoch errs: taken, it would leave the next none."""
 
 VERSION = 1
-
-
-class Role(StrEnum):
-    """RocketMQ's ``BrokerRole``."""
-
-    ASYNC_MASTER = "ASYNC_MASTER"
-    SYNC_MASTER = "SYNC_MASTER"
-    SLAVE = "SLAVE"
 
 
 class EpochStart(NamedTuple):
@@ -63,7 +55,7 @@ class Promise(NamedTuple):
 class Mastership:
     """Role, epoch and fence of one store directory. A change is on disk before it counts."""
 
-    def __init__(self, root: Path, disk: Disk, configured: Role) -> None:
+    def __init__(self, root: Path, disk: Disk, configured: BrokerRole) -> None:
         """Read the file of the store directory ``root``.
 
         Raises:
@@ -72,7 +64,7 @@ class Mastership:
         self._path = root / NAME
         self._disk = disk
         self.configured = configured
-        self._role: Role | None = None
+        self._role: BrokerRole | None = None
         self.fenced_by = 0
         self.epochs: tuple[EpochStart, ...] = (EpochStart(1, 0),)
         self.promises: tuple[Promise, ...] = ()
@@ -90,14 +82,14 @@ class Mastership:
             ) from error
 
     @property
-    def role(self) -> Role:
+    def role(self) -> BrokerRole:
         """What the store is now."""
         return self._role or self.configured
 
     @property
     def is_slave(self) -> bool:
         """Whether messages come from a master only."""
-        return self.role is Role.SLAVE
+        return self.role is BrokerRole.SLAVE
 
     @property
     def epoch(self) -> int:
@@ -124,7 +116,7 @@ class Mastership:
         own = Promise(epoch, self.store_id)
         return epoch == self.fenced_by and bool(own.store_id) and any(one[:2] == own[:2] for one in self.promises)
 
-    def promote(self, role: Role, epoch: int, start_offset: int) -> None:
+    def promote(self, role: BrokerRole, epoch: int, start_offset: int) -> None:
         """Become a master from ``start_offset`` on; epoch 0 means the next one.
 
         Raises:
@@ -132,7 +124,7 @@ class Mastership:
                 this store has promised to itself. OSError: nothing has changed.
         """
         epoch = epoch or self.epoch + 1
-        if role is Role.SLAVE:
+        if role is BrokerRole.SLAVE:
             raise WrongRole("A store is promoted to ASYNC_MASTER or SYNC_MASTER, not to SLAVE.")
         if epoch <= self.newest_known and not self.promised_to_itself(epoch):
             raise WrongRole(
@@ -150,7 +142,7 @@ class Mastership:
             WrongRole: the epoch is older than the store's own. OSError: nothing has changed.
         """
         self.check_followed(epoch)
-        self._change(Role.SLAVE, self.fenced_by, self.epochs, self.promises)
+        self._change(BrokerRole.SLAVE, self.fenced_by, self.epochs, self.promises)
 
     def check_followed(self, epoch: int) -> None:
         """Raises WrongRole: a master of ``epoch`` is older than this store."""
@@ -211,7 +203,7 @@ class Mastership:
             self._change(self._role, 0, epochs, ())
 
     def _change(
-        self, role: Role | None, fenced_by: int, epochs: tuple[EpochStart, ...], promises: tuple[Promise, ...]
+        self, role: BrokerRole | None, fenced_by: int, epochs: tuple[EpochStart, ...], promises: tuple[Promise, ...]
     ) -> None:
         """Raises WrongRole: the number is out of the question. OSError: nothing has changed."""
         newest, known = max(fenced_by, epochs[-1].epoch), max(self.fenced_by, self.epoch)
@@ -242,7 +234,7 @@ class Mastership:
         if not epochs or any(before.epoch >= after.epoch for before, after in pairwise(epochs)):
             raise ValueError("the epochs do not rise")
         role = document["role"]
-        self._role = None if role is None else Role(role)
+        self._role = None if role is None else BrokerRole(role)
         promises = tuple(Promise(*one) for one in document.get("promises", ()))
         if not all(list(map(type, one)) == [int, str, str] for one in promises):
             raise ValueError("the promises are not epoch, store id and address")

@@ -8,11 +8,12 @@ methods run on the event loop.
 
 import logging
 
+from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, WrongRole, disk_error
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.parts import StoreParts
-from tandemmq.store.log.replica.mastership import Mastership, Role
+from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica_check import ReplicaCheck
 from tandemmq.store.log.replica.replica_group import GroupFile, ReplicaGroup
 from tandemmq.store.log.replica.replica_mark import ReplicaMark
@@ -160,7 +161,7 @@ class Replica:
 
     # -- roles ------------------------------------------------------------------------------------------------------
 
-    async def promote(self, role: Role, epoch: int) -> None:
+    async def promote(self, role: BrokerRole, epoch: int) -> None:
         """Become a master: half a record is forgotten, queues and index are finished, then messages are taken.
 
         Raises:
