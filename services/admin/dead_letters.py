@@ -5,9 +5,10 @@ RocketMQ 5, RETRY_TOPIC of those that were retried before. They stay where they 
 """
 
 from contextlib import aclosing
+from typing import NamedTuple
 
 from tandemmq.admin.brokers import Brokers
-from tandemmq.admin.errors import AdminError, BadAdminRequest, NotFound
+from tandemmq.admin.errors import AdminError, AlreadyExists, BadAdminRequest, CallRefused, NotFound
 from tandemmq.admin.messages import Messages, has_topic, put_message
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
@@ -15,12 +16,14 @@ from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.format import properties as names
-from tandemmq.store.v1 import message_pb2
+from tandemmq.store.v1 import message_pb2, store_pb2
 
 RESENT_FROM = "TANDEM_RESENT_FROM"
 """Property of a message that was sent again: topic and id of the dead letter, `%DLQ%group/7F00…`."""
 
 _DEFAULT_LIMIT, _MOST = 100, 1000
+_COPIES = 64
+"""So many of one message are looked through for a copy that was sent before."""
 
 _ORIGINS = (names.DLQ_ORIGIN_TOPIC, names.RETRY_TOPIC)
 """Where a dead letter says which topic it was in, the surer first."""
@@ -63,7 +66,8 @@ class DeadLetters:
         answer = admin_pb2.ResendMessagesResponse(more=more)
         known: dict[tuple[str, str], bool] = {}
         for one in found:
-            answer.messages.append(await _resend(one, masters[one.broker], known, dry_run=request.dry_run))
+            resending = Resending(masters[one.broker], known, dry_run=request.dry_run, again=request.again)
+            answer.messages.append(await resending.resend(one))
         return answer
 
     async def _find(
@@ -79,7 +83,12 @@ class DeadLetters:
             )
             return [one for each in asked for one in (await self._messages.find(each)).messages], False
         readers = await self._brokers.readers(request.broker)
-        spans = await spans_since(readers, topic, request.begin_ms)
+        try:
+            spans = await spans_since(readers, topic, request.begin_ms)
+        except CallRefused as error:
+            if error.code != "NOT_FOUND":
+                raise
+            raise NotFound(f"group {request.group} has no dead letters, if there is such a group") from error
         found: list[admin_pb2.FoundMessage] = []
         async with aclosing(merge_by_time(topic, spans, request.end_ms)) as messages:
             async for broker, message in messages:
@@ -89,27 +98,58 @@ class DeadLetters:
         return found, False
 
 
-async def _resend(
-    one: admin_pb2.FoundMessage, node: KnownNode, known: dict[tuple[str, str], bool], *, dry_run: bool
-) -> admin_pb2.ResendMessagesResponse.Resent:
-    """Send one, unless it is a dry run. `known`: whether (broker, topic) exists, as far as it was asked."""
-    letter = one.message
-    topic = origin_of(letter)
-    resent = admin_pb2.ResendMessagesResponse.Resent(
-        message_id=letter.message_id, topic=topic, store_ms=letter.store_timestamp
-    )
-    try:
-        if not topic:
-            raise NotFound("it does not say which topic it comes from")
-        if (one.broker, topic) not in known:
-            known[one.broker, topic] = await has_topic(node, topic)
-        if not known[one.broker, topic]:  # sending would create it
-            raise NotFound(f"there is no topic {topic} any more")
-        if not dry_run:
-            resent.receipt.CopyFrom(await put_message(node, copy_of(letter, topic)))
-    except AdminError as error:
-        resent.problem = error.explain()
-    return resent
+class Resending(NamedTuple):
+    """How letters of one broker go back: to its master, unless it is a dry run."""
+
+    master: KnownNode
+    known: dict[tuple[str, str], bool]
+    """Whether (broker, topic) exists, as far as it was asked."""
+    dry_run: bool
+    again: bool
+
+    async def resend(self, one: admin_pb2.FoundMessage) -> admin_pb2.ResendMessagesResponse.Resent:
+        """Send one, or say why not."""
+        letter = one.message
+        topic = origin_of(letter)
+        resent = admin_pb2.ResendMessagesResponse.Resent(
+            message_id=letter.message_id, topic=topic, store_ms=letter.store_timestamp, keys=letter.keys,
+            tag=letter.tag, tries=letter.reconsume_times,
+        )  # fmt: skip
+        try:
+            if not topic:
+                raise NotFound("it does not say which topic it comes from")
+            if (one.broker, topic) not in self.known:
+                self.known[one.broker, topic] = await has_topic(self.master, topic)
+            if not self.known[one.broker, topic]:  # sending would create it
+                raise NotFound(f"there is no topic {topic} any more")
+            resent.resent_ms = await self._sent_before(letter, topic)
+            if resent.resent_ms and not self.again:
+                raise AlreadyExists("a copy of it was sent before", remedy="to send another, say `again`")
+            if not self.dry_run:
+                resent.receipt.CopyFrom(await put_message(self.master, copy_of(letter, topic)))
+        except AdminError as error:
+            resent.problem = error.explain()
+        return resent
+
+    async def _sent_before(self, letter: message_pb2.StoredMessage, topic: str) -> int:
+        """When the newest copy of a letter was stored; 0 if there is none, or nothing to find it by."""
+        if not letter.unique_key:
+            return 0
+        asked = store_pb2.QueryMessageRequest(
+            topic=topic, unique_key=letter.unique_key, max_messages=_COPIES, form=message_pb2.DECODED
+        )
+        try:
+            answer = await self.master.ask("store", self.master.store.QueryMessage(asked))
+        except CallRefused:  # there is no index
+            return 0
+        mark = mark_of(letter)
+        times = (one.store_timestamp for one in answer.messages if one.properties.get(RESENT_FROM) == mark)
+        return max(times, default=0)
+
+
+def mark_of(letter: message_pb2.StoredMessage) -> str:
+    """What its copies say of where they come from."""
+    return f"{letter.topic}/{letter.message_id}"
 
 
 def origin_of(letter: message_pb2.StoredMessage) -> str:
@@ -124,7 +164,7 @@ def copy_of(letter: message_pb2.StoredMessage, topic: str) -> message_pb2.Messag
     return message_pb2.Message(
         topic=topic,
         body=letter.body,
-        properties={**kept, RESENT_FROM: f"{letter.topic}/{letter.message_id}"},
+        properties={**kept, RESENT_FROM: mark_of(letter)},
         flag=letter.flag,
         sys_flag=letter.sys_flag & _SYS_FLAGS,
         born_timestamp=letter.born_timestamp,

@@ -1,14 +1,13 @@
 """Which store an audit looks at, and how far: a directory at rest, one in use, or that of a store that answers."""
 
-import fcntl
 import os
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tandemmq.common.record_lock import is_locked
 from tandemmq.spark.auditing.audit_index import find_index_layout, index_paths
 from tandemmq.spark.auditing.audit_queues import UNIT, queues_on_disk
 from tandemmq.spark.errors import BadJobOption, MissingLog
@@ -58,7 +57,7 @@ def look_at_directory(
             f"{root} holds log files themselves: there are no consume queues and no index beside them to compare with.",
             remedy="Name the folder that has commitlog/, consumequeue/ and index/ in it.",
         )
-    in_use = is_in_use(root)
+    in_use = is_locked(root)
     end = _complete_end(root) if in_use else None
     files = list_log_files(root)
     files = without_unused(files) if end is None else [file for file in files if file.start < end]
@@ -108,20 +107,6 @@ def _log_of(address: str) -> Any:
 
     with StoreClient(address, **Identity.from_environment().arguments()) as client:
         return client.log()
-
-
-def is_in_use(root: Path) -> bool:
-    """Whether a broker, ours or RocketMQ's, holds the directory's lock; asked without taking it."""
-    try:
-        fd = os.open(root / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        query = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        lock_type: int = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, query))[0]
-        return lock_type != fcntl.F_UNLCK
-    finally:
-        os.close(fd)
 
 
 def _complete_end(root: Path) -> int:

@@ -1,6 +1,5 @@
 """Putting rebuilt files in the place of a store's own, while no broker runs on the directory."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ from typing import Any
 
 from tandemmq.common.durable import replace_file, sync_directory
 from tandemmq.common.exchange import NOT_SUPPORTED, exchange
+from tandemmq.common.record_lock import NAME as LOCK
+from tandemmq.common.record_lock import take_record_lock
 from tandemmq.spark.errors import StagingMismatch, StoreInUse
 from tandemmq.spark.reading.log_files import identity_of, list_log_files
 from tandemmq.spark.rebuilding.staging import StagingDirectory, sync_file
@@ -28,10 +29,10 @@ def refuse_if_in_use(root: Path) -> None:
 @contextmanager
 def store_lock(root: Path) -> Iterator[None]:
     """Keep brokers, ours and RocketMQ's, off a store directory: the lock they take themselves. Raises StoreInUse."""
-    fd = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            take_record_lock(fd)
         except OSError as error:
             raise StoreInUse(
                 f"A broker runs on {root}.",

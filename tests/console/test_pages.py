@@ -304,6 +304,12 @@ def test_dead_letters_are_exported_and_sent_again(window: Screen, admin: AdminPr
     window.dialog().get_by_role("button", name="Send again").click()
     window.notice("2 messages were sent again")
     until(lambda: returned() == before + 2, 60, lambda: f"{returned()} are there")
+    window.page.get_by_label("Choose message at offset 1").check()
+    window.button("Send 1 again").click()
+    window.dialog().get_by_label("Also the 1 of which a copy was sent before").check()
+    window.dialog().get_by_role("button", name="Send again").click()
+    window.notice("1 messages were sent again")
+    until(lambda: returned() == before + 3, 60, lambda: f"{returned()} are there")
     window.button("Choose all of these").click()
     expect(window.button(f"Send {DEAD_LETTERS} again")).to_be_enabled()
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from tandemmq.cli.main import app
 from tandemmq.cli.messaging import bench
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tests.admin_process import AdminProcess, lone_node, running
@@ -72,10 +73,12 @@ Tandem = Callable[..., Ran]
 
 
 def test_a_cluster_is_shown(tandem: Tandem) -> None:
-    found = tandem("cluster", "show", "--json").document
-    (node,) = found["nodes"]
-    assert (node["name"], node["broker_name"], node["role"]) == ("one", "alpha", "MASTER")
-    assert all(one["serving"] for one in node["services"])
+    def node() -> Any:
+        (found,) = tandem("cluster", "show", "--json").document["nodes"]
+        return found
+
+    wait_until(lambda: all(one["serving"] for one in node()["services"]), "all services serve")
+    assert (node()["name"], node()["broker_name"], node()["role"]) == ("one", "alpha", "MASTER")
     words = tandem("cluster", "show").out
     assert "alpha" in words
     assert "all well" in words
@@ -210,8 +213,6 @@ def test_a_group_moves(tandem: Tandem) -> None:
 
 
 def test_nothing_is_deleted_or_moved_unasked(tandem: Tandem) -> None:
-    from tandemmq.cli.talk.failures import CommandFailed
-
     for command in (
         ("topic", "delete", "orders"),
         ("group", "delete", "x"),
@@ -220,6 +221,25 @@ def test_nothing_is_deleted_or_moved_unasked(tandem: Tandem) -> None:
         with pytest.raises(CommandFailed, match="--yes"):
             tandem(*command)
     assert tandem("topic", "list", "orders", "--json").document["total"] == 1
+
+
+def test_dead_letters_are_sent_again_once(tandem: Tandem) -> None:
+    tandem("message", "send", "returned", "first")
+    origin = ("--property", "DLQ_ORIGIN_TOPIC=returned")
+    tandem("send", "%DLQ%lost", "letter", "--key", "order-17", *origin)
+    listed = tandem("message", "resend", "lost", "--dry-run").out
+    assert "order-17" in listed
+    assert "would be sent" in listed
+    (sent,) = tandem("message", "resend", "lost", "--yes", "--json").document["messages"]
+    assert (sent["topic"], sent["keys"], sent["problem"], sent["receipt"]["status"]) == (
+        "returned", ["order-17"], "", "PUT_OK",
+    )  # fmt: skip
+    assert "sent again before" in tandem("message", "resend", "lost", "--yes").out
+    assert len(tandem("message", "find", "returned", "--begin", "1h", "--json").document["messages"]) == 2
+    (more,) = tandem("message", "resend", "lost", "--yes", "--again", "--json").document["messages"]
+    assert more["resent_ms"] > 0
+    with pytest.raises(CallFailed, match="no dead letters"):
+        tandem("message", "resend", "nobody", "--yes")
 
 
 def test_messages_are_found_in_every_way(tandem: Tandem) -> None:

@@ -1665,6 +1665,7 @@ class ResendMessagesRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     BEGIN_MS_FIELD_NUMBER: _builtins.int
     END_MS_FIELD_NUMBER: _builtins.int
+    AGAIN_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     """Whose dead letters; the topic is %DLQ%group."""
     broker: _builtins.str
@@ -1675,6 +1676,8 @@ class ResendMessagesRequest(_message.Message):
     begin_ms: _builtins.int
     """Only those stored at or behind this time, and at or before the other; ms since 1970, 0: not bounded."""
     end_ms: _builtins.int
+    again: _builtins.bool
+    """Also those of which a copy was sent before; without it they are passed over, and `problem` says so."""
     @_builtins.property
     def message_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Message ids in the dead-letter topic; empty: all that it holds, up to `limit`."""
@@ -1689,10 +1692,11 @@ class ResendMessagesRequest(_message.Message):
         dry_run: _builtins.bool = ...,
         begin_ms: _builtins.int = ...,
         end_ms: _builtins.int = ...,
+        again: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_ms", b"begin_ms", "broker", b"broker", "dry_run", b"dry_run", "end_ms", b"end_ms", "group", b"group", "limit", b"limit", "message_ids", b"message_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["again", b"again", "begin_ms", b"begin_ms", "broker", b"broker", "dry_run", b"dry_run", "end_ms", b"end_ms", "group", b"group", "limit", b"limit", "message_ids", b"message_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1711,14 +1715,26 @@ class ResendMessagesResponse(_message.Message):
         RECEIPT_FIELD_NUMBER: _builtins.int
         PROBLEM_FIELD_NUMBER: _builtins.int
         STORE_MS_FIELD_NUMBER: _builtins.int
+        RESENT_MS_FIELD_NUMBER: _builtins.int
+        KEYS_FIELD_NUMBER: _builtins.int
+        TAG_FIELD_NUMBER: _builtins.int
+        TRIES_FIELD_NUMBER: _builtins.int
         message_id: _builtins.str
         topic: _builtins.str
         problem: _builtins.str
         """Why it was not sent, or would not be."""
         store_ms: _builtins.int
+        resent_ms: _builtins.int
+        """When a copy of it was sent before, ms since 1970: the newest that the index of the topic has. 0: none is known."""
+        tag: _builtins.str
+        tries: _builtins.int
         @_builtins.property
         def receipt(self) -> _store_pb2.SendReceipt:
             """Not set in a dry run, or if it was refused."""
+
+        @_builtins.property
+        def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+            """Of the message: what its producer gave it, and how often it was tried."""
 
         def __init__(
             self,
@@ -1728,10 +1744,14 @@ class ResendMessagesResponse(_message.Message):
             receipt: _store_pb2.SendReceipt | None = ...,
             problem: _builtins.str = ...,
             store_ms: _builtins.int = ...,
+            resent_ms: _builtins.int = ...,
+            keys: _abc.Iterable[_builtins.str] | None = ...,
+            tag: _builtins.str = ...,
+            tries: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["message_id", b"message_id", "problem", b"problem", "receipt", b"receipt", "store_ms", b"store_ms", "topic", b"topic"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "message_id", b"message_id", "problem", b"problem", "receipt", b"receipt", "resent_ms", b"resent_ms", "store_ms", b"store_ms", "tag", b"tag", "topic", b"topic", "tries", b"tries"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

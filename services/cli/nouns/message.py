@@ -1,6 +1,6 @@
 """`tandem message`: finding, following, sending and re-sending messages through the admin service."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ from tandemmq.cli.talk.options import Begin, End, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output, printable
 
 if TYPE_CHECKING:
-    from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage
+    from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage, ResendMessagesResponse
 
 app = noun("message", "Messages: find, follow, trace, send one, send again.")
 app.command()(trace)
@@ -197,6 +197,7 @@ def resend(
         list[str] | None, typer.Option("--id", metavar="ID", help="Only this dead letter. Repeatable.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")] = 100,
+    again: Annotated[bool, typer.Option("--again", help="Also those of which a copy was sent before.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     broker: Broker = "",
@@ -205,26 +206,41 @@ def resend(
 ) -> None:
     """Send a group's dead letters to the topics where they came from. The dead letters stay where they are.
 
-    With --json: one document, {"messages": [{"message_id", "topic", "receipt", "problem"}]}.
+    Those of which a copy was sent before are passed over. With --dry-run nothing is sent: it is a list of them.
+
+    With --json: one document, {"messages": [{"message_id", "store_ms", "keys", "tag", "tries", "topic", "receipt",
+    "resent_ms", "problem"}], "more"}.
     """
     from tandemmq.admin.v1 import admin_pb2
 
     if not dry_run:
         confirm(f"Sending dead letters of group {group} again", yes=yes, as_json=as_json)
     request = admin_pb2.ResendMessagesRequest(
-        group=group, message_ids=ids or [], limit=limit, dry_run=dry_run, broker=broker
+        group=group, message_ids=ids or [], limit=limit, dry_run=dry_run, again=again, broker=broker
     )
     output = Output(as_json=as_json)
     with admin_at(address) as admin:
         answer = admin.ResendMessages(request)
-    told: list[dict[str, Any]] = [document(one) for one in answer.messages]
     if as_json:
-        output.document({"messages": told})
+        output.document({"messages": [document(one) for one in answer.messages], "more": answer.more})
         return
     rows = [
-        (one["message_id"], one["topic"], one["problem"] or one.get("receipt", {}).get("status", "would be sent"))
-        for one in told
+        (one.message_id, show_moment(one.store_ms), " ".join(one.keys), one.tries, one.topic, _outcome(one))
+        for one in answer.messages
     ]
-    output.table(("dead letter", "to", "outcome"), rows)
+    output.table(("dead letter", "since", "keys", "tries", "to", "outcome"), rows)
     if not rows:
         output.say("There are none.")
+    if answer.more:
+        output.remark("There are more; see --limit.")
+
+
+def _outcome(one: "ResendMessagesResponse.Resent") -> str:
+    """What became of a dead letter."""
+    from tandemmq.store.v1.store_pb2 import SendStatus
+
+    if one.HasField("receipt"):
+        return SendStatus.Name(one.receipt.status)
+    if one.resent_ms and one.problem:
+        return f"sent again before, {show_moment(one.resent_ms)}: see --again"
+    return one.problem or "would be sent"

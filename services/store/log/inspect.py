@@ -4,13 +4,11 @@ File sizes are taken from the directory itself, so no settings are needed. On a 
 one moment.
 """
 
-import fcntl
-import os
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tandemmq.common.record_lock import is_locked
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.record import Record, decode_record
@@ -95,7 +93,7 @@ def inspect_store(
         raise UnusableDirectory(
             f"{root} is no store directory: it has no commitlog/.", remedy="Name the storePathRootDir."
         )
-    found = StoreInspection(root, in_use=_in_use(root), clean_exit=not (root / "abort").exists())
+    found = StoreInspection(root, in_use=is_locked(root), clean_exit=not (root / "abort").exists())
     sizes = [path.stat().st_size for path in sorted((root / "commitlog").iterdir()) if path.name.isdigit()]
     found.file_size = max(sizes, default=0)
     if found.file_size:
@@ -104,20 +102,6 @@ def inspect_store(
         _read_log(found, files, walker, _queues(root), on_progress)
     _read_small_files(found)
     return found
-
-
-def _in_use(root: Path) -> bool:
-    """Whether a process holds the store's lock (asked without taking it)."""
-    try:
-        fd = os.open(root / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        query = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        lock_type: int = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, query))[0]
-        return lock_type != fcntl.F_UNLCK
-    finally:
-        os.close(fd)
 
 
 def _queues(root: Path) -> ConsumeQueueStore:

@@ -74,7 +74,8 @@ def test_a_copy_goes_back_with_what_the_producer_gave_it(admin: AdminProcess, no
     assert len(messages(admin, "d-orders")) == 1, "a dry run sends nothing"
 
     (sent,) = resend(admin, "d-group").messages
-    assert (sent.receipt.status, sent.problem) == (store_pb2.PUT_OK, "")
+    assert (sent.receipt.status, sent.problem, sent.resent_ms) == (store_pb2.PUT_OK, "", 0)
+    assert (list(sent.keys), sent.tag, sent.tries) == (["k1", "k2"], "A", 16)
     copy = messages(admin, "d-orders")[-1]
     assert (copy.message_id, copy.body, copy.tag, list(copy.keys)) == (
         sent.receipt.message_id, b"body", "A", ["k1", "k2"],
@@ -107,6 +108,22 @@ def test_where_a_letter_comes_from_and_what_if_it_does_not_say(admin: AdminProce
     with pytest.raises(grpc.RpcError) as raised:
         messages(admin, "d-gone")
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND, "it is not created"
+
+
+def test_a_letter_is_sent_again_once_unless_the_caller_wants_more(admin: AdminProcess, node: Node) -> None:
+    with node.client() as client:
+        client.send("d-once", b"x")
+        bury(client, "d-twice", b"letter", properties={"RETRY_TOPIC": "d-once", "UNIQ_KEY": "E" * 32})
+        bury(client, "d-twice", b"other", properties={"RETRY_TOPIC": "d-once", "UNIQ_KEY": "F" * 32})
+    first = resend(admin, "d-twice", limit=1).messages[0].receipt
+    letter, other = resend(admin, "d-twice").messages
+    assert (letter.HasField("receipt"), letter.resent_ms) == (False, first.store_timestamp)
+    assert "sent before" in letter.problem
+    assert (other.receipt.status, other.problem) == (store_pb2.PUT_OK, "")
+    assert [one.body for one in messages(admin, "d-once")] == [b"x", b"letter", b"other"]
+    both = resend(admin, "d-twice", again=True).messages
+    assert [(one.receipt.status, one.problem, one.resent_ms > 0) for one in both] == [(store_pb2.PUT_OK, "", True)] * 2
+    assert len(messages(admin, "d-once")) == 5
 
 
 def test_some_of_many(admin: AdminProcess, node: Node) -> None:

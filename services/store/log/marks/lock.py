@@ -1,13 +1,13 @@
 """The lock of a store directory: taken before anything else is touched (trap T2).
 
-The same lock as RocketMQ's: an exclusive POSIX record lock on byte 0 of the file ``lock``, which then holds the
-four letters ``lock``. A Java broker and a TandemMQ store therefore keep each other out.
+The same lock as RocketMQ's (`record_lock`), on the file ``lock``, which then holds the four letters ``lock``. A Java
+broker and a TandemMQ store therefore keep each other out.
 """
 
-import fcntl
 import os
 from pathlib import Path
 
+from tandemmq.common.record_lock import NAME, take_record_lock
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import StoreLocked
 
@@ -24,14 +24,14 @@ class StoreLock:
         Raises:
             StoreLocked: another process holds it.
         """
-        self.path = root / "lock"
+        self.path = root / NAME
         self._fd = disk.open(self.path, os.O_RDWR | os.O_CREAT)
         stat = os.fstat(self._fd)
         self._identity = (stat.st_dev, stat.st_ino)
         try:
             if self._identity in _held:
                 raise BlockingIOError("held by this very process")
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            take_record_lock(self._fd)
         except OSError as error:
             if self._identity not in _held:  # closing any descriptor of the file would drop the holder's lock
                 os.close(self._fd)
@@ -57,5 +57,5 @@ class StoreLock:
 
 def mark_of(root: Path) -> str:
     """Inode and ctime (ns) of a directory's lock file: the same wherever it is mounted, and of no other directory."""
-    stat = os.stat(root / "lock")
+    stat = os.stat(root / NAME)
     return f"{stat.st_ino}-{stat.st_ctime_ns}"

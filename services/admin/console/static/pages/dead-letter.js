@@ -77,11 +77,16 @@ async function resend(group, chosen, app) {
     notice(error.message, "bad");
     return;
   }
+  const before = plan.filter((one) => num(one.resentMs) > 0).length;
+  const again = h("input", { type: "checkbox" });
   const done = await confirm({
     title: `Send ${count(messageIds.length)} messages again`,
-    explanation: ["Copies go to the topics where they came from; the dead letters stay where they are.", planTable(plan)],
+    explanation: [
+      "Copies go to the topics where they came from; the dead letters stay where they are.", planTable(plan),
+      before > 0 && h("label", {}, again, ` Also the ${count(before)} of which a copy was sent before`),
+    ],
     action: "Send again",
-    submit: async () => (await call("ResendMessages", { group, messageIds, limit: messageIds.length })).messages,
+    submit: async () => (await call("ResendMessages", { group, messageIds, limit: messageIds.length, again: again.checked })).messages,
   });
   if (!done) return;
   chosen.clear();
