@@ -20,6 +20,7 @@ from tandemmq.cli.messaging.consume import consume, worker
 from tandemmq.cli.messaging.find import query, view
 from tandemmq.cli.messaging.offsets import offsets
 from tandemmq.cli.messaging.pull import pull
+from tandemmq.cli.messaging.recall import recall
 from tandemmq.cli.messaging.send import send
 from tandemmq.cli.messaging.top import top
 from tandemmq.cli.nouns import client, cluster, group, job, message, node, topic
@@ -54,7 +55,7 @@ app = typer.Typer(
 
 COMMANDS = (
     *(up, store, replicator, metasync, admin, gateway, names),
-    *(send, consume, worker, pull, query, view, offsets, inspect, settings),
+    *(send, recall, consume, worker, pull, query, view, offsets, inspect, settings),
     *(replicas, promote, follow, reseed, accept_loss),
     *(rebuild, audit, export),
     *(check, top, bench),

@@ -137,7 +137,7 @@ def test_store_on_a_directory_in_use_is_refused(store: RunningStore) -> None:
     )
     assert again.code == 1
     last = again.err.splitlines()[-1]
-    assert last.startswith("tandem: FAILED_PRECONDITION (SERVICE_NOT_AVAILABLE): ")
+    assert last.startswith("tandem: ")
     assert str(store.directory) in last
 
 
@@ -145,7 +145,7 @@ def test_store_on_a_port_in_use_is_refused_in_one_line(store: RunningStore, tmp_
     port = store.serving["address"].rpartition(":")[2]
     again = tandem("store", "--data", str(tmp_path / "s"), "--set", f"grpcPort={port}", "--set", "logLevel=ERROR")
     assert again.code == 1
-    assert again.err.startswith("tandem: UNAVAILABLE: ")
+    assert again.err.startswith("tandem: ")
     assert len(again.err.splitlines()) == 1
 
 
@@ -153,7 +153,7 @@ def test_store_on_a_port_in_use_is_refused_in_one_line(store: RunningStore, tmp_
 def test_a_misspelt_setting_names_the_nearest(command: str) -> None:
     refused = tandem(command, "--set", "flushDisktype=SYNC_FLUSH")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("tandem: INVALID_ARGUMENT: ")
+    assert refused.err.startswith("tandem: ")
     assert "did you mean flushDiskType?" in refused.err
     assert len(refused.err.splitlines()) == 1
 
@@ -204,10 +204,23 @@ def test_send_the_same_many_times_and_tell_the_rate(store: RunningStore) -> None
     assert sum(queue["messages"] for queue in counted) == 300
 
 
+def test_recall_takes_back_what_waits_for_its_time(store: RunningStore) -> None:
+    (sent,) = store("send", "reminders", "later", "--delay", "1h", "--json").lines
+    recalled = store("recall", "reminders", sent["recall_handle"], "--json")
+    assert recalled.document == {"topic": "reminders", "unique_key": sent["unique_key"]}
+    (other,) = store("send", "reminders", "soon", "--delay", "200ms", "--json").lines
+    (given,) = store("consume", "reminded", "reminders", "--count", "1", "--follow", "--json").lines
+    assert given["body"] == "soon"
+    late = store("recall", "reminders", other["recall_handle"])
+    assert late.code == 1
+    assert len(late.err.splitlines()) == 1
+    assert store("recall", "reminders", "nonsense").code == 1
+
+
 def test_send_what_is_illegal_is_refused_in_one_line(store: RunningStore) -> None:
     refused = store("send", "no such name!", "x")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("tandem: INVALID_ARGUMENT (MESSAGE_ILLEGAL): ")
+    assert "other characters than" in refused.err
     assert len(refused.err.splitlines()) == 1
 
 
@@ -217,14 +230,14 @@ def test_send_many_of_which_one_is_illegal_says_how_many_are_stored(store: Runni
     refused = store("send", "mixed", "--file", str(tmp_path / "lines"), "--batch", "5")
     assert refused.code == 1
     assert refused.out.startswith("PUT_OK  10 messages")
-    assert "MESSAGE_ILLEGAL" in refused.err
+    assert "maxMessageSize" in refused.err
     assert "1 of 11 messages were not stored" in refused.err
 
 
 def test_send_more_than_a_request_can_hold_is_refused_in_one_line(store: RunningStore) -> None:
     refused = store("send", "big", given="x" * 20_000_000)
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("tandem: RESOURCE_EXHAUSTED: ")
+    assert refused.err.startswith("tandem: ")
     assert "grpcMaxMessageSize" in refused.err
     assert len(refused.err.splitlines()) == 1
 
@@ -383,7 +396,7 @@ def test_query_that_finds_nothing(store: RunningStore, drinks: list[dict[str, An
     for options in (("--key", "order-99"), ("--key", "order-3", "--end", "1h")):
         nothing = store("query", "drinks", *options)
         assert (nothing.code, nothing.out) == (1, "")
-        assert nothing.err.startswith("tandem: NOT_FOUND: no message of topic drinks has the key ")
+        assert nothing.err.startswith("tandem: no message of topic drinks has the key ")
 
 
 @pytest.mark.parametrize("options", [(), *in_campaigns(("--key", "a", "--unique-key", "b"))])
@@ -401,13 +414,17 @@ def test_view_in_words(store: RunningStore, drinks: list[dict[str, Any]]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("message_id", "status"),
-    [("7F00000100002A9F7FFFFFFFFFFFFF00", "NOT_FOUND"), *rows_in_campaigns(("nonsense", "INVALID_ARGUMENT"))],
+    ("message_id", "status", "words"),
+    [
+        ("7F00000100002A9F7FFFFFFFFFFFFF00", "NOT_FOUND", "No message begins at"),
+        *rows_in_campaigns(("nonsense", "INVALID_ARGUMENT", "32 or 56 characters")),
+    ],
 )
-def test_view_of_what_is_not_there(store: RunningStore, message_id: str, status: str) -> None:
+def test_view_of_what_is_not_there(store: RunningStore, message_id: str, status: str, words: str) -> None:
     refused = store("view", message_id)
     assert refused.code == 1
-    assert refused.err.startswith(f"tandem: {status} (")
+    assert words in refused.err
+    assert json.loads(store("view", message_id, "--json").err)["error"]["status"] == status
 
 
 # -- offsets ----------------------------------------------------------------------------------------------------------
@@ -434,7 +451,7 @@ def test_offsets_of_all_topics_in_words(store: RunningStore, drinks: list[dict[s
 def test_offsets_of_an_unknown_topic(store: RunningStore) -> None:
     refused = store("offsets", "nowhere")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("tandem: NOT_FOUND (NO_MATCHED_LOGIC_QUEUE): ")
+    assert "no topic nowhere" in refused.err
 
 
 # -- where the store is -----------------------------------------------------------------------------------------------
@@ -454,8 +471,7 @@ def test_no_store_there(arguments: tuple[str, ...]) -> None:
     refused = tandem(*arguments, "--address", "127.0.0.1:1")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "tandem: UNAVAILABLE: no store answers at 127.0.0.1:1; start one with `tandem store`, "
-        "or name its address with --address\n"
+        "tandem: no store answers at 127.0.0.1:1; start one with `tandem store`, or name its address with --address\n"
     )
 
 

@@ -135,7 +135,7 @@ def test_a_replicator_that_is_not_there(command: str) -> None:
     refused = tandem(command, "--address", "127.0.0.1:1")
     assert refused.code == 1
     assert refused.err == (
-        "tandem: UNAVAILABLE: no replicator answers at 127.0.0.1:1; `tandem up` and `tandem replicator` start one\n"
+        "tandem: no replicator answers at 127.0.0.1:1; `tandem up` and `tandem replicator` start one\n"
     )
 
 
@@ -177,7 +177,7 @@ def test_a_master_is_not_promoted_and_nothing_changes(tmp_path: Path) -> None:
             assert "ASYNC_MASTER in epoch 1" in words.out
             refused = tandem("promote", "--address", address)
             assert refused.code == 1
-            assert refused.err.startswith("tandem: FAILED_PRECONDITION")
+            assert "not a slave" in refused.err
             assert until_linked(address)["epoch"] == 1
     finally:
         running.stop()
@@ -284,7 +284,7 @@ def test_it_says_where_the_old_files_are(tmp_path: Path) -> None:
 def test_a_directory_that_never_followed_is_refused(tmp_path: Path) -> None:
     refused = tandem("reseed", "--data", str(a_store(tmp_path)))
     assert refused.code == 1
-    assert refused.err.startswith("tandem: FAILED_PRECONDITION: ")
+    assert refused.err.startswith("tandem: ")
     assert "has never followed a master" in refused.err
     assert "--yes-it-was-a-master" in refused.err
     assert (tmp_path / "commitlog").exists()
@@ -325,7 +325,7 @@ def test_a_running_store_is_left_alone(tmp_path: Path) -> None:
 def test_a_directory_without_a_log_is_told_so(tmp_path: Path) -> None:
     refused = tandem("reseed", "--data", str(tmp_path))
     assert refused.code == 1
-    assert refused.err.startswith("tandem: NOT_FOUND: ")
+    assert "is no store directory" in refused.err
     assert not list(tmp_path.iterdir())
 
 

@@ -66,14 +66,14 @@ def test_text_of_a_message_cannot_steer_the_terminal() -> None:
     ("error", "line"),
     [
         (CommandFailed("no port is free"), "tandem: no port is free"),
-        (NotThere("no message\nhas it"), "tandem: NOT_FOUND: no message has it"),
+        (NotThere("no message\nhas it"), "tandem: no message has it"),
         (
             StoreLocked("Another process has it.", remedy="Stop it."),
-            "tandem: FAILED_PRECONDITION (SERVICE_NOT_AVAILABLE): Another process has it. (Stop it.)",
+            "tandem: Another process has it. (Stop it.)",
         ),
         (
             CallFailed(Failure("No such topic.", "NOT_FOUND", "NO_MATCHED_LOGIC_QUEUE")),
-            "tandem: NOT_FOUND (NO_MATCHED_LOGIC_QUEUE): No such topic.",
+            "tandem: No such topic.",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def send(
     gets any.
 
     With --json: one JSON line a message, {"status", "message_id", "unique_key", "queue_id", "queue_offset",
-    "physical_offset", "store_timestamp"}.
+    "physical_offset", "store_timestamp"}, and "recall_handle" of one that waits for its time (`tandem recall`).
     """
     if body is not None and file is not None:
         raise typer.BadParameter("give a body or --file, not both", param_hint="BODY")

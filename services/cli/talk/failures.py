@@ -1,9 +1,10 @@
-"""What can go wrong, told in one line: the gRPC status, the RocketMQ status, what happened, what to do.
+"""What can go wrong, told in one line: what happened, and what to do. With --json also by which statuses.
 
 ::
 
-    tandem: UNAVAILABLE: no store answers at 127.0.0.1:8081; start one with `tandem store`, or name it with --address
-    tandem: NOT_FOUND (NO_MATCHED_LOGIC_QUEUE): There is no topic orders. (Send to it first.)
+    tandem: no store answers at 127.0.0.1:8081; start one with `tandem store`, or name it with --address
+    tandem: There is no topic orders. (Send to it first.)
+    {"error": {"status": "NOT_FOUND", "rocketmq_status": "NO_MATCHED_LOGIC_QUEUE", "message": "There is no ..."}}
 
 Exit codes: 1 something failed or was not found, 2 the command line is wrong, 130 interrupted.
 """
@@ -49,9 +50,7 @@ class Failure(NamedTuple):
 
     def line(self) -> str:
         """For people."""
-        statuses = f"{self.status} ({self.rocketmq_status})" if self.status and self.rocketmq_status else self.status
-        message = " ".join(self.message.split())
-        return f"tandem: {statuses}: {message}" if statuses else f"tandem: {message}"
+        return f"tandem: {' '.join(self.message.split())}"
 
     def document(self) -> str:
         """For programs: one JSON line."""

@@ -142,15 +142,13 @@ def test_arguments_of_the_client_that_make_no_sense(stores: Stores, tmp_path: Pa
 def test_tls_on_one_side_only(stores: Stores, certificates: Certificates) -> None:
     message = said("offsets", "--address", stores.tls)
     assert message == (
-        f"tandem: UNAVAILABLE: the store at {stores.tls} speaks TLS; say with --tls-ca (or TANDEM_TLS_CA) who signs "
-        "its certificate"
+        f"tandem: the store at {stores.tls} speaks TLS; say with --tls-ca (or TANDEM_TLS_CA) who signs its certificate"
     )
     message = said("--tls-ca", certificates.ours.certificate, "offsets", "--address", stores.plain)
     assert f"the store at {stores.plain} shows a certificate that cannot be trusted: self-signed" in message
     message = said("--tls-ca", certificates.ours.certificate, "offsets", "--address", stores.without_tls)
     assert message == (
-        f"tandem: UNAVAILABLE: the store at {stores.without_tls} speaks no TLS; leave --tls-ca, --tls-cert and "
-        "--tls-key away"
+        f"tandem: the store at {stores.without_tls} speaks no TLS; leave --tls-ca, --tls-cert and --tls-key away"
     )
 
 
@@ -181,10 +179,10 @@ def test_credentials(stores: Stores, certificates: Certificates, tmp_path: Path)
     assert f"the store at {stores.mutual} does not let you in: there are no credentials" in said(*tls, "offsets", *to)
     (tmp_path / "wrong").write_text("guessed")
     message = said(*tls, "--user", "alice", "--secret-file", tmp_path / "wrong", "offsets", *to)
-    assert message.startswith(f"tandem: UNAUTHENTICATED: the store at {stores.mutual} does not let you in: ")
+    assert message.startswith(f"tandem: the store at {stores.mutual} does not let you in: ")
     assert "there is no user 'alice' with this secret" in message
     message = said(*tls, "--user", "alice", "--secret-file", stores.secret, "send", "bills", "x", *to)
-    assert message.startswith("tandem: PERMISSION_DENIED: ")
+    assert message.startswith("tandem: ")
     assert "alice" in message
     assert "bills" in message
 
@@ -193,7 +191,7 @@ def test_credentials(stores: Stores, certificates: Certificates, tmp_path: Path)
 def test_options_that_cannot_be_used(stores: Stores, tmp_path: Path, certificates: Certificates) -> None:
     to = ("offsets", "--address", stores.tls)
     assert said("--user", "alice", *to) == (
-        "tandem: INVALID_ARGUMENT: TANDEM_SECRET_FILE is missing (TANDEM_USER and TANDEM_SECRET_FILE go together.)"
+        "tandem: TANDEM_SECRET_FILE is missing (TANDEM_USER and TANDEM_SECRET_FILE go together.)"
     )
     assert "TANDEM_TLS_KEY is missing" in said("--tls-cert", certificates.caller.certificate, *to)
     nothing = tmp_path / "nothing"
