@@ -90,7 +90,7 @@ def test_on_spark() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nowhere"], 1, "NOT_FOUND: nowhere holds no commit log"),
+        (["nowhere"], 1, "tandem: nowhere holds no commit log"),
         (["store", "--running", "127.0.0.1:1"], 1, "127.0.0.1:1"),
         (["store", "--running", "127.0.0.1:1", "--set", "a=b"], 2, "a running store says itself"),
         (["store", "--html", "no/such/report.html"], 1, "no/such/report.html"),
