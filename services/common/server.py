@@ -31,7 +31,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.garbage import ShortCollections
 from tandemmq.common.grpc_server import bind, load_of, make_server
 from tandemmq.common.grpc_status import STATUSES, StatusTable
-from tandemmq.common.grpc_transport import Load
+from tandemmq.common.grpc_transport import Direct, Load, Server
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
 from tandemmq.common.health import HealthBoard
@@ -103,6 +103,14 @@ class ServiceHost:
         """
         self._server.add_registered_method_handlers(service, methods)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, dict(methods)),))
+
+    def add_direct(self, path: str, direct: Direct) -> None:
+        """Have plain requests to a method answered the short way; what that does not answer goes to the servicer.
+
+        Only where our transport serves, and no gate asks who calls.
+        """
+        if self.guard.gate is None and isinstance(self._server, Server):
+            self._server.add_direct_method(path, direct)
 
     @property
     def load(self) -> Load | None:

@@ -42,6 +42,8 @@ from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesSe
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
+from tandemmq.store.fronts.native.direct_send import PATH as DIRECT_SEND
+from tandemmq.store.fronts.native.direct_send import DirectSend
 from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
@@ -128,6 +130,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     servicer.attach(broker)
+    host.add_direct(DIRECT_SEND, DirectSend(broker, metrics))
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))

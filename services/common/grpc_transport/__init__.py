@@ -13,8 +13,9 @@ Three layers, each usable and tested without the one above it::
     http2/  HTTP/2: frames, HPACK, streams, windows, limits                           no I/O; the `hpack` library
 
 Why it is fast: a header block that was seen before is found by its bytes (no HPACK table: we announce size 0); a call
-whose handler need not wait runs without a task, inside the read that brought it; all answers of a read leave in one
-write; stream, call and context are one object; a message is copied once on its way in.
+whose handler need not wait runs without a task, inside the read that brought it, and one that has a short way
+(`Direct`) without a coroutine; all answers of a read leave in one write; stream, call and context are one object; a
+message is copied once on its way in.
 
 How it differs from grpc.aio: see docs/grpc-transport.md.
 """
@@ -28,6 +29,7 @@ from tandemmq.common.grpc_transport.aio.answering import (
 )
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
+from tandemmq.common.grpc_transport.aio.handlers import Direct
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.server import Server, server
 from tandemmq.common.grpc_transport.http2.limits import Limits
@@ -37,6 +39,7 @@ __all__ = [
     "Answering",
     "CallFailure",
     "Channel",
+    "Direct",
     "Duplex",
     "Limits",
     "Load",

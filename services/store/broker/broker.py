@@ -72,6 +72,22 @@ class Broker:
             status = await acknowledgement.status(place.end_offset, ready.wait and wait)
         return new_tuple(Receipt, (ready, place, status))
 
+    def send_at_once(self, given: NewMessage, *, wait: bool = True) -> Receipt | None:
+        """As `send`, where nothing need be waited for. None: something must, and nothing is stored.
+
+        Raises as `send`.
+        """
+        if self.acknowledgement.waits or self.topics.get(given.topic) is None:
+            return None
+        missing: dict[str, TopicConfig] = {}
+        ready = self.sender.check(given, missing, wait)
+        if missing:  # where delayed messages wait
+            return None
+        ready, place = self.sender.store(ready)
+        if not ready.copy:
+            self.traffic.sent(ready.message.topic, 1, place.size)
+        return new_tuple(Receipt, (ready, place, PutStatus.PUT_OK))
+
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True
     ) -> SentAll:

@@ -42,6 +42,10 @@ class HookedBroker(Broker):
         sending = partial(Broker.send, self, given, wait=wait)
         return await self.hooks.send.around(context, sending, partial(_is_stored, context))
 
+    def send_at_once(self, given: NewMessage, *, wait: bool = True) -> Receipt | None:
+        """See `Broker.send_at_once`: never, since hooks are called."""
+        return None
+
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True
     ) -> SentAll:

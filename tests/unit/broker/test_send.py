@@ -23,6 +23,25 @@ async def test_what_is_stored_can_be_pulled(tmp_path: Path) -> None:
         assert bodies(kit.pull("orders")) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+async def test_a_send_at_once_is_one_that_waits_for_nothing(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        assert kit.broker.send_at_once(NewMessage("new", HOST, b"x")) is None, "its topic must be made first"
+        assert list(kit.topics.all()) == []
+        kit.send("orders", b"0")
+        end = kit.store.commit_log.max_offset
+        receipt = kit.broker.send_at_once(NewMessage("orders", HOST, b"1"))
+        assert receipt is not None
+        assert (receipt.place.physical_offset, receipt.place.queue_offset) == (end, 1)
+        with pytest.raises(IllegalMessage):
+            kit.broker.send_at_once(NewMessage("orders", HOST, properties={"a": "\x01"}))
+        await kit.dispatched()
+        assert bodies(kit.pull("orders")) == [b"0", b"1"]
+    async with broker(tmp_path, flush_disk_type="SYNC_FLUSH") as kit:
+        end = kit.store.commit_log.max_offset
+        assert kit.broker.send_at_once(NewMessage("orders", HOST, b"2")) is None, "the disk must be waited for"
+        assert kit.store.commit_log.max_offset == end
+
+
 async def test_an_illegal_message_creates_no_topic(tmp_path: Path) -> None:
     async with broker(tmp_path) as kit:
         good, bad = NewMessage("new", HOST), NewMessage("new too", HOST)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tandemmq.common.grpc_transport.aio.context import TASK_STEP_SECONDS, CallContext, log
 from tandemmq.common.grpc_transport.aio.first_step import Suspended
+from tandemmq.common.grpc_transport.aio.handlers import Direct
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, PROGRESS
 from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, MessageReader
@@ -288,7 +289,7 @@ class UnaryRequestCall(Call):
         Unless its handler asks for room itself: it knows how large this one is.
         """
         connection, largest = self.connection, 0 if self.method.asks_for_room else self.method.largest
-        if self.protocol.server.budget.tight and largest and not self.protocol.may_hold(largest):
+        if largest and self.protocol.server.budget.tight and not self.protocol.may_hold(largest):
             if connection.sender.pending_bytes:
                 self.protocol.server.told.refused += 1
                 self.end(Status.RESOURCE_EXHAUSTED, NO_ROOM)
@@ -298,6 +299,9 @@ class UnaryRequestCall(Call):
             return
         if connection.buffered > connection.limits.max_buffered:
             self.end(Status.RESOURCE_EXHAUSTED, "too many requests wait on this connection")
+            return
+        direct = self.method.direct
+        if direct is not None and self._answered(direct, message):
             return
         deserialize = self.method.deserialize
         if deserialize is None:
@@ -310,6 +314,17 @@ class UnaryRequestCall(Call):
             self.end(Status.INTERNAL, "Exception deserializing request!")
             return
         self.run(request, len(message))
+
+    def _answered(self, direct: Direct, message: bytes) -> bool:
+        """Whether the short way was taken. Where it fails nobody tries again: something may have changed."""
+        try:
+            answer = direct(message, self.protocol.peer)
+            if answer is None:
+                return False
+            self.answer(answer)
+        except Exception as error:  # noqa: BLE001 - every call gets a status
+            self.fail(error)
+        return True
 
     def _keep(self, message: bytes) -> bool:
         """Keep a request that must wait; what waits is counted. False when that is too much: the call has ended."""

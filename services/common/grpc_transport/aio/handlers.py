@@ -16,6 +16,11 @@ class CallDetails(NamedTuple):
     invocation_metadata: tuple[Metadatum, ...]
 
 
+Direct = Callable[[bytes, str], bytes | None]
+"""The short way of a unary method: from the bytes of a request, and who sent it (as `context.peer()`), to the bytes of
+the answer. It must not block. None: it does not answer this one, and has done nothing of it; the handler does."""
+
+
 class Method:
     """A handler, its parts at hand."""
 
@@ -23,6 +28,7 @@ class Method:
         "asks_for_room",
         "behavior",
         "deserialize",
+        "direct",
         "largest",
         "request_streaming",
         "response_streaming",
@@ -41,6 +47,8 @@ class Method:
         self.behavior: Callable[[Any, Any], Any] = behavior
         self.deserialize: Callable[[bytes], Any] | None = handler.request_deserializer
         self.serialize: Callable[[Any], bytes] | None = handler.response_serializer
+        self.direct: Direct | None = None
+        """Asked before the handler."""
         self.asks_for_room = False
         """Its handler says itself how large an answer may be, by `room_for`: nothing need be guessed before it."""
         self.largest = 0
@@ -65,6 +73,13 @@ class Methods:
         for name, handler in handlers.items():
             self._handlers[f"/{service}/{name}"] = handler
             self._registered[f"/{service}/{name}"] = Method(handler)
+
+    def set_direct(self, path: str, direct: Direct) -> None:
+        """Give a registered unary method a short way. With interceptors it is not used. Raises KeyError."""
+        method = self._registered[path]
+        assert not method.request_streaming
+        assert not method.response_streaming
+        method.direct = direct
 
     def add_generic(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Handlers that say themselves what they answer; asked in this order, behind the registered methods."""

@@ -15,7 +15,7 @@ import grpc
 from tandemmq.common.grpc_transport.aio.first_byte import Context as FirstByteContext
 from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
 from tandemmq.common.grpc_transport.aio.first_step import first_step, takes_stand_ins, without_step
-from tandemmq.common.grpc_transport.aio.handlers import Methods
+from tandemmq.common.grpc_transport.aio.handlers import Direct, Methods
 from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.protocol import Protocol
@@ -89,6 +89,13 @@ class Server(grpc.aio.Server):
     ) -> None:
         """See grpc.aio.Server."""
         self.methods.register(service_name, method_handlers)
+
+    def add_direct_method(self, path: str, direct: Direct) -> None:
+        """Have requests to a unary method, `/package.Service/Method`, answered the short way where it can be.
+
+        Raises KeyError: no such method is registered.
+        """
+        self.methods.set_direct(path, direct)
 
     def add_insecure_port(self, address: str) -> int:
         """Binds `host:port`, `[v6]:port`, `unix:path` or `unix-abstract:name`; gives the port. Raises RuntimeError."""

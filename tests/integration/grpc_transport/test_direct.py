@@ -1,0 +1,103 @@
+"""The short way of a unary method: what it answers, what it leaves to the handler, and what becomes of its faults."""
+
+import asyncio
+import struct
+from typing import Any
+
+import grpc
+import pytest
+
+from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
+from tests.integration.grpc_transport.hosting import OWN, failure, hosted, within
+from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
+
+PATH = f"/{OWN}/unary"
+
+
+class Direct:
+    """Answers what begins with `d`."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.peers: set[str] = set()
+
+    def __call__(self, message: bytes, peer: str) -> bytes | None:
+        self.asked.append(message)
+        self.peers.add(peer)
+        if message == b"broken":
+            raise ValueError("it broke")
+        return b"direct " + message if message.startswith(b"d") else None
+
+    def prepare(self, server: Any) -> None:
+        server.add_direct_method(PATH, self)
+
+
+async def handle(request: bytes, _context: Any) -> bytes:
+    return b"handled " + request
+
+
+async def test_what_it_does_not_answer_is_the_handlers() -> None:
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        answers = await within(asyncio.gather(*(server.unary(request) for request in (b"d1", b"h", b"d2", b""))))
+        assert answers == [b"direct d1", b"handled h", b"direct d2", b"handled "]
+        assert sorted(direct.asked) == [b"", b"d1", b"d2", b"h"]
+        assert all(peer.startswith("ipv4:127.0.0.1:") for peer in direct.peers)
+
+
+async def test_where_it_fails_nobody_tries_again(caplog: pytest.LogCaptureFixture) -> None:
+    direct = Direct()
+    handled: list[bytes] = []
+
+    async def noted(request: bytes, _context: Any) -> bytes:
+        handled.append(request)
+        return b""
+
+    async with hosted("fast", unary=noted, prepare=direct.prepare) as server:
+        assert (await failure(server.unary(b"broken"))).code() is grpc.StatusCode.UNKNOWN
+        assert await within(server.unary(b"d")) == b"direct d"
+        assert handled == []
+    assert "it broke" in caplog.text
+
+
+async def test_requests_in_pieces_compressed_and_with_a_deadline() -> None:
+    direct = Direct()
+    options = {"compression": grpc.Compression.Gzip}
+    async with hosted("fast", unary=handle, prepare=direct.prepare, server_options=options) as server:
+        large = b"d" * 300_000
+        assert await within(server.unary(large, timeout=30, compression=grpc.Compression.Gzip)) == b"direct " + large
+        assert await within(server.unary(b"d", timeout=30)) == b"direct d"
+
+
+async def test_requests_that_wait_for_their_turn_are_answered_in_it() -> None:
+    """The connection's window is used up: requests are kept until an answer could leave."""
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        async with wired(server.target, (INITIAL_WINDOW_SIZE, 1 << 20), window=0) as wire:
+            large = wire.call(PATH, b"d" * 70_000)
+            streams = [wire.call(PATH, request) for request in (b"d1", b"h", b"d2")]
+            wire.write(frame(PING, 0, 0, bytes(8)))
+            await wire.wait_for(lambda: wire.arrived(PING))
+            assert direct.asked == [b"d" * 70_000]
+            wire.write(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 20)))
+            answers = [await wire.answer(stream) for stream in (large, *streams)]
+        assert [one.messages for one in answers[1:]] == [[b"direct d1"], [b"handled h"], [b"direct d2"]]
+        assert len(answers[0].messages[0]) == 70_007
+
+
+async def test_only_methods_that_are_there() -> None:
+    with pytest.raises(KeyError):
+        async with hosted("fast", unary=handle, prepare=lambda server: server.add_direct_method("/a/b", Direct())):  # type: ignore[attr-defined]
+            pass
+
+
+async def test_interceptors_come_first() -> None:
+    direct = Direct()
+
+    class Passing(grpc.aio.ServerInterceptor):
+        async def intercept_service(self, continuation: Any, details: Any) -> Any:
+            return await continuation(details)
+
+    options = {"interceptors": [Passing()]}
+    async with hosted("fast", unary=handle, prepare=direct.prepare, server_options=options) as server:
+        assert await within(server.unary(b"d")) == b"handled d"
