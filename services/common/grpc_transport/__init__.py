@@ -14,8 +14,8 @@ Three layers, each usable and tested without the one above it::
 
 Why it is fast: a header block that was seen before is found by its bytes (no HPACK table: we announce size 0); a call
 whose handler need not wait runs without a task, inside the read that brought it, and one that has a short way
-(`Direct`) without a coroutine; all answers of a read leave in one write; stream, call and context are one object; a
-message is copied once on its way in.
+(`Direct`) without a coroutine, also where it waits; all answers of a read leave in one write; stream, call and context
+are one object; a message is copied once on its way in.
 
 How it differs from grpc.aio: see docs/grpc-transport.md.
 """
@@ -29,18 +29,21 @@ from tandemmq.common.grpc_transport.aio.answering import (
 )
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
-from tandemmq.common.grpc_transport.aio.handlers import Direct
+from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct, DirectCall, Held
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.server import Server, server
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tandemmq.common.grpc_transport.rpc.status import CallFailure
 
 __all__ = [
+    "HELD",
     "Answering",
     "CallFailure",
     "Channel",
     "Direct",
+    "DirectCall",
     "Duplex",
+    "Held",
     "Limits",
     "Load",
     "Server",

@@ -4,7 +4,7 @@ The calls never suspend where nothing has to be waited for. The order of a send 
 and replicas, status) is here and in `send.py`, and nowhere else.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,10 +15,11 @@ from tandemmq.store.broker.offsets import Catalog, QueueState, TopicState
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.query import Finder
-from tandemmq.store.broker.send import NewBatch, NewMessage, Sender, SendOutcome, SentAll, new_tuple
+from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SendOutcome, SentAll, new_tuple
 from tandemmq.store.broker.submission import Receipt, Submission, Told
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import Appended
 
 
 class Traffic(Protocol):
@@ -72,21 +73,36 @@ class Broker:
             status = await acknowledgement.status(place.end_offset, ready.wait and wait)
         return new_tuple(Receipt, (ready, place, status))
 
-    def send_at_once(self, given: NewMessage, *, wait: bool = True) -> Receipt | None:
-        """As `send`, where nothing need be waited for. None: something must, and nothing is stored.
+    def store_at_once(self, given: NewMessage, *, wait: bool = True) -> tuple[Ready, Appended] | None:
+        """The first half of `send`, without a coroutine; `when_safe` is the other.
 
-        Raises as `send`.
+        None: a topic must be made first, and nothing is stored. Raises as `send`.
         """
-        if self.acknowledgement.waits or self.topics.get(given.topic) is None:
-            return None
         missing: dict[str, TopicConfig] = {}
+        if self.topics.get(given.topic) is None:
+            return None
         ready = self.sender.check(given, missing, wait)
         if missing:  # where delayed messages wait
             return None
         ready, place = self.sender.store(ready)
         if not ready.copy:
             self.traffic.sent(ready.message.topic, 1, place.size)
-        return new_tuple(Receipt, (ready, place, PutStatus.PUT_OK))
+        return ready, place
+
+    def when_safe(self, ready: Ready, place: Appended, told: Callable[[Receipt], None], *, wait: bool = True) -> None:
+        """Tell the receipt of a stored message when it is as safe as it is to be, now or later.
+
+        `told` must not raise.
+        """
+        acknowledgement = self.acknowledgement
+        if not acknowledgement.waits:
+            told(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK)))
+            return
+        acknowledgement.when_safe(
+            place.end_offset,
+            lambda status: told(new_tuple(Receipt, (ready, place, status))),
+            wait=ready.wait and wait,
+        )
 
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True

@@ -13,7 +13,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, Wanted
-from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage, SendOutcome, SentAll, SentBatch
+from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage, Ready, SendOutcome, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt, Told
 from tandemmq.store.format import properties
 from tandemmq.store.format.batch import decode_client_batch
@@ -42,8 +42,8 @@ class HookedBroker(Broker):
         sending = partial(Broker.send, self, given, wait=wait)
         return await self.hooks.send.around(context, sending, partial(_is_stored, context))
 
-    def send_at_once(self, given: NewMessage, *, wait: bool = True) -> Receipt | None:
-        """See `Broker.send_at_once`: never, since hooks are called."""
+    def store_at_once(self, given: NewMessage, *, wait: bool = True) -> tuple[Ready, Appended] | None:
+        """See `Broker.store_at_once`: never, since hooks are called."""
         return None
 
     async def append(

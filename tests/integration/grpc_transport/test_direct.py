@@ -7,8 +7,9 @@ from typing import Any
 import grpc
 import pytest
 
+from tandemmq.common.grpc_transport import HELD, DirectCall, Held, Server
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
-from tests.integration.grpc_transport.hosting import OWN, failure, hosted, within
+from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
 
 PATH = f"/{OWN}/unary"
@@ -20,13 +21,22 @@ class Direct:
     def __init__(self) -> None:
         self.asked: list[bytes] = []
         self.peers: set[str] = set()
+        self.held: list[tuple[bytes, DirectCall]] = []
 
-    def __call__(self, message: bytes, peer: str) -> bytes | None:
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | Held | None:
         self.asked.append(message)
-        self.peers.add(peer)
+        self.peers.add(call.peer())
         if message == b"broken":
             raise ValueError("it broke")
+        if message.startswith(b"later"):
+            self.held.append((message, call))
+            return HELD
         return b"direct " + message if message.startswith(b"d") else None
+
+    def answer_all(self) -> None:
+        for message, call in self.held:
+            call.answer_later(b"at last " + message)
+        self.held.clear()
 
     def prepare(self, server: Any) -> None:
         server.add_direct_method(PATH, self)
@@ -58,6 +68,46 @@ async def test_where_it_fails_nobody_tries_again(caplog: pytest.LogCaptureFixtur
         assert await within(server.unary(b"d")) == b"direct d"
         assert handled == []
     assert "it broke" in caplog.text
+
+
+async def test_answers_that_come_later() -> None:
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        calls = [server.unary(b"later %d" % number) for number in range(3)]
+        await until(lambda: len(direct.held) == 3)
+        assert await within(server.unary(b"d")) == b"direct d", "others are not held up"
+        direct.answer_all()
+        assert await within(asyncio.gather(*calls)) == [b"at last later %d" % number for number in range(3)]
+
+
+async def test_who_waits_no_more_is_not_answered() -> None:
+    """A deadline that passes, a caller that cancels, one that is gone: the late answer does nothing."""
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        assert (await failure(server.unary(b"later", timeout=0.05))).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        cancelled = server.unary(b"later")
+        await until(lambda: len(direct.held) == 2)
+        cancelled.cancel()
+        async with wired(server.target) as wire:
+            wire.call(PATH, b"later")
+            await until(lambda: len(direct.held) == 3)
+        ours = server.server
+        assert isinstance(ours, Server)
+        await until(lambda: ours.active == 0)
+        direct.answer_all()
+        assert await within(server.unary(b"d")) == b"direct d"
+
+
+async def test_a_server_that_stops_waits_for_those_who_are_held() -> None:
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        call = server.unary(b"later")
+        await until(lambda: bool(direct.held))
+        stopping = asyncio.ensure_future(server.server.stop(PATIENCE))
+        await asyncio.sleep(0)
+        direct.answer_all()
+        assert await within(call) == b"at last later"
+        await within(stopping)
 
 
 async def test_requests_in_pieces_compressed_and_with_a_deadline() -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.errors import IllegalMessage, TableNotSaved, UnknownTopic
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewBatch, NewMessage
+from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.record import verify_crc_property
@@ -23,23 +25,31 @@ async def test_what_is_stored_can_be_pulled(tmp_path: Path) -> None:
         assert bodies(kit.pull("orders")) == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_a_send_at_once_is_one_that_waits_for_nothing(tmp_path: Path) -> None:
+async def test_what_is_stored_at_once_needs_no_topic_to_be_made(tmp_path: Path) -> None:
+    told: list[Receipt] = []
     async with broker(tmp_path) as kit:
-        assert kit.broker.send_at_once(NewMessage("new", HOST, b"x")) is None, "its topic must be made first"
+        assert kit.broker.store_at_once(NewMessage("new", HOST, b"x")) is None, "its topic must be made first"
         assert list(kit.topics.all()) == []
         kit.send("orders", b"0")
         end = kit.store.commit_log.max_offset
-        receipt = kit.broker.send_at_once(NewMessage("orders", HOST, b"1"))
-        assert receipt is not None
-        assert (receipt.place.physical_offset, receipt.place.queue_offset) == (end, 1)
+        stored = kit.broker.store_at_once(NewMessage("orders", HOST, b"1"))
+        assert stored is not None
+        kit.broker.when_safe(*stored, told.append)
+        ((_, place, status),) = told
+        assert (place.physical_offset, place.queue_offset, status) == (end, 1, PutStatus.PUT_OK)
         with pytest.raises(IllegalMessage):
-            kit.broker.send_at_once(NewMessage("orders", HOST, properties={"a": "\x01"}))
+            kit.broker.store_at_once(NewMessage("orders", HOST, properties={"a": "\x01"}))
         await kit.dispatched()
         assert bodies(kit.pull("orders")) == [b"0", b"1"]
     async with broker(tmp_path, flush_disk_type="SYNC_FLUSH") as kit:
-        end = kit.store.commit_log.max_offset
-        assert kit.broker.send_at_once(NewMessage("orders", HOST, b"2")) is None, "the disk must be waited for"
-        assert kit.store.commit_log.max_offset == end
+        await kit.topics.add([TopicConfig("orders", 1, 1)])
+        stored = kit.broker.store_at_once(NewMessage("orders", HOST, b"2"))
+        assert stored is not None
+        kit.broker.when_safe(*stored, told.append)
+        assert len(told) == 1, "the disk must be waited for"
+        assert await kit.store.wait_flushed(stored[1].end_offset)
+        assert told[1].status is PutStatus.PUT_OK
+        assert bodies(kit.pull("orders")) == [b"0", b"1", b"2"]
 
 
 async def test_an_illegal_message_creates_no_topic(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tandemmq.common.grpc_transport.aio.context import TASK_STEP_SECONDS, CallContext, log
 from tandemmq.common.grpc_transport.aio.first_step import Suspended
-from tandemmq.common.grpc_transport.aio.handlers import Direct
+from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, PROGRESS
 from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
 from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, MessageReader
@@ -318,13 +318,23 @@ class UnaryRequestCall(Call):
     def _answered(self, direct: Direct, message: bytes) -> bool:
         """Whether the short way was taken. Where it fails nobody tries again: something may have changed."""
         try:
-            answer = direct(message, self.protocol.peer)
+            answer = direct(message, self)
             if answer is None:
                 return False
-            self.answer(answer)
+            if answer is HELD:
+                self._wait(len(message))
+            else:
+                self.answer(answer)
         except Exception as error:  # noqa: BLE001 - every call gets a status
             self.fail(error)
         return True
+
+    def answer_later(self, answer: bytes) -> None:
+        """See DirectCall."""
+        try:
+            self.answer(answer)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fail(error)
 
     def _keep(self, message: bytes) -> bool:
         """Keep a request that must wait; what waits is counted. False when that is too much: the call has ended."""

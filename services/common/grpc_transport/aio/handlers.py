@@ -1,7 +1,8 @@
 """Methods: which handler answers a path, as generated code, generic handlers and interceptors say."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 
@@ -16,9 +17,31 @@ class CallDetails(NamedTuple):
     invocation_metadata: tuple[Metadatum, ...]
 
 
-Direct = Callable[[bytes, str], bytes | None]
-"""The short way of a unary method: from the bytes of a request, and who sent it (as `context.peer()`), to the bytes of
-the answer. It must not block. None: it does not answer this one, and has done nothing of it; the handler does."""
+class DirectCall(Protocol):
+    """What the short way of a method sees of a call."""
+
+    def peer(self) -> str:
+        """See `grpc.aio.ServicerContext`."""
+        ...
+
+    def answer_later(self, answer: bytes) -> None:
+        """Answer a call for which HELD was given before. Never raises, also where nobody waits any more."""
+        ...
+
+
+class Held(Enum):
+    """See HELD."""
+
+    HELD = 0
+
+
+HELD = Held.HELD
+"""The answer comes later, by `DirectCall.answer_later`."""
+
+Direct = Callable[[bytes, DirectCall], bytes | Held | None]
+"""The short way of a unary method: from the bytes of a request to those of the answer, or HELD. It must not block.
+
+None: it does not answer this one, and has done nothing of it; the handler does."""
 
 
 class Method:
