@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.order import MessageGroups, Spot, line_key
-from tandemmq.store.delivery.place_reader import PlaceReader
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
 
@@ -18,9 +18,26 @@ class OrderLines:
         self._reader = reader
         self._groups: dict[tuple[str, str], MessageGroups] = {}
 
+    def known(self, group: str, topic: str) -> bool:
+        """Whether all that is open there has its line.
+
+        No: some of it cannot be read now, because its queue is being put right. Then nobody knows who waits for whom.
+        """
+        if (group, topic) in self._groups:
+            return True
+        lines = MessageGroups()
+        for progress in self._ledger.places(group, topic):
+            if not self._load(lines, progress.place, sorted(progress.entries)):
+                return False
+        self._groups[group, topic] = lines
+        return True
+
     def take(self, place: Place, offset: int, record: Record, chosen: Collection[Spot]) -> bool:
-        """Whether a message may be given out now, with those that are chosen for the same answer; else it is held."""
-        lines = self._of(place)
+        """Whether a message may be given out now, with those that are chosen for the same answer; else it is held.
+
+        Its lines must be `known`.
+        """
+        lines = self._groups[place.group, place.topic]
         spot = place.queue, offset
         lines.add(spot, line_key(place, record.properties.get(properties.SHARDING_KEY)))
         if lines.may_go(spot, chosen):
@@ -58,18 +75,13 @@ class OrderLines:
             for offset in offsets:
                 self._ledger.put_back(Place(group, topic, queue), offset)
 
-    def _of(self, place: Place) -> MessageGroups:
-        key = place.group, place.topic
-        lines = self._groups.get(key)
-        if lines is None:
-            lines = self._groups[key] = MessageGroups()
-            for progress in self._ledger.places(place.group, place.topic):
-                self._load(lines, progress.place, sorted(progress.entries))
-        return lines
-
-    def _load(self, lines: MessageGroups, place: Place, offsets: list[int]) -> None:
+    def _load(self, lines: MessageGroups, place: Place, offsets: list[int]) -> bool:
+        """Put open messages of a place into their lines; one that has gone has none. False: one cannot be read now."""
         for offset in offsets:
             data = self._reader.one(place, offset)
+            if data is Absence.LATER:
+                return False
             if isinstance(data, bytes):
                 message_group = decode_record(data, verify=False).properties.get(properties.SHARDING_KEY)
                 lines.add((place.queue, offset), line_key(place, message_group))
+        return True

@@ -122,6 +122,11 @@ class Receiver:
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         self._clear_shelf(call, answer.room)
         found = Look()
+        if call.group.consume_message_orderly:
+            unknown = {place.topic for place, _ in sources if not self._lines.known(place.group, place.topic)}
+            if unknown:
+                found = Look(later=True)
+                sources = [source for source in sources if source.place.topic not in unknown]
         for step, source in self._steps(call, sources, turn):
             if step == self._again and not self._ledger.ready_entries:
                 continue

@@ -15,6 +15,7 @@ from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.opening import RENEWED_WAIT_MS
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import GivenMessage, Wish
 from tandemmq.store.delivery.renewal import RENEWED_MS
 from tandemmq.store.delivery.sessions import Member
@@ -164,6 +165,30 @@ async def test_after_a_kill_message_groups_are_locked_as_before(tmp_path: Path) 
         come_due(at)
         again = bodies(await take(at))
         assert [one for one in again if one[0] == "x"] == ["x0", "x1", "x2"]
+
+
+async def test_a_queue_that_is_put_right_after_a_kill_unlocks_no_message_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that was given out could not be read when the next was looked at, which was then given out too."""
+    async with delivering(tmp_path / "one") as at:
+        await at.delivery.groups.add([GroupConfig(GROUP, consume_message_orderly=True)])
+        await send(at, "x0", "x1", "y0")
+        assert bodies(await take(at, 1)) == ["x0"]
+        root = await killed(at, tmp_path / "two")
+    read = PlaceReader.one
+    unreadable = {0}
+
+    def one(self: PlaceReader, place: Place, offset: int) -> bytes | Absence:
+        return Absence.LATER if offset in unreadable else read(self, place, offset)
+
+    monkeypatch.setattr(PlaceReader, "one", one)
+    async with delivering(root) as at:
+        assert bodies(await take(at)) == []
+        unreadable.clear()
+        assert bodies(await take(at)) == ["y0"]
+        come_due(at)
+        assert [one for one in bodies(await take(at)) if one[0] == "x"] == ["x0", "x1"]
 
 
 Step = tuple[str, int]
