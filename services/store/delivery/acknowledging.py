@@ -10,7 +10,7 @@ from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
 from tandemmq.store.delivery.handles import ReceiptHandle, decode_handle
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.place_reader import PlaceReader
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import Outcome
 from tandemmq.store.delivery.progress import runs
 from tandemmq.store.delivery.receive_rules import check_change
@@ -18,6 +18,7 @@ from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format.record import decode_record
+from tandemmq.store.log.errors import QueueNotReady
 
 
 class Acknowledger:
@@ -104,7 +105,13 @@ class Acknowledger:
     def _forward(self, handle: ReceiptHandle, topic: str) -> None:
         place, offset = handle.place, handle.offset
         data = self._reader.one(place, offset)
-        if not isinstance(data, bytes):
+        if data is Absence.LATER:
+            raise QueueNotReady(
+                f"Queue {place.queue} of topic {place.topic} is being put right: the message cannot be copied to the "
+                "dead letters now.",
+                remedy="Try again.",
+            )
+        if isinstance(data, Absence):
             fact = Dealt(place, offset)  # it expired while it was held: there is nothing left to copy
         else:
             before = 0 if place.topic == topic else decode_record(data, verify=False).reconsume_times

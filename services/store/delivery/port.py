@@ -132,7 +132,10 @@ class ConsumingPort(Protocol):
         ...
 
     async def forward(self, group: str, topic: str, handle: str) -> None:
-        """Copy a message to the group's dead letters, and be done with it. Raises BadHandle, HandleExpired."""
+        """Copy a message to the group's dead letters, and be done with it.
+
+        Raises BadHandle, HandleExpired; QueueNotReady: the message cannot be read now.
+        """
         ...
 
     async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:

@@ -8,6 +8,8 @@ import pytest
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.copies import internal_copy
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.log.errors import QueueNotReady
 from tests.manual_timers import turns
 from tests.unit.broker.broker_kit import HOST
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
@@ -61,6 +63,23 @@ async def test_a_group_that_retries_for_ever_has_no_dead_letters(tmp_path: Path)
         at.groups.put(retry_max_times=-1)
         at.send("bad")
         await deliver(at, 30)
+
+
+async def test_a_message_that_cannot_be_read_now_is_not_forwarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its queue was being put right: it was taken for one that had expired, and was nowhere any more."""
+    async with scene(tmp_path) as at:
+        at.send("bad")
+        (one,) = await at.take()
+        with monkeypatch.context() as patch:
+            patch.setattr(PlaceReader, "one", lambda *_: Absence.LATER)
+            with pytest.raises(QueueNotReady, match="put right"):
+                await at.receiving.forward(GROUP, TOPIC, one.handle)
+        assert at.cursor() == 0
+        await at.receiving.forward(GROUP, TOPIC, one.handle)
+        (letter,) = at.records(DEAD)
+        assert (letter.body, at.cursor()) == (b"bad", 1)
 
 
 async def test_a_message_is_forwarded_once(tmp_path: Path) -> None:
