@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import parse_host_port
 from tandemmq.common.errors import Kind, TandemError
-
-STORE_PORT = 8081
-METASYNC_PORT = 8082
-REPLICATOR_PORT = 8084
 
 _FORM = "NAME=HOST or NAME=HOST:PORT, then ;metasync=HOST:PORT ;replicator=HOST:PORT ;files=DIR as needed"
 
@@ -63,8 +60,8 @@ def _parse_node(entry: str) -> NodeAddresses:
     return NodeAddresses(
         name,
         store,
-        given.get("metasync", f"{host}:{METASYNC_PORT}"),
-        given.get("replicator", f"{host}:{REPLICATOR_PORT}"),
+        given.get("metasync", f"{host}:{default_ports.METASYNC}"),
+        given.get("replicator", f"{host}:{default_ports.REPLICATOR}"),
         None if files is None else Path(files),
     )
 
@@ -74,7 +71,7 @@ def _store_address(text: str) -> tuple[str, str]:
     if text.count(":") > 1 and not text.startswith("["):
         text = f"[{text}]"
     if text.endswith("]") or ":" not in text:
-        return text, f"{text}:{STORE_PORT}"
+        return text, f"{text}:{default_ports.STORE}"
     _check(text)
     return text.rpartition(":")[0], text
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.admin.node_addresses import NodeAddresses, check_nodes, parse_nodes
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import is_loopback
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
@@ -24,13 +25,17 @@ class AdminSettings(ServerSettings):
         check=check_nodes,
     )
     broker_cluster_name: str = setting("DefaultCluster", "Cluster that admin looks after; a label of the metrics.")
-    grpc_port: int = setting(8083, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_port: int = setting(
+        default_ports.ADMIN, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535
+    )
     metrics_port: int = setting(
-        9104, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.ADMIN_METRICS, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
     )
     console_enable: bool = setting(True, "Ours: serve the web console.")
     console_host: str = setting("127.0.0.1", "Ours: address of the web console.")
-    console_port: int = setting(8080, "Ours: port of the web console; 0 takes any free one.", low=0, high=65535)
+    console_port: int = setting(
+        default_ports.CONSOLE, "Ours: port of the web console; 0 takes any free one.", low=0, high=65535
+    )
     console_names: tuple[str, ...] = setting(
         (),
         "Ours: names under which browsers reach the console, beside consoleHost, localhost and addresses: a page of "

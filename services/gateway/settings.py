@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import parse_host_port
 from tandemmq.common.client_port_settings import ClientPortSettings
 from tandemmq.common.settings import setting
@@ -69,7 +70,9 @@ class GatewaySettings(ClientPortSettings):
     )
     broker_cluster_name: str = setting("DefaultCluster", "Cluster of these brokers; a label of the metrics.")
     gateway_name: str = setting(socket.gethostname(), "Ours: what this gateway is called; a label of the metrics.")
-    grpc_port: int = setting(8081, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_port: int = setting(
+        default_ports.STORE, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535
+    )
     grpc_max_message_size: int = setting(
         16 * _MIB,
         "Largest gRPC message received or sent; must leave room for a whole batch.",
@@ -78,7 +81,10 @@ class GatewaySettings(ClientPortSettings):
         high=(1 << 31) - 1,
     )
     metrics_port: int = setting(
-        9105, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.GATEWAY_METRICS,
+        "Port of the metrics endpoint (/metrics); 0 takes any free one.",
+        low=0,
+        high=65535,
     )
     max_message_size: int = setting(4 * _MIB, "Largest body; no more than the brokers'.", unit="bytes", low=1)
     auto_create_topic_enable: bool = setting(

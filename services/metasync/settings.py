@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import check_address
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.server_settings import ServerSettings
@@ -42,9 +43,14 @@ class MetasyncSettings(ServerSettings):
         "Ours: certificates (PEM) of those who sign the store's; set: both of its ports are asked over TLS, and shown "
         "tlsServerCertPath if they want a certificate.",
     )
-    grpc_port: int = setting(8082, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_port: int = setting(
+        default_ports.METASYNC, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535
+    )
     metrics_port: int = setting(
-        9103, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.METASYNC_METRICS,
+        "Port of the metrics endpoint (/metrics); 0 takes any free one.",
+        low=0,
+        high=65535,
     )
     role_poll_interval: int = setting(1_000, "Ours: how often the store is asked for the role.", unit="ms", low=10)
 

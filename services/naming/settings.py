@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common import default_ports
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
@@ -20,7 +21,10 @@ class NamingSettings(ServerSettings):
         "RocketMQ's, whoever reaches it may register brokers: keep it inside.",
     )
     names_port: int = setting(
-        9876, "Ours: and the port (RocketMQ: the name server's listenPort); 0 takes any free one.", low=0, high=65535
+        default_ports.NAMES,
+        "Ours: and the port (RocketMQ: the name server's listenPort); 0 takes any free one.",
+        low=0,
+        high=65535,
     )
     names_directory: Path = setting(
         Path("~/namesrv").expanduser(), "Ours: where kvConfig.json lies, what tools put by namespace and key."
@@ -37,10 +41,13 @@ class NamingSettings(ServerSettings):
         True, "Brokers that register are told what ORDER_TOPIC_CONFIG has."
     )
     grpc_port: int = setting(
-        8085, "Port on which gRPC is served (health, and what the process says of itself); 0: any.", low=0, high=65535
+        default_ports.NAMES_GRPC,
+        "Port on which gRPC is served (health, and what the process says of itself); 0: any.",
+        low=0,
+        high=65535,
     )
     metrics_port: int = setting(
-        9106, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.NAMES_METRICS, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
     )
 
 

@@ -2,19 +2,20 @@
 
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from tandemmq.common import default_ports
 from tandemmq.node.errors import BadPlan, PortTaken
 
 HOST = "127.0.0.1"
 """What a node's services listen on."""
 
-DEFAULT_BASE = 8081
+DEFAULT_BASE = default_ports.STORE
 NODE_STEP = 100
 """Between the bases of two nodes on one machine."""
 
-_HIGHEST_BASE = 65_535 - (10_912 - DEFAULT_BASE)
+_HIGHEST_BASE = 65_535 - (default_ports.HA - DEFAULT_BASE)
 _FREE_RANGE = range(20_000, 32_000)
 """Below the ports that Linux gives to outgoing connections: what is free here stays free while a service restarts."""
 _TRIES = 1_000
@@ -41,9 +42,18 @@ class Ports(NamedTuple):
         """The ports of a node whose store listens on `base`. Raises BadPlan."""
         if not 0 < base <= _HIGHEST_BASE:
             raise BadPlan(f"{base} is no base of a node's ports: allowed is 1 to {_HIGHEST_BASE}, or 0 for any")
-        return cls(
-            base, base + 1, base + 3, base + 1000, base + 2831, base + 2830, base + 1020, base + 1021, base + 1022
+        defaults = cls(
+            store=default_ports.STORE,
+            metasync=default_ports.METASYNC,
+            replicator=default_ports.REPLICATOR,
+            internal=default_ports.INTERNAL,
+            ha=default_ports.HA,
+            remoting=default_ports.REMOTING,
+            store_metrics=default_ports.STORE_METRICS,
+            replicator_metrics=default_ports.REPLICATOR_METRICS,
+            metasync_metrics=default_ports.METASYNC_METRICS,
         )
+        return cls(*_moved(base, defaults))
 
     @classmethod
     def free(cls, other_than: Iterable[int] = ()) -> "Ports":
@@ -63,7 +73,7 @@ class AdminPorts(NamedTuple):
         """The ports of an admin beside a node of that base. Raises BadPlan."""
         if not 1 < base <= _HIGHEST_BASE:
             raise BadPlan(f"{base} is no base of a node's ports with an admin: allowed is 2 to {_HIGHEST_BASE}")
-        return cls(base + 2, base - 1, base + 1023)
+        return cls(*_moved(base, (default_ports.ADMIN, default_ports.CONSOLE, default_ports.ADMIN_METRICS)))
 
     @classmethod
     def free(cls, other_than: Iterable[int] = ()) -> "AdminPorts":
@@ -83,12 +93,17 @@ class NamesPorts(NamedTuple):
         """The ports of a name server beside a node of that base. Raises BadPlan."""
         if not 0 < base <= _HIGHEST_BASE:
             raise BadPlan(f"{base} is no base of a node's ports with a name server: allowed is 1 to {_HIGHEST_BASE}")
-        return cls(base + 1795, base + 4, base + 1025)
+        return cls(*_moved(base, (default_ports.NAMES, default_ports.NAMES_GRPC, default_ports.NAMES_METRICS)))
 
     @classmethod
     def free(cls, other_than: Iterable[int] = ()) -> "NamesPorts":
         """Ports that nobody listens on now. Raises PortTaken where there are too few."""
         return cls(*_free(len(cls._fields), other_than))
+
+
+def _moved(base: int, defaults: Iterable[int]) -> Iterator[int]:
+    """Ports as far from each other as the default ones."""
+    return (base + port - DEFAULT_BASE for port in defaults)
 
 
 def _free(count: int, other_than: Iterable[int]) -> list[int]:

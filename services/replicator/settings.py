@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import check_address, host_port, parse_host_port
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
@@ -63,9 +64,14 @@ class ReplicatorSettings(ServerSettings):
         "Ours: the same for the gRPC port of other nodes' replicators. Empty: as haTlsEnable and haTlsTrustCertPath "
         "say.",
     )
-    grpc_port: int = setting(8084, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_port: int = setting(
+        default_ports.REPLICATOR, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535
+    )
     metrics_port: int = setting(
-        9102, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.REPLICATOR_METRICS,
+        "Port of the metrics endpoint (/metrics); 0 takes any free one.",
+        low=0,
+        high=65535,
     )
 
     # -- both sides -------------------------------------------------------------------------------------------------
@@ -86,7 +92,9 @@ class ReplicatorSettings(ServerSettings):
 
     # -- master -----------------------------------------------------------------------------------------------------
     ha_listen_host: str = setting("127.0.0.1", "Ours: address on which slaves are accepted; 0.0.0.0 or :: for all.")
-    ha_listen_port: int = setting(10912, "Port on which slaves are accepted; 0 takes any free one.", low=0, high=65535)
+    ha_listen_port: int = setting(
+        default_ports.HA, "Port on which slaves are accepted; 0 takes any free one.", low=0, high=65535
+    )
     ha_allowed_peers: tuple[str, ...] = setting(
         (), "Ours: addresses and networks that slaves may come from; empty: all.", check=_check_peers
     )
@@ -154,7 +162,7 @@ class ReplicatorSettings(ServerSettings):
         if self.ha_master_replicator_address is not None and ha_master_address == self.ha_master_address:
             return self.ha_master_replicator_address
         host, _ = parse_host_port(ha_master_address)
-        return host_port(host, 8084)
+        return host_port(host, default_ports.REPLICATOR)
 
 
 PROFILES: Profiles = {"server": {}, "embedded": {"store_path_root_dir": Path("data")}}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import check_address
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import setting
@@ -33,7 +34,7 @@ class RemotingSettings(ServerSettings):
     """What there is beside RocketMQ's listenPort."""
 
     listen_port: int = setting(
-        10911,
+        default_ports.REMOTING,
         "Port on which classic clients are served, at grpcHost, and two below it the same once more (10909, the VIP "
         "channel of old clients); 0 takes any free ones. It stands in records and message ids beside brokerIP1.",
         low=0,
@@ -57,7 +58,7 @@ class RemotingSettings(ServerSettings):
         6_000, "How long a name server may take for an answer.", unit="ms", low=100
     )
     ha_listen_port: int = setting(
-        10912, "Port of the replicator, which name servers are told beside brokerIP1.", low=0, high=65535
+        default_ports.HA, "Port of the replicator, which name servers are told beside brokerIP1.", low=0, high=65535
     )
     remoting_max_connections: int = setting(
         10_000, "Ours: connections of classic clients at a time; more are turned away.", low=1

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import check_address
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_port_settings import ClientPortSettings, TlsMode
@@ -94,7 +95,9 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         name="brokerIP1",
         check=_check_ip,
     )
-    grpc_port: int = setting(8081, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
+    grpc_port: int = setting(
+        default_ports.STORE, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535
+    )
     grpc_max_message_size: int = setting(
         16 * _MIB,
         "Largest gRPC message received or sent; must leave room for a whole batch.",
@@ -103,7 +106,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         high=(1 << 31) - 1,
     )
     metrics_port: int = setting(
-        9101, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
+        default_ports.STORE_METRICS, "Port of the metrics endpoint (/metrics); 0 takes any free one.", low=0, high=65535
     )
     internal_host: str = setting(
         "127.0.0.1",
@@ -111,7 +114,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         "or internalOpen.",
     )
     internal_port: int = setting(
-        9081, "Ours: port for the node's own services; 0 takes any free one.", low=0, high=65535
+        default_ports.INTERNAL, "Ours: port for the node's own services; 0 takes any free one.", low=0, high=65535
     )
     internal_open: bool = setting(
         False,

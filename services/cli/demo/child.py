@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.common import default_ports
 
-_CLIENT_PORT = 8081
-_INTERNAL_PORT = 9081
-_METRICS_PORT = 9101
 _STOP_SECONDS = 30.0
 
 
@@ -32,7 +30,11 @@ class StoreProcess:
 
     def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
         """`settings`: KEY=VALUE, as for `tandem store --set`."""
-        ports = {"grpcPort": _CLIENT_PORT, "internalPort": _INTERNAL_PORT, "metricsPort": _METRICS_PORT}
+        ports = {
+            "grpcPort": default_ports.STORE,
+            "internalPort": default_ports.INTERNAL,
+            "metricsPort": default_ports.STORE_METRICS,
+        }
         self._settings = [*(f"{name}={free_port(port)}" for name, port in ports.items()), *settings]
         self._directory = directory
         self._process: subprocess.Popen[str] | None = None

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tandemmq.common import default_ports
+
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 
-DEFAULT_ADMIN_ADDRESS = "127.0.0.1:8083"
+DEFAULT_ADMIN_ADDRESS = f"127.0.0.1:{default_ports.ADMIN}"
 
 AdminAddress = Annotated[
     str,

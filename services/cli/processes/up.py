@@ -15,13 +15,12 @@ from tandemmq.cli.processes.settings import split_settings
 from tandemmq.cli.talk.moments import show_seconds
 from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
+from tandemmq.common import default_ports
 
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
     from tandemmq.node.ports import AdminPorts, NamesPorts, Ports
     from tandemmq.node.supervisor import NodeEvent
-
-DEFAULT_PORT = 8081
 
 _TOGETHER_SECONDS = 0.5
 
@@ -51,7 +50,7 @@ def up(
             "N+3, internal N+1000, metrics N+1020 to N+1023, name server N+1795, classic clients N+2830, HA N+2831. 0: "
             "any that are free.",
         ),
-    ] = DEFAULT_PORT,
+    ] = default_ports.STORE,
     admin: Annotated[
         bool,
         typer.Option(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
+from tandemmq.common import default_ports
 
 if TYPE_CHECKING:
     import grpc
@@ -22,11 +23,15 @@ class ServiceKind(NamedTuple):
     """What to do when none answers."""
 
 
-STORE = ServiceKind("store", "127.0.0.1:8081", "start one with `tandem store`, or name its address with --address")
+STORE = ServiceKind(
+    "store", f"127.0.0.1:{default_ports.STORE}", "start one with `tandem store`, or name its address with --address"
+)
 RUNNING_STORE = STORE._replace(start="--running names a store that runs on this directory; is it up?")
-REPLICATOR = ServiceKind("replicator", "127.0.0.1:8084", "`tandem up` and `tandem replicator` start one")
-METASYNC = ServiceKind("metasync", "127.0.0.1:8082", "`tandem up` and `tandem metasync` start one")
-ADMIN = ServiceKind("admin", "127.0.0.1:8083", "`tandem up` and `tandem admin` start one")
+REPLICATOR = ServiceKind(
+    "replicator", f"127.0.0.1:{default_ports.REPLICATOR}", "`tandem up` and `tandem replicator` start one"
+)
+METASYNC = ServiceKind("metasync", f"127.0.0.1:{default_ports.METASYNC}", "`tandem up` and `tandem metasync` start one")
+ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem admin` start one")
 
 
 @contextmanager

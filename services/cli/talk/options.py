@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from tandemmq.cli.talk.moments import FORMS
+from tandemmq.common import default_ports
 
-DEFAULT_ADDRESS = "127.0.0.1:8081"
+DEFAULT_ADDRESS = f"127.0.0.1:{default_ports.STORE}"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -96,4 +97,4 @@ ReplicatorAddress = Annotated[
     ),
 ]
 
-DEFAULT_REPLICATOR_ADDRESS = "127.0.0.1:8084"
+DEFAULT_REPLICATOR_ADDRESS = f"127.0.0.1:{default_ports.REPLICATOR}"

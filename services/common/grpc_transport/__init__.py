@@ -29,7 +29,7 @@ from tandemmq.common.grpc_transport.aio.answering import (
 )
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
-from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct, DirectCall, Held
+from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct, DirectCall, HeldCall
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.server import Server, server
 from tandemmq.common.grpc_transport.http2.limits import Limits
@@ -43,7 +43,7 @@ __all__ = [
     "Direct",
     "DirectCall",
     "Duplex",
-    "Held",
+    "HeldCall",
     "Limits",
     "Load",
     "Server",

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tandemmq.common.grpc_transport import HELD, DirectCall, Held, Server
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
@@ -23,7 +23,7 @@ class Direct:
         self.peers: set[str] = set()
         self.held: list[tuple[bytes, DirectCall]] = []
 
-    def __call__(self, message: bytes, call: DirectCall) -> bytes | Held | None:
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         self.asked.append(message)
         self.peers.add(call.peer())
         if message == b"broken":

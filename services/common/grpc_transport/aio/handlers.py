@@ -29,16 +29,16 @@ class DirectCall(Protocol):
         ...
 
 
-class Held(Enum):
+class HeldCall(Enum):
     """See HELD."""
 
     HELD = 0
 
 
-HELD = Held.HELD
+HELD = HeldCall.HELD
 """The answer comes later, by `DirectCall.answer_later`."""
 
-Direct = Callable[[bytes, DirectCall], bytes | Held | None]
+Direct = Callable[[bytes, DirectCall], bytes | HeldCall | None]
 """The short way of a unary method: from the bytes of a request to those of the answer, or HELD. It must not block.
 
 None: it does not answer this one, and has done nothing of it; the handler does."""

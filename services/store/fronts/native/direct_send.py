@@ -9,7 +9,7 @@ import time
 from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_transport import HELD, DirectCall, Held
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import new_tuple
@@ -30,7 +30,7 @@ class DirectSend:
         self._acknowledgement = broker.acknowledgement
         self._metrics = metrics
 
-    def __call__(self, message: bytes, call: DirectCall) -> bytes | Held | None:
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
         begun = time.perf_counter()
         try:
@@ -70,7 +70,7 @@ class HeldSend:
         else:
             self._answer = answer
 
-    def outcome(self) -> bytes | Held:
+    def outcome(self) -> bytes | HeldCall:
         """The answer, if it is there already; else it is given later."""
         if self._answer is not None:
             return self._answer
