@@ -73,7 +73,8 @@ class ReplicationService(ReplicationServicer):
         view = self._node.view
         if not view.known:
             raise NoStore("there is no link to the store yet")
-        if self._node.master is None:
+        master = self._node.master
+        if master is None:
             if view.is_master:  # its side has yet to begin, or its HA port is taken: no reason to be refused for good
                 raise NoStore(
                     "this node is a master that does not accept slaves yet", remedy="its log says why, or try again"
@@ -94,7 +95,6 @@ class ReplicationService(ReplicationServicer):
         if request.epoch > identity.epoch:
             log.warning("a slave knows a newer master", slave_epoch=request.epoch, epoch=identity.epoch)
             await self._node.fence(request.epoch, request.candidate, request.candidate_address)
-        master = self._node.master
         await master.noted()
         return self._introduce(master, host, request)
 
