@@ -15,9 +15,9 @@ def recall(
     address: Address = DEFAULT_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Take back a message that was sent with --delay or --at, and waits for its time.
+    """Take back a message that waits for its time.
 
-    What was delivered meanwhile is not taken back: the error says so.
+    That is one that was sent with --delay or --at. What was delivered meanwhile is not taken back: the error says so.
 
     With --json: one document, {"topic", "unique_key"}.
     """
