@@ -167,11 +167,15 @@ class Master:
 
     def group_changed(self) -> None:
         """Count those who count now, and have the store note what is new."""
-        self._note_departures()
-        if self.replicas.count_only(self.roster.counted, self.roster.needed):
+        if self._count_members():
             self._progressed()
         if self.roster.unnoted is not None and self._remembering is None:
             self._remembering = asyncio.create_task(self._have_it_noted(), name="replicator, noting the group")
+
+    def _count_members(self) -> bool:
+        """Whether anything has changed for those who wait."""
+        self._note_departures()
+        return self.replicas.count_only(self.roster.counted, self.roster.needed)
 
     async def noted(self) -> None:
         """Wait, for a moment at most, until the store has noted the group: then slaves can be told of it."""
@@ -203,8 +207,7 @@ class Master:
                 await asyncio.sleep(_REMEMBER_AGAIN_SECONDS)
                 continue
             self.roster.noted(generation)
-            self._note_departures()
-            self.replicas.count_only(self.roster.counted, self.roster.needed)
+            self._count_members()
             self._progressed()
         self._remembering = None
 

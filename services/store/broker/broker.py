@@ -94,11 +94,7 @@ class Broker:
 
         `told` must not raise.
         """
-        acknowledgement = self.acknowledgement
-        if not acknowledgement.waits:
-            told(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK)))
-            return
-        acknowledgement.when_safe(
+        self.acknowledgement.when_safe(
             place.end_offset,
             lambda status: told(new_tuple(Receipt, (ready, place, status))),
             wait=ready.wait and wait,

@@ -7,7 +7,8 @@ network, the time and the log's bytes are the model's: a log is its length and t
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hypothesis import settings
@@ -445,24 +446,30 @@ def run(examples: int) -> int:
     return Promotions.promotions - before
 
 
-def test_who_knows_of_itself_before_the_masters_store_does_takes_over_alone() -> None:
-    """A slave that was told of itself at once began epoch 2, and so did another one that had fenced the master."""
+@contextmanager
+def promotions() -> Iterator[Promotions]:
+    """The model, to be led by hand."""
     state = Promotions()
     try:
+        yield state
+    finally:
+        state.teardown()
+
+
+def test_who_knows_of_itself_before_the_masters_store_does_takes_over_alone() -> None:
+    """A slave that was told of itself at once began epoch 2, and so did another one that had fenced the master."""
+    with promotions() as state:
         state.begin(nodes=4, in_sync=2)
         state.note(one=0)
         state.join(one=3, other=0)
         state.promote(one=3, seen=set())
         state.promote(one=1, seen={0})
         assert [node.number for node in state.nodes if node.serves] == [1]
-    finally:
-        state.teardown()
 
 
 def test_who_joins_does_not_take_over_while_those_before_it_may() -> None:
     """One of two slaves did not know of the other yet and took over in silence; so did the other, from the master."""
-    state = Promotions()
-    try:
+    with promotions() as state:
         state.begin(nodes=3, in_sync=2)
         while [one.identity for one in state.roster_of(state.nodes[0]).group.members] != ["1", "2"]:
             state.join(one=1, other=0)
@@ -472,22 +479,17 @@ def test_who_joins_does_not_take_over_while_those_before_it_may() -> None:
         state.promote(one=1, seen=set())
         state.promote(one=2, seen={0})
         assert [node.number for node in state.nodes if node.serves] == [1]
-    finally:
-        state.teardown()
 
 
 def test_a_master_of_an_earlier_epoch_is_not_the_one_that_serves() -> None:
     """It had been fenced by the one that serves, and was taken for that one: two began the same epoch."""
-    state = Promotions()
-    try:
+    with promotions() as state:
         state.begin(nodes=4, in_sync=2)
         state.promote(one=3, seen={0})
         state.join(one=2, other=3)
         state.promote(one=1, seen={3})
         state.promote(one=2, seen={0})
         assert [node.number for node in state.nodes if node.serves] == [1]
-    finally:
-        state.teardown()
 
 
 def test_promotions_lose_nothing() -> None:
