@@ -5,10 +5,10 @@ Admin calls the other services in its own name (`serviceUser`), so what its call
 
 from collections.abc import Iterator
 
-from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.common.access.needs import ALL, SOME, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import SIGNED_IN, Rule, Rules, ability, about
+from tandemmq.common.topic_names import dead_letter_topic
 
 _MANAGE, _VIEW = Need(Action.MANAGE), Need(Action.VIEW)
 

@@ -12,9 +12,8 @@ from tandemmq.admin.errors import AdminError, AlreadyExists, BadAdminRequest, Ca
 from tandemmq.admin.messages import Messages, has_topic, put_message
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
-from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.common.topic_names import GROUP_TOPICS
+from tandemmq.common.topic_names import GROUP_TOPICS, dead_letter_topic
 from tandemmq.store.format import properties as names
 from tandemmq.store.v1 import message_pb2, store_pb2
 

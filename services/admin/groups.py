@@ -13,10 +13,10 @@ from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import GroupPosition, position
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.tables import Tables
-from tandemmq.admin.topic_kinds import dead_letter_topic
 from tandemmq.admin.usable import usable_group
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.views import group_views
+from tandemmq.common.topic_names import dead_letter_topic
 from tandemmq.delivery.v1.operations_pb2 import GroupView
 from tandemmq.metadata.v1 import metadata_pb2
 

@@ -13,8 +13,3 @@ def topic_kind(name: str, own: frozenset[str] = frozenset()) -> "admin_pb2.Topic
     if is_system_topic(name) or name.startswith("RMQ_SYS_") or name in own or name.endswith("_REPLY_TOPIC"):
         return admin_pb2.SYSTEM
     return admin_pb2.NORMAL
-
-
-def dead_letter_topic(group: str) -> str:
-    """Where messages go that a group could not consume."""
-    return DEAD_LETTER + group

@@ -60,3 +60,8 @@ def is_system_topic(name: str) -> bool:
 def is_system_group(name: str) -> bool:
     """Whether the broker itself consumes as this group (``isSysConsumerGroup``): it has positions and no entry."""
     return name.startswith(_SYSTEM_GROUPS)
+
+
+def dead_letter_topic(group: str) -> str:
+    """Where messages go that a group could not consume."""
+    return DEAD_LETTER + group

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.client import ClientError
-from tandemmq.store.delivery.dead_letters import dead_letter_topic
+from tandemmq.common.topic_names import dead_letter_topic
 from tandemmq.store.delivery.images import read_offsets
 from tests.faults.delivery_consumer import TOPIC, GroupMember, Recorder, now
 from tests.faults.delivery_events import history_of

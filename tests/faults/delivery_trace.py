@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tandemmq.common.topic_names import dead_letter_topic
 from tandemmq.store.broker.postponing import TIMER_TOPIC
-from tandemmq.store.delivery.dead_letters import dead_letter_topic
 from tandemmq.store.delivery.delays.timer_checkpoint import BadCheckpoint, TimerCheckpoint
 from tandemmq.store.delivery.delays.timer_entry import TimerEntry, entry_of, recalled_key
 from tandemmq.store.delivery.delays.timer_index import TimerIndex

@@ -6,7 +6,7 @@ RocketMQ: ``AbstractSendMessageProcessor.consumerSendMsgBack``.
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.common.topic_names import DEAD_LETTER
+from tandemmq.common.topic_names import dead_letter_topic
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.facts import Dealt, Place
@@ -18,11 +18,6 @@ from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 
 log = get_log(__name__)
-
-
-def dead_letter_topic(group: str) -> str:
-    """The topic of a group's dead letters."""
-    return DEAD_LETTER + group
 
 
 def origin_of(record: Record, store_host: Host, topic: str) -> dict[str, str]:

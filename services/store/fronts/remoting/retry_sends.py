@@ -6,12 +6,11 @@ becomes a dead letter.
 RocketMQ: ``SendMessageProcessor.handleRetryAndDLQ``.
 """
 
-from tandemmq.common.topic_names import RETRY
+from tandemmq.common.topic_names import RETRY, dead_letter_topic
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.dead_letters import dead_letter_topic
 from tandemmq.store.delivery.groups import GroupTable
 from tandemmq.store.delivery.queue_locks import QueueLocks
 from tandemmq.store.delivery.receive_rules import admitted
