@@ -3,6 +3,7 @@
 BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
+CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 
 # Tests start thousands of processes: without bytecode each would compile all modules anew, half a second of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,10 +14,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-venv: .venv/installed ## make .venv with pinned, hash-checked packages (once)
+venv: .venv/installed .venv/core ## make .venv with pinned, hash-checked packages (once), and build the compiled core
 
 .venv/installed: constraints.txt pyproject.toml tools/make_venv
 	@PYTHON="$(PYTHON)" tools/make_venv
+
+.venv/core: $(CORE) setup.py | .venv/installed
+	@tools/build_core
+	@touch $@
 
 demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)

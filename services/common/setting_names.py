@@ -7,19 +7,20 @@ NAMES = {
     "store": """
         accessMessageInMemoryMaxRatio advertisedAddress autoCreateSubscriptionGroup autoCreateTopicEnable
         brokerClusterName brokerIP1 brokerId brokerName brokerRole checkCRCOnRecover checkpointLogBytes
-        cleanFileForciblyEnable cleanResourceInterval compiledWalker deduplicationWindow defaultTopicQueueNums
-        deleteFileBatchMax deleteWhen diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio diskSpaceWarningLevelRatio
-        enabledAppendPropCRC fileReservedTime flushCommitLogLeastPages flushCommitLogThoroughInterval
-        flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushDiskType flushIntervalCommitLog
-        flushIntervalConsumeQueue forceVerifyPropCRC haListenPort haSlaveFallbehindMax hooks internalHost internalOpen
-        internalPort listenPort mappedFileSizeCommitLog mappedFileSizeConsumeQueue maxHashSlotNum maxHeldBack
-        maxInFlight maxInFlightTotal maxIndexNum maxMessageSize maxMsgsNumBatch maxPullBytes maxPullMessages
-        maxReceiveMessages messageDelayLevel messageIndexEnable metasyncAddress metasyncTlsTrustCertPath
-        minInSyncReplicas namesrvAddr offsetCheckInSlave prefaultBytes readUnCommitted registerBrokerTimeoutMills
-        registerNameServerPeriod remotingMaxConnections remotingMode rocketmq5DeduplicationWindow scrubBytesPerSecond
-        sendStreamWindow serverChannelMaxIdleTimeSeconds slaveReadEnable slaveTimeout storePathCommitLog
-        storePathRootDir syncFlushTimeout timerMaxDelaySec timerPrecisionMs timerWheelEnable tlsMode
-        transactionCheckInterval transactionCheckMax transactionTimeOut verifyWholeLogOnStart
+        cleanFileForciblyEnable cleanResourceInterval compiledCore compiledWalker deduplicationWindow
+        defaultTopicQueueNums deleteFileBatchMax deleteWhen diskMaxUsedSpaceRatio diskSpaceCleanForciblyRatio
+        diskSpaceWarningLevelRatio enabledAppendPropCRC fileReservedTime flushCommitLogLeastPages
+        flushCommitLogThoroughInterval flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushDiskType
+        flushIntervalCommitLog flushIntervalConsumeQueue forceVerifyPropCRC haListenPort haSlaveFallbehindMax hooks
+        internalHost internalOpen internalPort listenPort mappedFileSizeCommitLog mappedFileSizeConsumeQueue
+        maxHashSlotNum maxHeldBack maxInFlight maxInFlightTotal maxIndexNum maxMessageSize maxMsgsNumBatch maxPullBytes
+        maxPullMessages maxReceiveMessages messageDelayLevel messageIndexEnable metasyncAddress
+        metasyncTlsTrustCertPath minInSyncReplicas namesrvAddr offsetCheckInSlave prefaultBytes readUnCommitted
+        registerBrokerTimeoutMills registerNameServerPeriod remotingMaxConnections remotingMode
+        rocketmq5DeduplicationWindow scrubBytesPerSecond sendStreamWindow serverChannelMaxIdleTimeSeconds
+        slaveReadEnable slaveTimeout storePathCommitLog storePathRootDir syncFlushTimeout timerMaxDelaySec
+        timerPrecisionMs timerWheelEnable tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut
+        verifyWholeLogOnStart
     """,
     "replicator": """
         allAckInSyncStateSet brokerClusterName brokerId brokerName enableAutoInSyncReplicas haAllowedPeers

@@ -14,6 +14,7 @@
     table_edits.py      topics and groups as an operator's tool changes them
     classic_clients.py  the ports of that front
     registered.py       what name servers are told of this broker; names_link.py keeps it registered
+    compiled_core.py    whether the compiled core can be used, and what of it is
     hook_loading.py     hooks, found by the names of the setting
     metrics.py    what Prometheus is told; delivery_metrics.py: of delivery
     __main__.py   the start-up: `python -m tandemmq.store`

@@ -6,7 +6,7 @@ own and may see a number that is one event younger than its neighbour.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
@@ -128,10 +128,15 @@ class StoreMetrics(DeliveryMetrics):
         self._repaired_bytes = self._repaired_records = 0
         self._gauges: Callable[[], Gauges] | None = None
         self._hooks: Callable[[], Iterable[tuple[str, str, HookCounts]]] = tuple
+        self._core: Callable[[], Mapping[str, int]] | None = None
 
     def watch_hooks(self, counts: Callable[[], Iterable[tuple[str, str, HookCounts]]]) -> None:
         """Show what hooks do: by hook and method."""
         self._hooks = counts
+
+    def watch_core(self, taken: Callable[[], Mapping[str, int]]) -> None:
+        """Show that the compiled core is in use, and how many calls of each kind it has taken."""
+        self._core = taken
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
         """Ask `gauges` at each scrape, on the scraping thread; before that those metrics are missing."""
@@ -164,10 +169,10 @@ class StoreMetrics(DeliveryMetrics):
 
     # -- told by the log (`tandemmq.store.log.observer.Observer`) ------------------------------------------------------
 
-    def appended(self, seconds: float, messages: int, size: int) -> None:
+    def appended(self, seconds: float, messages: int, size: int, calls: int = 1) -> None:
         """Records were copied into the log."""
         times = self._append  # `Distribution.add` in place: once for each send
-        times.counts[bisect_left(times.bounds, seconds)] += 1
+        times.counts[bisect_left(times.bounds, seconds / calls)] += calls
         times.sum += seconds
 
     def flushed(self, seconds: float, size: int) -> None:
@@ -222,6 +227,7 @@ class StoreMetrics(DeliveryMetrics):
         yield from self.collect_calls()
         yield from self._collect_log()
         yield from self._collect_hooks()
+        yield from self._collect_core()
         now = None if self._gauges is None else self._gauges()
         yield self._unusable(now)
         if now is not None:
@@ -309,6 +315,14 @@ class StoreMetrics(DeliveryMetrics):
             times.add_metric(self._values(hook, point), counts.times.cumulated(), counts.times.sum)
             failures.add_metric(self._values(hook, point), counts.failures)
         yield from (times, failures)
+
+    def _collect_core(self) -> Iterator[Metric]:
+        text = "1 while plain calls go through the compiled core, 0 while all of them are Python's."
+        yield self._one_gauge("tandem_compiled_core", text, float(self._core is not None))
+        calls = self._counter("tandem_compiled_calls_total", "Calls that the compiled core has taken.", "call")
+        for call, taken in (self._core() if self._core is not None else {"send": 0}).items():
+            calls.add_metric(self._values(call), taken)
+        yield calls
 
     def _unusable(self, now: Gauges | None) -> Metric:
         unusable = self._gauge(

@@ -57,6 +57,14 @@ class WalkerChoice(StrEnum):
     NEVER = "never"
 
 
+class CoreChoice(StrEnum):
+    """Whether plain calls go through the compiled core."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 def _delay_levels(text: str) -> tuple[int, ...]:
     """`1s 5m` as milliseconds. Raises ValueError."""
     return tuple(int(level[:-1]) * _UNITS_MS[level[-1:]] for level in text.split())
@@ -312,6 +320,11 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         4 * _MIB, "Ours: most bytes of records such an answer holds (but always one message).", unit="bytes", low=1
     )
     send_stream_window: int = setting(256, "Ours: requests of a SendStream that may be unanswered.", low=1)
+
+    # -- the compiled core ------------------------------------------------------------------------------------------
+    compiled_core: CoreChoice = setting(
+        CoreChoice.AUTO, "Ours: plain sends go through the compiled core where it is built; ALWAYS: or the start fails."
+    )
 
     # -- recovery ---------------------------------------------------------------------------------------------------
     compiled_walker: WalkerChoice = setting(

@@ -148,6 +148,7 @@ def figures(cluster: "Cluster", behind: "list[Group] | None") -> dict[str, float
         "services_serving": sum(one.serving for node in cluster.nodes for one in node.services),
         "disk_used_percent": round(100 * max(disks, default=0), 1),
         "slave_behind_bytes": max((slave_lag(node) for node in cluster.nodes), default=0),
+        "compiled_stores": sum(node.files.core == "compiled" for node in cluster.nodes),
         **of_groups,
     }
 

@@ -30,6 +30,10 @@ One noun per file::
     query.py           messages by key, by unique key, by offset id
     offsets.py         first and next offsets, offsets by time, the list of queues
 
+and, compiled, what plain sends go through::
+
+    compiled/sender.py  checks and stores a plain message; the twin of send.py
+
 Nothing here opens a file (but the topic tables, through the `Disk` they are given) or knows gRPC. Everything runs on
 the event loop.
 """

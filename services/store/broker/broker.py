@@ -4,7 +4,7 @@ The calls never suspend where nothing has to be waited for. The order of a send 
 and replicas, status) is here and in `send.py`, and nowhere else.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,7 +74,7 @@ class Broker:
         return new_tuple(Receipt, (ready, place, status))
 
     def store_at_once(self, given: NewMessage, *, wait: bool = True) -> tuple[Ready, Appended] | None:
-        """The first half of `send`, without a coroutine; `when_safe` is the other.
+        """The first half of `send`, without a coroutine; `Acknowledgement.when_safe` is the other.
 
         None: a topic must be made first, and nothing is stored. Raises as `send`.
         """
@@ -88,17 +88,6 @@ class Broker:
         if not ready.copy:
             self.traffic.sent(ready.message.topic, 1, place.size)
         return ready, place
-
-    def when_safe(self, ready: Ready, place: Appended, told: Callable[[Receipt], None], *, wait: bool = True) -> None:
-        """Tell the receipt of a stored message when it is as safe as it is to be, now or later.
-
-        `told` must not raise.
-        """
-        self.acknowledgement.when_safe(
-            place.end_offset,
-            lambda status: told(new_tuple(Receipt, (ready, place, status))),
-            wait=ready.wait and wait,
-        )
 
     async def append(
         self, messages: Sequence[NewMessage], batches: Sequence[NewBatch], *, wait: bool = True

@@ -168,14 +168,14 @@ class Sender:
         self.duplicates = duplicates
         self._store = store
         self._acknowledgement = acknowledgement
-        self._topics = topics
+        self.topics = topics
         self._rules = send_rules
-        self._clock = clock
-        self._new_id = new_id
-        self._store_host = send_rules.store_host
-        self._max_body = send_rules.max_message_size
-        self._max_properties = MAX_PROPERTIES - (_CRC_ROOM if send_rules.append_crc else 0)
-        self._turns: dict[str, int] = {}
+        self.clock = clock
+        self.new_id = new_id
+        self.store_host = send_rules.store_host
+        self.max_body = send_rules.max_message_size
+        self.max_properties = MAX_PROPERTIES - (_CRC_ROOM if send_rules.append_crc else 0)
+        self.turns: dict[str, int] = {}
 
     # -- the calls --------------------------------------------------------------------------------------------------
 
@@ -238,11 +238,11 @@ class Sender:
         """The message as it is to be stored; topics to be created are added to `missing`."""
         # Each single send goes through here: what most messages do not have is passed over with one test.
         topic, given_properties, body = given.topic, given.properties, given.body
-        config = self._topics.get(topic)
+        config = self.topics.get(topic)
         if config is None or topic in BROKER_WRITES or not config.perm & PERM_WRITE:
             config = self._config(topic, missing, given.origin)
-        if len(body) > self._max_body:
-            rules.check_body(len(body), self._max_body)
+        if len(body) > self.max_body:
+            rules.check_body(len(body), self.max_body)
         sys_flag, born, reconsume_times = given.sys_flag, given.born_timestamp, given.reconsume_times
         special = bool(given_properties) and not rules.SPECIAL.isdisjoint(given_properties)
         by_client = given.origin is MessageOrigin.CLIENT
@@ -251,33 +251,33 @@ class Sender:
             sys_flag &= ~sysflag.TRANSACTION_MASK
         if sys_flag or born or reconsume_times:
             rules.check_numbers(sys_flag, born, reconsume_times)
-        born = born or self._clock.now_ms()
+        born = born or self.clock.now_ms()
         wait, watched, half_of, postponed = True, False, -1, None
         queue_id = given.queue_id
         if special and by_client:
             queue_id = rules.queue_by_properties(given_properties, config.write_queues, queue_id)
         queue_id = self._choose_queue(config, queue_id)
         if not given_properties:
-            unique_key = self._new_id(born)
+            unique_key = self.new_id(born)
             encoded = b"UNIQ_KEY\x01%b\x02" % unique_key.encode()
         else:
             if special:
                 if by_client and not half:
-                    postponed = postpone(topic, queue_id, given_properties, self._clock.now_ms(), self._rules.delays)
+                    postponed = postpone(topic, queue_id, given_properties, self.clock.now_ms(), self._rules.delays)
                 wait = rules.take_wait(given_properties)
                 rules.remove_own(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
             if self.duplicates is not None and by_client:
                 watched = self.duplicates.watches(topic, unique_key, reconsume_times, repeatable=given.repeatable)
             if not unique_key:
-                unique_key = given_properties[properties.UNIQ_KEY] = self._new_id(born)
+                unique_key = given_properties[properties.UNIQ_KEY] = self.new_id(born)
             if half:
                 preparing.make_half(given_properties, topic, queue_id, unique_key)
                 half_of, topic, queue_id = queue_id, preparing.HALF_TOPIC, preparing.HALF_QUEUE
-            encoded = rules.encode_properties(given_properties, self._max_properties)
+            encoded = rules.encode_properties(given_properties, self.max_properties)
             if postponed is not None:
                 topic, queue_id = postponed.topic, postponed.queue_id
-                if self._topics.get(topic) is None:
+                if self.topics.get(topic) is None:
                     missing[topic] = TopicConfig(topic, postponed.queues, postponed.queues)
         message = Message(
             topic,
@@ -288,7 +288,7 @@ class Sender:
             sys_flag,
             born,
             given.born_host,
-            self._store_host,
+            self.store_host,
             reconsume_times,
         )
         return new_tuple(Ready, (message, unique_key, wait, watched, False, half_of, postponed))
@@ -312,9 +312,9 @@ class Sender:
         if given.count and measured[0] != given.count:
             raise IllegalMessage(f"The batch says it has {given.count} messages, and has {measured[0]}.")
         queue_id = self._choose_queue(config, given.queue_id)
-        born = born or self._clock.now_ms()
+        born = born or self.clock.now_ms()
         return EncodedBatch(
-            topic, queue_id, given.blob, given.born_host, self._store_host, born, sys_flag, reconsume_times, measured
+            topic, queue_id, given.blob, given.born_host, self.store_host, born, sys_flag, reconsume_times, measured
         )
 
     def _measure(self, given: NewBatch) -> tuple[int, int]:
@@ -325,11 +325,11 @@ class Sender:
         """
         blob, topic_size = given.blob, len(given.topic.encode())
         append_crc = self._store.commit_log.append_crc
-        flags = sysflag.with_hosts(given.sys_flag, born_v6=given.born_host.is_v6, store_v6=self._store_host.is_v6)
+        flags = sysflag.with_hosts(given.sys_flag, born_v6=given.born_host.is_v6, store_v6=self.store_host.is_v6)
         writer = self._store.batch_writer
-        measured = writer.measure_plain(blob, topic_size, flags, append_crc, self._max_body)
+        measured = writer.measure_plain(blob, topic_size, flags, append_crc, self.max_body)
         if measured is None:
-            rules.check_batch(blob, self._max_body)
+            rules.check_batch(blob, self.max_body)
             try:
                 measured = writer.measure(blob, topic_size, flags, append_crc)
             except FormatError as error:
@@ -355,7 +355,7 @@ class Sender:
     def _config(
         self, topic: str, missing: dict[str, TopicConfig], origin: MessageOrigin = MessageOrigin.CLIENT
     ) -> TopicConfig:
-        config = self._topics.get(topic) or missing.get(topic)
+        config = self.topics.get(topic) or missing.get(topic)
         by_client = origin is MessageOrigin.CLIENT
         if by_client:
             rules.check_not_system(topic)
@@ -374,8 +374,8 @@ class Sender:
     def _choose_queue(self, config: TopicConfig, queue_id: int) -> int:
         queues = config.write_queues
         if queue_id == ANY_QUEUE and queues:
-            turn = self._turns.get(config.name, 0)
-            self._turns[config.name] = turn + 1
+            turn = self.turns.get(config.name, 0)
+            self.turns[config.name] = turn + 1
             return turn % queues
         if not 0 <= queue_id < queues:
             raise UnknownQueue(f"Topic {config.name} has {queues} write queues: there is no queue {queue_id}.")
@@ -385,7 +385,7 @@ class Sender:
         """Create the topics that `check` has found missing. Raises NotWritable, and as `TopicTable.add`."""
         if not self._store.writable:
             raise NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
-        await self._topics.add(missing.values())
+        await self.topics.add(missing.values())
 
     # -- append -----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
     rocketmq5/      the contract of official RocketMQ 5 clients
     remoting/       the protocol of classic RocketMQ clients
     internal/       the contracts between the services of a node, and with gateways
+    compiled/       what compiled decoders of all of them share
     broker_port.py  what a front asks of the brokers behind it: one, or several
     direct_port.py  the broker in its own process, asked so
     access.py       who may call what

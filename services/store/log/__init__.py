@@ -19,5 +19,6 @@ Its rooms; each maps its own modules::
     adoption/           consume queues and index that others have rebuilt are taken over
     marks/              small files beside the log: how far derived files are durable, who holds the directory
     replica/            master and slave, as far as files know of it
+    compiled/           appending, for plain records: the compiled twin of segments/commit_log.py
     edges/              where this layer touches the machine: disk, time, threads, descriptors
 """

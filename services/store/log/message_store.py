@@ -73,11 +73,12 @@ class MessageStore:
         self._parts = parts
         self.config = parts.config
         self.timers = parts.timers
+        self.clock = parts.clock
         self._seen_at_once = not parts.config.sync_flush
         self.commit_log = commit_log
         self.recovery = recovery
         self.flags = RunningFlags()
-        self._observer: Observer = parts.observer
+        self.observer: Observer = parts.observer
         self._flush = GroupCommit(parts, commit_log, self._on_flushed, self._on_flush_failed, recovery.ended_at)
         self._dispatcher = Dispatcher(parts, self.flags, self._dispatch_limit, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp
@@ -333,10 +334,14 @@ class MessageStore:
             self._parts.timers.call_later(1.0, self._try_disk_again)
 
     def _after_append(self, begun: float, messages: int, size: int) -> None:
+        self.grew()
+        self.observer.appended(time.perf_counter() - begun, messages, size)
+
+    def grew(self) -> None:
+        """Tell those who follow the log that there are new records in it."""
         self.grown()  # first, so that what is waited for goes out before queues and index are seen to
         if self._seen_at_once:
             self._dispatcher.kick()
-        self._observer.appended(time.perf_counter() - begun, messages, size)
 
     # -- flush ------------------------------------------------------------------------------------------------------
 
@@ -398,7 +403,7 @@ class MessageStore:
         self.flags.set(Reason.FLUSH_FAILED, f"the disk failed to make messages durable: {error}")
         self._end_file.forget()
         log.critical("The store is read-only from here on, the disk failed: %s", error)
-        self._observer.failed("flush")
+        self.observer.failed("flush")
 
     # -- read -------------------------------------------------------------------------------------------------------
 

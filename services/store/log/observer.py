@@ -6,8 +6,8 @@ from typing import Protocol
 class Observer(Protocol):
     """Receives measurements. Called on the event loop unless said; must be quick and must not raise."""
 
-    def appended(self, seconds: float, messages: int, size: int) -> None:
-        """``messages`` records of ``size`` bytes together were copied into the log in ``seconds``."""
+    def appended(self, seconds: float, messages: int, size: int, calls: int = 1) -> None:
+        """``messages`` records of ``size`` bytes together were copied into the log in ``seconds``, by so many calls."""
 
     def flushed(self, seconds: float, size: int) -> None:
         """One group commit made ``size`` bytes durable."""
@@ -43,7 +43,7 @@ class Observer(Protocol):
 class NullObserver:
     """Listens to nothing."""
 
-    def appended(self, seconds: float, messages: int, size: int) -> None:
+    def appended(self, seconds: float, messages: int, size: int, calls: int = 1) -> None:
         """Ignore."""
 
     def flushed(self, seconds: float, size: int) -> None:

@@ -1035,6 +1035,7 @@ class GetLogResponse(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     DIRECTORY_MARK_FIELD_NUMBER: _builtins.int
     READABLE_OFFSET_FIELD_NUMBER: _builtins.int
+    CORE_FIELD_NUMBER: _builtins.int
     root: _builtins.str
     """Absolute path of the store's directory on its own host: `storePathRootDir`."""
     min_offset: _builtins.int
@@ -1062,6 +1063,8 @@ class GetLogResponse(_message.Message):
     """Behind the last record that consumers may see: as dispatched_offset, or less where a SYNC_MASTER waits for its replicas.
     Always where a record ends. Stores before this field show all that is dispatched.
     """
+    core: _builtins.str
+    """What plain calls go through: `compiled`, or `python` and why. Empty from stores before this field."""
     @_builtins.property
     def delay_levels_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Delays in ms of the levels 1, 2, ...: the tags code of a delayed message depends on them."""
@@ -1086,10 +1089,11 @@ class GetLogResponse(_message.Message):
         state: Global___LogState | None = ...,
         directory_mark: _builtins.str = ...,
         readable_offset: _builtins.int | None = ...,
+        core: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "readable_offset", b"readable_offset", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "consume_queue_file_size", b"consume_queue_file_size", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "readable_offset", b"readable_offset", "root", b"root", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "consume_queue_file_size", b"consume_queue_file_size", "core", b"core", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "readable_offset", b"readable_offset", "root", b"root", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__readable_offset: _TypeAlias = _typing.Literal["readable_offset"]  # noqa: Y015
     _WhichOneofArgType__readable_offset: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset"]  # noqa: Y015

@@ -120,7 +120,9 @@ async def broker(
     store.start()
     topics = LocalTopicTable(root, disk, clock)
     puller = Puller(store, topics)
-    send_rules = SendRules(HOST, **{"file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})})
+    send_rules = SendRules(
+        **{"store_host": HOST, "file_size": FILE_SIZE, "max_message_size": 16 * 1024, **(rules or {})}
+    )
     finder = Finder(store, 64)
     acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules(), store.timers))
     sender = Sender(store, topics, acknowledgement, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)

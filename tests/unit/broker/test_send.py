@@ -7,7 +7,6 @@ import pytest
 from tandemmq.store.broker.errors import IllegalMessage, TableNotSaved, UnknownTopic
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewBatch, NewMessage
-from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.record import verify_crc_property
@@ -26,7 +25,7 @@ async def test_what_is_stored_can_be_pulled(tmp_path: Path) -> None:
 
 
 async def test_what_is_stored_at_once_needs_no_topic_to_be_made(tmp_path: Path) -> None:
-    told: list[Receipt] = []
+    told: list[PutStatus] = []
     async with broker(tmp_path) as kit:
         assert kit.broker.store_at_once(NewMessage("new", HOST, b"x")) is None, "its topic must be made first"
         assert list(kit.topics.all()) == []
@@ -34,9 +33,9 @@ async def test_what_is_stored_at_once_needs_no_topic_to_be_made(tmp_path: Path) 
         end = kit.store.commit_log.max_offset
         stored = kit.broker.store_at_once(NewMessage("orders", HOST, b"1"))
         assert stored is not None
-        kit.broker.when_safe(*stored, told.append)
-        ((_, place, status),) = told
-        assert (place.physical_offset, place.queue_offset, status) == (end, 1, PutStatus.PUT_OK)
+        assert (stored[1].physical_offset, stored[1].queue_offset) == (end, 1)
+        kit.broker.acknowledgement.when_safe(stored[1].end_offset, told.append, wait=True)
+        assert told == [PutStatus.PUT_OK]
         with pytest.raises(IllegalMessage):
             kit.broker.store_at_once(NewMessage("orders", HOST, properties={"a": "\x01"}))
         await kit.dispatched()
@@ -45,10 +44,10 @@ async def test_what_is_stored_at_once_needs_no_topic_to_be_made(tmp_path: Path) 
         await kit.topics.add([TopicConfig("orders", 1, 1)])
         stored = kit.broker.store_at_once(NewMessage("orders", HOST, b"2"))
         assert stored is not None
-        kit.broker.when_safe(*stored, told.append)
+        kit.broker.acknowledgement.when_safe(stored[1].end_offset, told.append, wait=True)
         assert len(told) == 1, "the disk must be waited for"
         assert await kit.store.wait_flushed(stored[1].end_offset)
-        assert told[1].status is PutStatus.PUT_OK
+        assert told[1] is PutStatus.PUT_OK
         assert bodies(kit.pull("orders")) == [b"0", b"1", b"2"]
 
 

@@ -115,6 +115,7 @@ def test_figures_are_those_of_the_worst() -> None:
         "services_serving": 6,
         "disk_used_percent": 70.0,
         "slave_behind_bytes": 7,
+        "compiled_stores": 0,
         "group_behind_messages": 0,
     }
     assert "group_behind_messages" not in figures(cluster, None), "nobody has looked at groups: that is not 0"

@@ -59,7 +59,7 @@ async def test_what_was_noted_is_there_after_a_kill_and_those_who_hold_messages_
 async def test_facts_of_one_turn_are_one_message_and_come_behind_their_copy(tmp_path: Path) -> None:
     async with delivering(tmp_path / "store", whole=False) as one:
         begin(one.delivery)
-        copy = one.delivery.journal.copy(Message("%DLQ%workers", 0, b"dead", store_host=one.broker.sender._store_host))
+        copy = one.delivery.journal.copy(Message("%DLQ%workers", 0, b"dead", store_host=one.broker.sender.store_host))
         one.delivery.journal.note(Dealt(PLACE, 0, 1, copy.physical_offset))
         await asyncio.sleep(0)
         queue = one.store.queue(JOURNAL_TOPIC, 0)

@@ -203,8 +203,8 @@ def log_state(store: MessageStore) -> store_pb2.LogState:
     )
 
 
-def log_files(store: MessageStore) -> store_pb2.GetLogResponse:
-    """Where the log and the files derived from it lie, how far they go, and how they are cut."""
+def log_files(store: MessageStore, core: str) -> store_pb2.GetLogResponse:
+    """Where the log and the files derived from it lie, how far they go, how they are cut, and what sends go through."""
     store.catch_up()  # who has an acknowledgement reads up to here, and must find the message
     config = store.config
     return store_pb2.GetLogResponse(
@@ -221,4 +221,5 @@ def log_files(store: MessageStore) -> store_pb2.GetLogResponse:
         delay_levels_ms=config.message_delay_levels,
         state=log_state(store),
         directory_mark=mark_of(config.store_path_root_dir),
+        core=core,
     )

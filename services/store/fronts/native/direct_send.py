@@ -5,6 +5,7 @@ first, one that is refused, one with hooks around it. `StoreServicer.Send` does 
 """
 
 import time
+from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -22,63 +23,98 @@ from tandemmq.store.v1 import store_pb2
 PATH = "/tandemmq.store.v1.Store/Send"
 
 
+class SendCore(Protocol):
+    """The compiled twin: `tandemmq.store.fronts.native.compiled.send_codec.CompiledSendCodec`."""
+
+    @property
+    def end_offset(self) -> int:
+        """Log offset behind the message that was stored last."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether its request waits for disk and replicas, where sends do."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """Calls that it took so far."""
+        ...
+
+    def answer(self, message: bytes, peer: bytes) -> bytes | None:
+        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
+        ...
+
+
 class DirectSend:
     """See `grpc_transport.Direct`."""
 
-    def __init__(self, broker: Broker, metrics: StoreMetrics) -> None:
+    def __init__(self, broker: Broker, metrics: StoreMetrics, core: SendCore | None = None) -> None:
+        """`core`, if there is one, is asked first."""
         self._broker = broker
         self._acknowledgement = broker.acknowledgement
         self._metrics = metrics
+        self._core = core
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
         begun = time.perf_counter()
+        core, acknowledgement = self._core, self._acknowledgement
+        if core is not None and not acknowledgement.refuses:
+            answer = core.answer(message, peer_host(call.peer()).packed)
+            if answer is not None:
+                return self._when_safe(answer, core.end_offset, core.waits, call, begun)
         try:
             request = store_pb2.SendRequest.FromString(message)
-            new = new_message(request.message, peer_host(call.peer()))
             wait = not request.no_wait
-            stored = self._broker.store_at_once(new, wait=wait)
+            stored = self._broker.store_at_once(new_message(request.message, peer_host(call.peer())), wait=wait)
         except (TandemError, DecodeError):
             return None
         if stored is None:
             return None
         ready, place = stored
+        answer = send_response(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK))).SerializeToString()
+        return self._when_safe(answer, place.end_offset, ready.wait and wait, call, begun)
+
+    def _when_safe(
+        self, answer: bytes, end_offset: int, wait: bool, call: DirectCall, begun: float
+    ) -> bytes | HeldCall:
+        """Give the answer, which has PUT_OK, when the log is as safe as it is to be up to an offset."""
         if not self._acknowledgement.waits:
-            return _answer(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK)), begun, self._metrics)
-        held = HeldSend(call, begun, self._metrics)
-        self._broker.when_safe(ready, place, held, wait=wait)
+            self._metrics.called("Send", "SUCCESS", time.perf_counter() - begun)
+            return answer
+        held = HeldSend(call, answer, begun, self._metrics)
+        self._acknowledgement.when_safe(end_offset, held, wait=wait)
         return held.outcome()
 
 
 class HeldSend:
-    """A send that may have to wait; called with its receipt."""
+    """A send that may have to wait; called with its status."""
 
-    __slots__ = ("_answer", "_begun", "_call", "_held", "_metrics")
+    __slots__ = ("_answer", "_begun", "_call", "_held", "_metrics", "_safe")
 
-    def __init__(self, call: DirectCall, begun: float, metrics: StoreMetrics) -> None:
+    def __init__(self, call: DirectCall, answer: bytes, begun: float, metrics: StoreMetrics) -> None:
+        """`answer`: with PUT_OK."""
         self._call = call
+        self._answer = answer
         self._begun = begun
         self._metrics = metrics
-        self._answer: bytes | None = None
-        self._held = False
+        self._safe = self._held = False
 
-    def __call__(self, receipt: Receipt) -> None:
+    def __call__(self, status: PutStatus) -> None:
         """It is as safe as it is to be, or will not be."""
-        answer = _answer(receipt, self._begun, self._metrics)
+        if status is not PutStatus.PUT_OK:
+            response = store_pb2.SendResponse.FromString(self._answer)
+            response.receipt.status = status  # type: ignore[assignment]  # the same numbers
+            self._answer = response.SerializeToString()
+        self._safe = True
+        self._metrics.called("Send", "SUCCESS", time.perf_counter() - self._begun)
         if self._held:
-            self._call.answer_later(answer)
-        else:
-            self._answer = answer
+            self._call.answer_later(self._answer)
 
     def outcome(self) -> bytes | HeldCall:
         """The answer, if it is there already; else it is given later."""
-        if self._answer is not None:
+        if self._safe:
             return self._answer
         self._held = True
         return HELD
-
-
-def _answer(receipt: Receipt, begun: float, metrics: StoreMetrics) -> bytes:
-    answer = send_response(receipt).SerializeToString()
-    metrics.called("Send", "SUCCESS", time.perf_counter() - begun)
-    return answer

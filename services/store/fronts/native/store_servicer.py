@@ -40,11 +40,13 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self.limits = limits
         self.metrics = metrics
         self._broker: Broker | None = None
+        self._core = ""
         self._send_streams: set[SendStream] = set()
 
-    def attach(self, broker: Broker) -> None:
-        """Answer from a recovered store from now on."""
+    def attach(self, broker: Broker, core: str = "") -> None:
+        """Answer from a recovered store from now on. `core`: what its plain sends go through, in words."""
         self._broker = broker
+        self._core = core
 
     def drain(self) -> None:
         """End what would else go on for ever: long polls and streams. What was appended is still answered."""
@@ -196,4 +198,4 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def GetLog(self, request: store_pb2.GetLogRequest, context: Context) -> store_pb2.GetLogResponse:
         """Where the log's files are, and how far they may be read."""
-        return answers.log_files(self.broker.store)
+        return answers.log_files(self.broker.store, self._core)

@@ -1,0 +1,203 @@
+"""CompiledSender: a plain message from a client, checked and stored. Compiled; its Python twin is `Sender`.
+
+Fronts give it a message piece by piece: `begin`, `add` for each property in the order of the wire, then `send`. Where
+one of these gives 0, the message is not plain, nothing has changed, and `Sender` does it, which also says what is
+wrong. A plain message has properties that mean nothing to the broker when it is sent, goes to a topic that is there,
+and is no copy of another.
+"""
+
+import cython
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.tandemmq.store.log.compiled.appender import CompiledAppender, Place, Plain, PlainTopic
+
+from tandemmq.common.topic_names import BROKER_WRITES
+from tandemmq.store.broker.duplicates import FirstCopy
+from tandemmq.store.broker.rules import SPECIAL
+from tandemmq.store.broker.send import Sender
+from tandemmq.store.broker.topics import PERM_WRITE
+from tandemmq.store.format.properties import UNIQ_KEY
+from tandemmq.store.format.record_encoder import MAX_PROPERTIES
+from tandemmq.store.log.segments.commit_log import Appended
+
+_ANY_QUEUE: cython.int = -1
+_WRITE: cython.int = PERM_WRITE
+_UNIQUE: bytes = UNIQ_KEY.encode()
+_SPECIAL: list[bytes] = sorted(name.encode() for name in SPECIAL)
+_ROOM: cython.int = MAX_PROPERTIES + 512
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def is_text(text: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+    """Whether it is UTF-8 without the characters 01 and 02."""
+    i: cython.Py_ssize_t
+    high: cython.uint = 0
+    bad: cython.uint = 0
+    for i in range(size):
+        high |= text[i]
+        bad |= (text[i] == 1) | (text[i] == 2)
+    if bad:
+        return 0
+    if high & 0x80:
+        try:
+            PyUnicode_DecodeUTF8(cython.cast(cython.p_const_char, text), size, cython.NULL)
+        except UnicodeDecodeError:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def is_special(name: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+    """Whether a property of this name means something to the broker."""
+    one: bytes
+    for one in _SPECIAL:
+        if PyBytes_GET_SIZE(one) == size and memcmp(PyBytes_AS_STRING(one), name, size) == 0:
+            return 1
+    return 0
+
+
+@cython.cclass
+class CompiledSender:
+    """See the module."""
+
+    def __cinit__(self) -> None:
+        """Take the room for properties."""
+        self.room = cython.cast(cython.p_uchar, malloc(_ROOM))
+        if self.room == cython.NULL:
+            raise MemoryError
+
+    def __dealloc__(self) -> None:
+        """Give it back."""
+        free(self.room)
+
+    def __init__(self, sender: Sender, appender: CompiledAppender) -> None:
+        """Do for clients what `sender` does, with its topics, its turns of queues, and its window of duplicates."""
+        self._appender = appender
+        self._table = sender.topics
+        self._turns = sender.turns
+        self._now_ms = sender.clock.now_ms
+        self._new_id = sender.new_id
+        self._duplicates = sender.duplicates
+        self._most_body = sender.max_body
+        self._most_properties = sender.max_properties
+        self.digits = sender.store_host.digits.encode()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def begin(self) -> cython.int:
+        """A new message, of which nothing is known."""
+        plain: cython.pointer(Plain) = cython.address(self.plain)
+        plain.body = plain.born_host = cython.NULL
+        plain.body_size = plain.properties_size = plain.born_host_size = 0
+        plain.born_timestamp = 0
+        plain.queue_id = _ANY_QUEUE
+        plain.flag = plain.sys_flag = plain.reconsume_times = 0
+        plain.properties = self.room
+        self.unique = cython.NULL
+        self.unique_size = 0
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def add(
+        self,
+        name: cython.p_const_uchar,
+        name_size: cython.Py_ssize_t,
+        value: cython.p_const_uchar,
+        size: cython.Py_ssize_t,
+    ) -> cython.int:
+        """A property. 0: it is not plain, or there is no room for it."""
+        plain: cython.pointer(Plain) = cython.address(self.plain)
+        at: cython.Py_ssize_t = plain.properties_size
+        if name_size == 0 or size == 0 or name_size > _ROOM or size > _ROOM:
+            return 0
+        if at + name_size + size + 2 > self._most_properties or is_special(name, name_size):
+            return 0
+        if not is_text(name, name_size) or not is_text(value, size):
+            return 0
+        to: cython.p_uchar = self.room + at
+        memcpy(to, name, name_size)
+        to[name_size] = 1
+        to += name_size + 1
+        memcpy(to, value, size)
+        to[size] = 2
+        plain.properties_size = at + name_size + size + 2
+        if name_size == PyBytes_GET_SIZE(_UNIQUE) and memcmp(name, PyBytes_AS_STRING(_UNIQUE), name_size) == 0:
+            self.unique = to
+            self.unique_size = size
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def send(self, name: cython.p_const_uchar, name_size: cython.Py_ssize_t, born_host: bytes) -> cython.int:
+        """Store the message: 1, and its place; or 0. `born_host`: where it was made, packed."""
+        plain: cython.pointer(Plain) = cython.address(self.plain)
+        topic: PlainTopic = self._appender.topic(name, name_size)
+        if topic is None or topic.name in BROKER_WRITES or plain.body_size > self._most_body:
+            return 0
+        turn: cython.longlong = self._choose_queue(topic)
+        if turn < 0 or not self._identify(topic.name):
+            return 0
+        plain.born_host = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(born_host))
+        plain.born_host_size = PyBytes_GET_SIZE(born_host)
+        if not self._appender.append(topic, plain, cython.address(self.place)):
+            return 0
+        if turn:
+            self._turns[topic.name] = turn
+        if self._watched is not None:
+            self._remember(topic.name)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _choose_queue(self, topic: PlainTopic) -> cython.longlong:
+        """Give the message a queue: the turn that comes after it, 0 if the message names its queue; or -1."""
+        config: object = self._table.get(topic.name)
+        if config is None:
+            return -1
+        perm: cython.int = config.perm
+        queues: cython.longlong = config.write_queues
+        if not perm & _WRITE or queues < 1:
+            return -1
+        if self.plain.queue_id == _ANY_QUEUE:
+            turn: cython.longlong = self._turns.get(topic.name, 0)
+            self.plain.queue_id = cython.cast(cython.int, turn % queues)
+            return turn + 1
+        return 0 if 0 <= self.plain.queue_id < queues else -1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _identify(self, topic: object) -> cython.int:
+        """Give the message a time and a UNIQ_KEY, if it has none: 1; or 0, where it is a copy, or there is no room."""
+        self._watched = None
+        if self.plain.born_timestamp == 0:
+            self.plain.born_timestamp = self._now_ms()
+        if self.unique == cython.NULL:
+            made: bytes = self._new_id(self.plain.born_timestamp).encode()
+            return self.add(
+                cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(_UNIQUE)), PyBytes_GET_SIZE(_UNIQUE),
+                cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(made)), PyBytes_GET_SIZE(made),
+            )  # fmt: skip
+        if self._duplicates is None:
+            return 1
+        key: str = self.unique[: self.unique_size].decode()
+        if not self._duplicates.watches(topic, key, self.plain.reconsume_times):
+            return 1
+        self._watched = key
+        return self._duplicates.find(topic, key) is None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _remember(self, topic: object) -> cython.int:
+        """Later copies of what was stored are recognized."""
+        place: Place = self.place
+        end: cython.longlong = place.physical_offset + place.size
+        stored = Appended(place.physical_offset, place.size, place.queue_offset, place.store_timestamp, end)
+        self._duplicates.add(topic, self._watched, FirstCopy(self.plain.queue_id, stored))
+        return 0

@@ -1,0 +1,84 @@
+"""The compiled core: whether it can be used, and the parts of it that a store uses.
+
+The core takes plain calls, from the bytes of a request to a record in the log and the bytes of the answer. What it does
+not take, and everything where it is not built, goes the Python way. See docs/ARCHITECTURE.md.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from tandemmq.common.errors import Kind, TandemError
+from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.hooked_broker import HookedBroker
+from tandemmq.store.fronts.native.direct_send import SendCore
+from tandemmq.store.settings import CoreChoice
+
+_STORE = Path(__file__).parent
+
+
+class CoreNotUsable(TandemError):
+    """The compiled core is wanted, and is not there or older than its source."""
+
+    kind = Kind.INVALID
+
+
+def core_problem() -> str:
+    """Why the core cannot be used; empty if it can."""
+    try:
+        from tandemmq.store.log.compiled.appender import source
+    except ImportError:
+        return "it is not built for this Python"
+    built, there = source(), _digest()
+    return "" if built == there else f"it was built from other source ({built}) than is here ({there})"
+
+
+def _digest() -> str:
+    """First 16 hexadecimal digits of the SHA-256 of its source, as setup.py takes it."""
+    summed = hashlib.sha256()
+    for declared in sorted(_STORE.glob("**/compiled/*.pxd")):
+        for path in (declared, declared.with_suffix(".py")):
+            summed.update(path.read_bytes() if path.exists() else b"")
+    return summed.hexdigest()[:16]
+
+
+def check_core(choice: CoreChoice) -> None:
+    """Raises CoreNotUsable where the core is wanted always and cannot be used."""
+    if choice is CoreChoice.ALWAYS and (problem := core_problem()):
+        raise CoreNotUsable(
+            f"The compiled core cannot be used: {problem}.",
+            remedy="Run make venv, or pip install, where there is a C compiler; or set compiledCore=auto.",
+        )
+
+
+class CompiledCore:
+    """What of the core a store uses."""
+
+    def __init__(self, send: SendCore) -> None:
+        self.send = send
+
+    def taken(self) -> dict[str, int]:
+        """Calls that it took so far, by their kind."""
+        return {"send": self.send.taken}
+
+
+def compiled_core(
+    broker: Broker, soon: Callable[[Callable[[], None]], object], choice: CoreChoice
+) -> tuple[CompiledCore | None, str]:
+    """The core over a broker, None where it is not to be used or not there; and its state in words.
+
+    `soon` calls at the end of the turn of the event loop.
+    """
+    if choice is CoreChoice.NEVER:
+        return None, "python: compiledCore is never"
+    if isinstance(broker, HookedBroker):
+        return None, "python: there are hooks"
+    if problem := core_problem():
+        return None, f"python: {problem}"
+    from tandemmq.store.broker.compiled.sender import CompiledSender
+    from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
+    from tandemmq.store.log.compiled.appender import CompiledAppender
+
+    sender = broker.sender
+    appender = CompiledAppender(broker.store, sender.store_host.packed, soon, broker.traffic.sent)
+    return CompiledCore(CompiledSendCodec(CompiledSender(sender, appender))), "compiled"

@@ -1,0 +1,44 @@
+# Numbers and lengths of protobuf's wire format, in place: see https://protobuf.dev/programming-guides/encoding.
+# What is not in its shortest form is not read: no encoder writes it, and Python decides about it then.
+
+from libc.stdint cimport uint64_t
+
+cdef struct Span:
+    Py_ssize_t at
+    Py_ssize_t size
+
+# Read a number at a place: the place after it, or -1.
+cdef inline Py_ssize_t number(const unsigned char* data, Py_ssize_t at, Py_ssize_t end, uint64_t* value) noexcept:
+    cdef uint64_t result = 0
+    cdef uint64_t byte
+    cdef int shift = 0
+    while at < end and shift < 64:
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if (byte == 0 and shift) or (shift == 63 and byte > 1):
+                return -1
+            value[0] = result
+            return at
+        shift += 7
+    return -1
+
+# Read a length, and pass over so many bytes, which are `found`: the place after them, or -1.
+cdef inline Py_ssize_t span(const unsigned char* data, Py_ssize_t at, Py_ssize_t end, Span* found) noexcept:
+    cdef uint64_t size = 0
+    at = number(data, at, end, &size)
+    if at < 0 or size > <uint64_t>(end - at):
+        return -1
+    found.at = at
+    found.size = <Py_ssize_t>size
+    return at + found.size
+
+# Write a number: the place after it.
+cdef inline unsigned char* put_number(unsigned char* out, uint64_t value) noexcept:
+    while value >= 0x80:
+        out[0] = <unsigned char>(value & 0x7F | 0x80)
+        out += 1
+        value >>= 7
+    out[0] = <unsigned char>value
+    return out + 1

@@ -1,0 +1,72 @@
+from libc.stdint cimport int64_t, uint64_t
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #ifndef TANDEM_CORE_SOURCE
+    #define TANDEM_CORE_SOURCE ""
+    #endif
+    static inline void tandem_put32(unsigned char* to, uint32_t value) {
+        to[0] = value >> 24; to[1] = value >> 16; to[2] = value >> 8; to[3] = value;
+    }
+    static inline void tandem_put64(unsigned char* to, uint64_t value) {
+        tandem_put32(to, (uint32_t)(value >> 32)); tandem_put32(to + 4, (uint32_t)value);
+    }
+    /* The eight bytes that make a record of what lies behind them: all of that is written before. */
+    static inline void tandem_publish(unsigned char* to, uint32_t size, uint32_t magic) {
+        unsigned char head[8];
+        uint64_t word;
+        tandem_put32(head, size); tandem_put32(head + 4, magic);
+        memcpy(&word, head, 8);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        if (((uintptr_t)to & 7) == 0) __atomic_store_n((uint64_t*)to, word, __ATOMIC_RELEASE);
+        else memcpy(to, &word, 8);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
+    """
+    void tandem_put32(unsigned char* to, unsigned int value) nogil
+    void tandem_put64(unsigned char* to, unsigned long long value) nogil
+    void tandem_publish(unsigned char* to, unsigned int size, unsigned int magic) nogil
+    const char* TANDEM_CORE_SOURCE
+
+cdef struct Plain:
+    const unsigned char* body
+    Py_ssize_t body_size
+    unsigned char* properties
+    Py_ssize_t properties_size
+    const unsigned char* born_host
+    Py_ssize_t born_host_size
+    int64_t born_timestamp
+    int queue_id
+    int flag
+    int sys_flag
+    int reconsume_times
+
+cdef struct Place:
+    int64_t physical_offset
+    int64_t size
+    int64_t queue_offset
+    int64_t store_timestamp
+
+cdef class PlainTopic:
+    cdef readonly str name
+    cdef unsigned char field[128]
+    cdef Py_ssize_t field_size
+    cdef list keys
+
+cdef class CompiledAppender:
+    cdef object _store, _log, _flags, _offsets, _now_ms, _soon, _crc32, _observer, _sent, _end_turn
+    cdef bytes _store_host
+    cdef dict _topics
+    cdef PlainTopic _last
+    cdef bint _open
+    cdef int64_t _appends, _bytes
+    cdef double _seconds
+    cdef str _run_topic
+    cdef int64_t _run_size, _run_count
+    cdef PlainTopic topic(self, const unsigned char* name, Py_ssize_t size)
+    cdef int append(self, PlainTopic topic, Plain* plain, Place* place) except -1
+    cdef unsigned int _body_crc(self, Plain* plain) except? 0
+    cdef void _write(self, unsigned char* record, PlainTopic topic, Plain* plain, Place* place, unsigned int crc) noexcept
+    cdef int _count(self, PlainTopic topic, int64_t size, double seconds) except -1

@@ -1,0 +1,387 @@
+"""The compiled core against its Python twin: the same requests through both, the same answers and the same log."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import strategies as st
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import HELD
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.broker.rules import SPECIAL
+from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.compiled_core import CoreNotUsable, check_core, compiled_core, core_problem
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.record import Record, decode_record, split_records
+from tandemmq.store.fronts.native.answers import send_response
+from tandemmq.store.fronts.native.direct_send import DirectSend, HeldSend, SendCore
+from tandemmq.store.fronts.native.requests import new_message, peer_host
+from tandemmq.store.log.marks.running_flags import Reason
+from tandemmq.store.metrics import StoreMetrics
+from tandemmq.store.settings import CoreChoice
+from tandemmq.store.v1 import message_pb2, store_pb2
+from tests.campaigns import examples
+from tests.unit.broker.broker_kit import HOST, Kit, broker, records
+
+pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
+
+PEERS = ("ipv4:10.1.2.3:4567", "ipv6:%5Bfe80::1%5D:4567", "unix:/tmp/socket")
+TOPICS = ("orders", "bills", "closed", "missing", "SCHEDULE_TOPIC_XXXX", "%RETRY%workers", "")
+
+
+@dataclass
+class Caller:
+    """A call as the transport shows it."""
+
+    address: str
+    later: bytes | None = None
+
+    def peer(self) -> str:
+        return self.address
+
+    def answer_later(self, answer: bytes) -> None:
+        self.later = answer
+
+
+@asynccontextmanager
+async def sending(root: Path, *, compiled: bool, **settings: Any) -> AsyncIterator[tuple[Kit, SendCore | None]]:
+    """A broker with some topics, and the core over it, if it is to be there."""
+    size: dict[str, Any] = {"mapped_file_size_commit_log": 1 << 20, "rules": {"file_size": 1 << 20}}
+    async with broker(root, **{**size, **settings}) as kit:
+        for topic, perm in (("orders", 6), ("bills", 6), ("closed", 4), ("%RETRY%workers", 6)):
+            kit.topics._entries[topic] = TopicConfig(topic, 4, 4, perm)
+        core = None
+        if compiled:
+            found, _ = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS)
+            core = found.send if found is not None else None
+        yield kit, core
+
+
+def python_way(kit: Kit, message: bytes, peer: str) -> bytes | str:
+    """The answer of the Python path, or the name of its refusal."""
+    try:
+        request = store_pb2.SendRequest.FromString(message)
+        stored = kit.broker.store_at_once(new_message(request.message, peer_host(peer)))
+    except (TandemError, DecodeError) as error:
+        return type(error).__name__
+    if stored is None:
+        return "a topic must be made"
+    return send_response(Receipt(*stored, PutStatus.PUT_OK)).SerializeToString()
+
+
+def logged(kit: Kit) -> list[Record]:
+    log = kit.store.commit_log
+    data = log.read(0, log.max_offset)
+    assert data is not None
+    return [decode_record(one) for one in split_records(data)]
+
+
+def changed_by_sends(kit: Kit) -> object:
+    """All that a send changes."""
+    log = kit.store.commit_log
+    return log.max_offset, log.last_store_timestamp, dict(log.offsets), dict(kit.sender.turns)
+
+
+texts = st.text(max_size=6) | st.sampled_from(["\x01", "\x02", "é", "\U0001f600", "a b", "k" * 40_000])
+names = st.sampled_from(
+    ["color", "TAGS", "KEYS", "WAIT", "DELAY", "UNIQ_KEY", "TRAN_MSG", "TIMER_DELAY_MS", "__SHARDINGKEY", "POP_CK", ""]
+) | st.text(max_size=5)  # fmt: skip
+messages = st.builds(
+    message_pb2.Message,
+    topic=st.sampled_from(TOPICS),
+    queue_id=st.none() | st.sampled_from([0, 1, 3, 4, -1, -2, 2**31 - 1]),
+    body=st.binary(max_size=40) | st.sampled_from([b"x" * 16_384, b"x" * 16_385]),
+    tag=st.just("") | texts,
+    keys=st.lists(st.text(min_size=1, max_size=4) | texts, max_size=3),
+    properties=st.dictionaries(names, texts, max_size=4),
+    flag=st.sampled_from([0, 1, -1, 2**31 - 1]),
+    sys_flag=st.sampled_from([0, 0, 0, 1, 4]),
+    born_timestamp=st.sampled_from([0, 1, 1_760_000_000_000, -1]),
+    born_host=st.sampled_from(["", "", "", "1.2.3.4:5", "nowhere"]),
+    reconsume_times=st.sampled_from([0, 0, 0, 1]),
+)
+requests = st.builds(store_pb2.SendRequest, message=messages, no_wait=st.booleans()).map(
+    lambda request: request.SerializeToString()
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A request with a byte changed, a piece doubled, or its end missing."""
+    data = draw(requests)
+    at = draw(st.integers(0, max(0, len(data) - 1)))
+    how = draw(st.sampled_from(["byte", "twice", "cut"]))
+    if how == "byte" and data:
+        return data[:at] + bytes([draw(st.integers(0, 255))]) + data[at + 1 :]
+    return data + data[at:] if how == "twice" else data[:at]
+
+
+@examples(40, 2_000, st.lists(st.tuples(requests | damaged(), st.sampled_from(PEERS)), max_size=12))
+def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[bytes, str]]) -> None:
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        asyncio.run(_compare(Path(one), Path(two), calls))
+
+
+async def _compare(one: Path, two: Path, calls: list[tuple[bytes, str]]) -> None:
+    async with sending(one, compiled=True) as (kit, core), sending(two, compiled=False) as (twin, _):
+        assert core is not None
+        for message, peer in calls:
+            before = changed_by_sends(kit)
+            answer: bytes | str | None = core.answer(message, peer_host(peer).packed)
+            expected = python_way(twin, message, peer)
+            if answer is None:
+                assert changed_by_sends(kit) == before
+                answer = python_way(kit, message, peer)
+            assert _without_made_key(answer) == _without_made_key(expected)
+            assert changed_by_sends(kit) == changed_by_sends(twin)
+            kit.clock.now = twin.clock.now = kit.clock.now + 1
+        await asyncio.sleep(0)
+        assert [_comparable(record) for record in logged(kit)] == [_comparable(record) for record in logged(twin)]
+        assert _counted(kit) == _counted(twin)
+        end = kit.store.commit_log.max_offset
+    async with sending(one, compiled=False) as (kit, _):
+        assert kit.store.commit_log.max_offset == end
+
+
+def _without_made_key(answer: bytes | str) -> object:
+    """Ids that stores make have counters: one is left out where the core asks for it and does not take the call."""
+    if isinstance(answer, str):
+        return answer
+    response = store_pb2.SendResponse.FromString(answer)
+    assert response.SerializeToString() == answer
+    if response.receipt.unique_key.startswith("0A000001"):
+        response.receipt.unique_key = "made"
+    return response
+
+
+def _comparable(record: Record) -> object:
+    """All of a record; properties without order, which is that of a map."""
+    found = dict(record.properties)
+    if found.get("UNIQ_KEY", "").startswith("0A000001"):
+        found["UNIQ_KEY"] = "made"
+    return (
+        record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size, record.body,
+        record.flag, record.sys_flag, record.born_timestamp, record.born_host, record.store_timestamp,
+        record.store_host, record.reconsume_times, found,
+    )  # fmt: skip
+
+
+def _counted(kit: Kit) -> object:
+    counts = kit.traffic
+    appended = sum(counts._append.counts)
+    return {topic: (one.messages, one.bytes, list(one.sizes.counts)) for topic, one in counts._in.items()}, appended
+
+
+def request(topic: str = "orders", body: bytes = b"one", no_wait: bool = False, **fields: Any) -> bytes:
+    message = message_pb2.Message(topic=topic, body=body, **fields)
+    return store_pb2.SendRequest(message=message, no_wait=no_wait).SerializeToString()
+
+
+PLAIN = (
+    request(),
+    request(queue_id=3, tag="paid", keys=["a", "b"], properties={"UNIQ_KEY": "0A", "color": "blau-grün", "n": "1"}),
+    request(body=b"", born_timestamp=5, flag=-1, no_wait=True),
+    request(properties={"TAGS": "a", "KEYS": "b c"}),
+    request("%RETRY%workers", b"x" * 10_000, queue_id=-1),
+)
+NOT_PLAIN = (
+    request("missing"),
+    request("closed"),
+    request("SCHEDULE_TOPIC_XXXX"),
+    request(queue_id=4),
+    request(queue_id=-2),
+    request(body=b"x" * 16_385),
+    request(tag="a\x01b"),
+    request(keys=["a b"]),
+    request(keys=[""]),
+    request(tag="a", properties={"TAGS": "b"}),
+    request(keys=["a"], properties={"KEYS": "b"}),
+    request(sys_flag=1),
+    request(born_timestamp=-1),
+    request(born_host="1.2.3.4:5"),
+    request(reconsume_times=1),
+    *(request(properties={name: "1"}) for name in sorted(SPECIAL)),
+    request(properties={"empty": ""}),
+    request(properties={"": "nameless"}),
+    request(properties={"long": "x" * 32_767}),
+    request() + b"\x18\x01",  # an unknown field of the request
+    b"\x0a\x0b" + request()[2:] + b"\x60\x01",  # and of the message
+    b"\x0a\x0e\x0a\x06orders\x1a\x01a\x1a\x01b",  # a body twice
+    b"\x0a\x0c\x0a\x06orders\x22\x02\xc3\x28",  # a tag that is no UTF-8
+    b"\x0a\x0c\x0a\x86\x00orders\x1a\x01a",  # a length with a byte more than it needs
+    b"\x0a\x0a\x0a\x06orders\x10\x80",  # the end of a number is missing
+    b"",
+)
+
+
+async def test_what_is_plain_is_taken_and_nothing_else(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True) as (kit, core):
+        assert core is not None
+        for message in PLAIN:
+            for queue in range(4):  # the first message of each queue is Python's
+                given = store_pb2.SendRequest.FromString(message)
+                given.message.queue_id = queue
+                python_way(kit, given.SerializeToString(), PEERS[0])
+        taken = [core.answer(message, peer_host(PEERS[0]).packed) for message in PLAIN]
+        assert None not in taken
+        assert core.taken == len(PLAIN)
+        before = changed_by_sends(kit)
+        assert [core.answer(message, peer_host(PEERS[0]).packed) for message in NOT_PLAIN] == [None] * len(NOT_PLAIN)
+        assert changed_by_sends(kit) == before
+        await asyncio.sleep(0)
+        await kit.dispatched()
+        found = {record.properties["UNIQ_KEY"] for queue in range(4) for record in records(kit.pull("orders", queue))}
+        for answer in taken:
+            receipt = store_pb2.SendResponse.FromString(answer or b"").receipt
+            assert receipt.unique_key in found or kit.pull("%RETRY%workers").count
+
+
+async def test_it_takes_nothing_while_the_store_takes_nothing(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True) as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        plain = request(queue_id=0)
+        assert core.answer(plain, HOST.packed) is not None
+        kit.store.flags.set(Reason.FENCED, "fenced")
+        assert core.answer(plain, HOST.packed) is None
+        kit.store.flags.clear(Reason.FENCED)
+        assert core.answer(plain, HOST.packed) is not None
+        kit.store.commit_log.offsets.doubt(("orders", 0))
+        assert core.answer(plain, HOST.packed) is None
+    async with sending(tmp_path, compiled=False) as (kit, _):
+        await kit.dispatched()
+        assert kit.pull("orders").count == 3
+
+
+async def test_files_roll_by_python_and_nothing_is_lost_at_the_seam(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"mapped_file_size_commit_log": 64 << 10, "rules": {"file_size": 64 << 10}}
+    async with sending(tmp_path, compiled=True, **small) as (kit, core):
+        assert core is not None
+        left = 0
+        for number in range(200):
+            message = request(body=b"%d" % number + b"." * 2_000, queue_id=0)
+            if core.answer(message, HOST.packed) is None:
+                assert isinstance(python_way(kit, message, PEERS[0]), bytes)
+                left += 1
+        assert 6 <= left < 20  # the first of the queue; the end of each file, and what must wait for the next one
+        assert core.taken == 200 - left
+    async with sending(tmp_path, compiled=False, **small) as (kit, _):
+        await kit.dispatched()
+        numbers = [int(one.body.partition(b".")[0]) for at in (0, 100) for one in records(kit.pull("orders", 0, at))]
+        assert sorted(set(numbers)) == list(range(200))
+
+
+async def test_copies_are_recognized(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True, window=60_000) as (kit, core):
+        assert core is not None
+        first = request(queue_id=1, properties={"UNIQ_KEY": "one"})
+        python_way(kit, request(queue_id=1), PEERS[0])
+        answer = core.answer(first, HOST.packed)
+        assert answer is not None
+        assert core.answer(first, HOST.packed) is None
+        assert python_way(kit, first, PEERS[0]) == answer
+        kit.clock.now += 60_001
+        again = core.answer(first, HOST.packed)
+        assert again is not None
+        assert again != answer
+
+
+async def test_a_store_with_an_address_of_ipv6(tmp_path: Path) -> None:
+    host = Host("fe80::7", 10911)
+    own: dict[str, Any] = {"rules": {"store_host": host}}
+    async with (
+        sending(tmp_path / "a", compiled=True, **own) as (kit, core),
+        sending(tmp_path / "b", compiled=False, **own) as (twin, _),
+    ):
+        assert core is not None
+        for peer in PEERS:
+            for message in (request(queue_id=0, properties={"UNIQ_KEY": "k"}),) * 2:
+                answer = core.answer(message, peer_host(peer).packed) or python_way(kit, message, peer)
+                assert answer == python_way(twin, message, peer)
+        assert core.taken == 5
+        assert logged(kit) == logged(twin)
+        assert logged(kit)[-1].store_host == host
+
+
+async def test_records_have_the_same_bytes_where_no_map_has_an_order_of_its_own(tmp_path: Path) -> None:
+    message = request(queue_id=0, tag="t", keys=["a", "b"], properties={"UNIQ_KEY": "k"}, flag=3, born_timestamp=9)
+    async with (
+        sending(tmp_path / "a", compiled=True) as (kit, core),
+        sending(tmp_path / "b", compiled=False) as (twin, _),
+    ):
+        assert core is not None
+        for kits in (kit, twin):
+            python_way(kits, message, PEERS[0])
+        assert core.answer(message, peer_host(PEERS[0]).packed) == python_way(twin, message, PEERS[0])
+        size = kit.store.commit_log.max_offset
+        assert kit.store.commit_log.read(0, size) == twin.store.commit_log.read(0, size)
+
+
+async def test_what_a_held_answer_says_when_the_disk_does_not_answer(tmp_path: Path) -> None:
+    answer = send_response_of(store_pb2.PUT_OK)
+    call = Caller(PEERS[0])
+    at_once = HeldSend(call, answer, 0.0, StoreMetrics("c", "n"))
+    at_once(PutStatus.PUT_OK)
+    assert at_once.outcome() == answer
+    later = HeldSend(call, answer, 0.0, StoreMetrics("c", "n"))
+    assert later.outcome() is HELD
+    later(PutStatus.FLUSH_DISK_TIMEOUT)
+    assert call.later == send_response_of(store_pb2.FLUSH_DISK_TIMEOUT)
+
+
+def send_response_of(status: store_pb2.SendStatus.ValueType) -> bytes:
+    receipt = store_pb2.SendReceipt(status=status, message_id="A", unique_key="k", physical_offset=300)
+    return store_pb2.SendResponse(receipt=receipt).SerializeToString()
+
+
+async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        direct = DirectSend(kit.broker, kit.traffic, core)
+        call = Caller(PEERS[0])
+        assert direct(request(queue_id=0), call) is HELD
+        assert core.taken == 1
+        await kit.store.wait_flushed(core.end_offset)
+        while call.later is None:
+            await asyncio.sleep(0.001)
+        receipt = store_pb2.SendResponse.FromString(call.later).receipt
+        assert (receipt.status, receipt.queue_offset) == (store_pb2.PUT_OK, 1)
+        at_once = direct(request(queue_id=0, no_wait=True), call)
+        assert isinstance(at_once, bytes)
+
+
+async def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:
+    """The core has them as constants: who changes a field changes it there too."""
+    fields = {field.name: field.number for field in message_pb2.Message.DESCRIPTOR.fields}
+    assert fields == {
+        "topic": 1, "queue_id": 2, "body": 3, "tag": 4, "keys": 5, "properties": 6, "flag": 7, "sys_flag": 8,
+        "born_timestamp": 9, "born_host": 10, "reconsume_times": 11,
+    }  # fmt: skip
+    receipt = {field.name: field.number for field in store_pb2.SendReceipt.DESCRIPTOR.fields}
+    assert receipt == {
+        "status": 1, "message_id": 2, "unique_key": 3, "queue_id": 4, "queue_offset": 5, "physical_offset": 6,
+        "store_timestamp": 7, "reason": 8, "transaction_handle": 9, "recall_handle": 10,
+    }  # fmt: skip
+
+
+async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with broker(tmp_path) as kit:
+        soon = kit.store.timers.call_soon
+        assert compiled_core(kit.broker, soon, CoreChoice.NEVER) == (None, "python: compiledCore is never")
+        core, state = compiled_core(kit.broker, soon, CoreChoice.AUTO)
+        assert (core is not None, state) == (True, "compiled")
+        monkeypatch.setattr("tandemmq.store.compiled_core._digest", lambda: "other source")
+        core, state = compiled_core(kit.broker, soon, CoreChoice.AUTO)
+        assert core is None
+        assert state.startswith("python: it was built from other source")
+        with pytest.raises(CoreNotUsable, match="built from other source"):
+            check_core(CoreChoice.ALWAYS)
