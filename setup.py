@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("src")
 DECLARED = sorted(SOURCE.glob("tandemmq/store/**/compiled/*.pxd"))
@@ -48,4 +49,16 @@ def digest() -> str:
     return summed.hexdigest()[:16]
 
 
-setup(ext_modules=extensions())
+class BuildWherePossible(build_ext):
+    """Goes on without the core where it cannot be built, whatever the reason."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one module."""
+        try:
+            super().build_extension(ext)
+        except Exception as error:  # noqa: BLE001 - a missing compiler shows in many ways
+            self.warn(f"{ext.name} is not built: {error}")
+            self.extensions = [one for one in self.extensions if one is not ext]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildWherePossible})

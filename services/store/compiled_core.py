@@ -6,6 +6,7 @@ not take, and everything where it is not built, goes the Python way. See docs/AR
 
 import hashlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from tandemmq.common.errors import Kind, TandemError
@@ -25,12 +26,23 @@ class CoreNotUsable(TandemError):
 
 def core_problem() -> str:
     """Why the core cannot be used; empty if it can."""
-    try:
-        from tandemmq.store.log.compiled.appender import source
-    except ImportError:
+    if not all(map(_is_built, _modules())):
         return "it is not built for this Python"
+    from tandemmq.store.log.compiled.appender import source
+
     built, there = source(), _digest()
     return "" if built == there else f"it was built from other source ({built}) than is here ({there})"
+
+
+def _modules() -> list[Path]:
+    """The source of each module that is compiled: what has a .pxd beside it."""
+    return [path for path in (one.with_suffix(".py") for one in _STORE.glob("**/compiled/*.pxd")) if path.exists()]
+
+
+def _is_built(path: Path) -> bool:
+    """Whether Python finds a module as machine code. Asked without an import: the source alone cannot be imported."""
+    spec = find_spec(".".join(("tandemmq.store", *path.relative_to(_STORE).with_suffix("").parts)))
+    return spec is not None and not str(spec.origin).endswith(".py")
 
 
 def _digest() -> str:

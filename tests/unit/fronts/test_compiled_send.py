@@ -385,3 +385,8 @@ async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert state.startswith("python: it was built from other source")
         with pytest.raises(CoreNotUsable, match="built from other source"):
             check_core(CoreChoice.ALWAYS)
+        monkeypatch.setattr("tandemmq.store.compiled_core._is_built", lambda path: False)
+        assert compiled_core(kit.broker, soon, CoreChoice.AUTO) == (None, "python: it is not built for this Python")
+        with pytest.raises(CoreNotUsable, match="not built for this Python"):
+            check_core(CoreChoice.ALWAYS)
+        check_core(CoreChoice.AUTO)
