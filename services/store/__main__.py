@@ -23,7 +23,7 @@ from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.classic_clients import ClassicClients
-from tandemmq.store.compiled_core import check_core, compiled_core
+from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -131,11 +131,12 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     watch_store(metrics, settings, broker)
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
-    servicer.attach(broker, core := attach_core(settings, host, broker, metrics))
+    core = attach_core(settings, host, broker, metrics)
+    servicer.attach(broker, core.state)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
-    await classic.serve(settings, broker, delivery, edits)
+    await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
     inner.attach(settings.broker_name, delivery)
     for front in (servicer, consuming, rocketmq5, inner.gateways):
@@ -148,10 +149,15 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
         host.on_close(metasync.close)
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
-    log.info("store open", directory=str(settings.store_path_root_dir.absolute()), core=core, **recovered(store))
-    preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))  # the first SQL filter would hold up the loop
-    host.on_close(lambda: preparing)
+    log.info("store open", directory=str(settings.store_path_root_dir.absolute()), core=core.state, **recovered(store))
+    prepare_in_background(host)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def prepare_in_background(host: ServiceHost) -> None:
+    """Load the parser of SQL filters: the first filter would hold up the loop."""
+    preparing = asyncio.create_task(asyncio.to_thread(prepare_filters))
+    host.on_close(lambda: preparing)
 
 
 def watched_hooks(settings: StoreSettings, metrics: StoreMetrics) -> HookCalls | None:
@@ -163,13 +169,14 @@ def watched_hooks(settings: StoreSettings, metrics: StoreMetrics) -> HookCalls |
     return hooks
 
 
-def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metrics: StoreMetrics) -> str:
-    """Have sends take the short way, and plain ones the compiled core; gives what they go through, in words."""
-    core, state = compiled_core(broker, broker.store.timers.call_soon, settings.compiled_core)
-    if core is not None:
+def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metrics: StoreMetrics) -> CompiledCore:
+    """Have sends take the short way, and plain ones the compiled core."""
+    name = settings.broker_cluster_name
+    core = compiled_core(broker, broker.store.timers.call_soon, settings.compiled_core, name)
+    if core.send is not None:
         metrics.watch_core(core.taken)
-    host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send if core is not None else None))
-    return state
+    host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
+    return core
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:

@@ -18,6 +18,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.administration.parts import administration
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.remoting.dispatch import Dispatch, RemotingTimes
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
@@ -86,12 +87,19 @@ class ClassicClients:
         """The settings with the port that was taken: message ids lead there."""
         return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
 
-    async def serve(self, settings: StoreSettings, broker: Broker, delivery: Delivery, edits: TableEdits) -> None:
-        """Answer from an open store from now on, and register at name servers."""
+    async def serve(
+        self,
+        settings: StoreSettings,
+        broker: Broker,
+        delivery: Delivery,
+        edits: TableEdits,
+        core: FramesCore | None = None,
+    ) -> None:
+        """Answer from an open store from now on, and register at name servers. `core`: asked first by sends."""
         if self._server is not None:
             names = self._names = names_link(settings, broker)
             announced = partial(names.settled, _ANNOUNCED_SECONDS)
-            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch, announced)
+            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch, announced, core)
             rules = AdministrationRules(
                 cluster=settings.broker_cluster_name,
                 broker_name=settings.broker_name,

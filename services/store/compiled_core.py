@@ -6,6 +6,7 @@ not take, and everything where it is not built, goes the Python way. See docs/AR
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.fronts.native.direct_send import SendCore
+from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.settings import CoreChoice
 
 _STORE = Path(__file__).parent
@@ -63,34 +65,36 @@ def check_core(choice: CoreChoice) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class CompiledCore:
-    """What of the core a store uses."""
+    """What of the core a store uses; nothing where it is not to be used, or not there."""
 
-    def __init__(self, send: SendCore) -> None:
-        self.send = send
+    state: str
+    """In words: `compiled`, or `python` and why."""
+    send: SendCore | None = None
+    frames: FramesCore | None = None
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
-        return {"send": self.send.taken}
+        parts = {"send": self.send, "SEND_MESSAGE_V2": self.frames}
+        return {name: part.taken for name, part in parts.items() if part is not None}
 
 
 def compiled_core(
-    broker: Broker, soon: Callable[[Callable[[], None]], object], choice: CoreChoice
-) -> tuple[CompiledCore | None, str]:
-    """The core over a broker, None where it is not to be used or not there; and its state in words.
-
-    `soon` calls at the end of the turn of the event loop.
-    """
+    broker: Broker, soon: Callable[[Callable[[], None]], object], choice: CoreChoice, cluster: str
+) -> CompiledCore:
+    """The core over a broker of a cluster. `soon` calls at the end of the turn of the event loop."""
     if choice is CoreChoice.NEVER:
-        return None, "python: compiledCore is never"
+        return CompiledCore("python: compiledCore is never")
     if isinstance(broker, HookedBroker):
-        return None, "python: there are hooks"
+        return CompiledCore("python: there are hooks")
     if problem := core_problem():
-        return None, f"python: {problem}"
+        return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
+    from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
     from tandemmq.store.log.compiled.appender import CompiledAppender
 
-    sender = broker.sender
-    appender = CompiledAppender(broker.store, sender.store_host.packed, soon, broker.traffic.sent)
-    return CompiledCore(CompiledSendCodec(CompiledSender(sender, appender))), "compiled"
+    appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
+    sender = CompiledSender(broker.sender, appender)
+    return CompiledCore("compiled", CompiledSendCodec(sender), CompiledSendFrames(sender, cluster))

@@ -246,6 +246,13 @@ _CALLS = Row(
              "{{node}} p99"),
         ),
         lines(
+            "Compiled sends", "ops",
+            "Sends that the compiled core has taken, a second; all others are Python's, as all are where it is not in use "
+            "(tandem_compiled_core is 0).",
+            ("sum by (node, call) (rate(tandem_compiled_calls_total{@}[$__rate_interval]))", "{{node}} {{call}}"),
+            ("tandem_compiled_core{@}", "{{node}} in use"),
+        ),
+        lines(
             "Messages sent again", "short",
             "Copies that were recognized and not stored (deduplicationWindow).",
             "rate(tandem_duplicate_messages_total{@}[$__rate_interval])",

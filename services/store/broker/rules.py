@@ -12,8 +12,8 @@ from tandemmq.store.broker.errors import BadRequest, ForbiddenTopic, IllegalMess
 from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
 
-_CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
-_COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
+CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
+COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
 SPECIAL = frozenset(
     {
         properties.DELAY,
@@ -67,7 +67,7 @@ def check_body(size: int, limit: int) -> None:
 
 def check_numbers(sys_flag: int, born_timestamp: int, reconsume_times: int) -> None:
     """The numbers that a producer may set."""
-    if sys_flag & ~_CLIENT_FLAGS or sys_flag & 0x700 not in _COMPRESSION_TYPES:
+    if sys_flag & ~CLIENT_FLAGS or sys_flag & 0x700 not in COMPRESSION_TYPES:
         raise IllegalMessage(
             f"sys_flag {sys_flag:#x} has bits that a producer may not set: allowed are 1, 2, 0x100, 0x200, 0x300."
         )

@@ -205,7 +205,7 @@ async def test_promotion_of_a_pair_in_step_and_the_way_back(tmp_path: Path) -> N
         assert promoted.state.identity.epoch == 2
         assert any("fenced" in step for step in promoted.steps)
         await new.serving()
-        assert new.node.ha_port > 0
+        await until(lambda: new.node.ha_port > 0)
         with pytest.raises(Exception, match="newer master"):
             await old.send()
         await old.it.follow(new.it.ha_address, new.it.address)

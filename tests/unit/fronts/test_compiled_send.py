@@ -20,7 +20,6 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import CoreNotUsable, check_core, compiled_core, core_problem
 from tandemmq.store.format.host import Host
-from tandemmq.store.format.record import Record, decode_record, split_records
 from tandemmq.store.fronts.native.answers import send_response
 from tandemmq.store.fronts.native.direct_send import DirectSend, HeldSend, SendCore
 from tandemmq.store.fronts.native.requests import new_message, peer_host
@@ -30,6 +29,7 @@ from tandemmq.store.settings import CoreChoice
 from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
 from tests.unit.broker.broker_kit import HOST, Kit, broker, records
+from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
 
@@ -60,8 +60,7 @@ async def sending(root: Path, *, compiled: bool, **settings: Any) -> AsyncIterat
             kit.topics._entries[topic] = TopicConfig(topic, 4, 4, perm)
         core = None
         if compiled:
-            found, _ = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS)
-            core = found.send if found is not None else None
+            core = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS, "cluster").send
         yield kit, core
 
 
@@ -75,19 +74,6 @@ def python_way(kit: Kit, message: bytes, peer: str) -> bytes | str:
     if stored is None:
         return "a topic must be made"
     return send_response(Receipt(*stored, PutStatus.PUT_OK)).SerializeToString()
-
-
-def logged(kit: Kit) -> list[Record]:
-    log = kit.store.commit_log
-    data = log.read(0, log.max_offset)
-    assert data is not None
-    return [decode_record(one) for one in split_records(data)]
-
-
-def changed_by_sends(kit: Kit) -> object:
-    """All that a send changes."""
-    log = kit.store.commit_log
-    return log.max_offset, log.last_store_timestamp, dict(log.offsets), dict(kit.sender.turns)
 
 
 texts = st.text(max_size=6) | st.sampled_from(["\x01", "\x02", "é", "\U0001f600", "a b", "k" * 40_000])
@@ -144,7 +130,7 @@ async def _compare(one: Path, two: Path, calls: list[tuple[bytes, str]]) -> None
             assert changed_by_sends(kit) == changed_by_sends(twin)
             kit.clock.now = twin.clock.now = kit.clock.now + 1
         await asyncio.sleep(0)
-        assert [_comparable(record) for record in logged(kit)] == [_comparable(record) for record in logged(twin)]
+        assert [comparable(record) for record in logged(kit)] == [comparable(record) for record in logged(twin)]
         assert _counted(kit) == _counted(twin)
         end = kit.store.commit_log.max_offset
     async with sending(one, compiled=False) as (kit, _):
@@ -162,18 +148,6 @@ def _without_made_key(answer: bytes | str) -> object:
     return response
 
 
-def _comparable(record: Record) -> object:
-    """All of a record; properties without order, which is that of a map."""
-    found = dict(record.properties)
-    if found.get("UNIQ_KEY", "").startswith("0A000001"):
-        found["UNIQ_KEY"] = "made"
-    return (
-        record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size, record.body,
-        record.flag, record.sys_flag, record.born_timestamp, record.born_host, record.store_timestamp,
-        record.store_host, record.reconsume_times, found,
-    )  # fmt: skip
-
-
 def _counted(kit: Kit) -> object:
     counts = kit.traffic
     appended = sum(counts._append.counts)
@@ -189,7 +163,8 @@ PLAIN = (
     request(),
     request(queue_id=3, tag="paid", keys=["a", "b"], properties={"UNIQ_KEY": "0A", "color": "blau-grün", "n": "1"}),
     request(body=b"", born_timestamp=5, flag=-1, no_wait=True),
-    request(properties={"TAGS": "a", "KEYS": "b c"}),
+    request(properties={"TAGS": "a", "KEYS": "b c", "WAIT": "false"}),
+    request(sys_flag=0x301, properties={"WAIT": "true"}),
     request("%RETRY%workers", b"x" * 10_000, queue_id=-1),
 )
 NOT_PLAIN = (
@@ -204,7 +179,8 @@ NOT_PLAIN = (
     request(keys=[""]),
     request(tag="a", properties={"TAGS": "b"}),
     request(keys=["a"], properties={"KEYS": "b"}),
-    request(sys_flag=1),
+    request(sys_flag=4),
+    request(sys_flag=0x400),
     request(born_timestamp=-1),
     request(born_host="1.2.3.4:5"),
     request(reconsume_times=1),
@@ -375,18 +351,20 @@ async def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:
 
 async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with broker(tmp_path) as kit:
-        soon = kit.store.timers.call_soon
-        assert compiled_core(kit.broker, soon, CoreChoice.NEVER) == (None, "python: compiledCore is never")
-        core, state = compiled_core(kit.broker, soon, CoreChoice.AUTO)
-        assert (core is not None, state) == (True, "compiled")
+
+        def state(choice: CoreChoice) -> str:
+            core = compiled_core(kit.broker, kit.store.timers.call_soon, choice, "cluster")
+            assert (core.send is None) == (core.frames is None) == (core.state != "compiled")
+            return core.state
+
+        assert state(CoreChoice.NEVER) == "python: compiledCore is never"
+        assert state(CoreChoice.AUTO) == "compiled"
         monkeypatch.setattr("tandemmq.store.compiled_core._digest", lambda: "other source")
-        core, state = compiled_core(kit.broker, soon, CoreChoice.AUTO)
-        assert core is None
-        assert state.startswith("python: it was built from other source")
+        assert state(CoreChoice.AUTO).startswith("python: it was built from other source")
         with pytest.raises(CoreNotUsable, match="built from other source"):
             check_core(CoreChoice.ALWAYS)
         monkeypatch.setattr("tandemmq.store.compiled_core._is_built", lambda path: False)
-        assert compiled_core(kit.broker, soon, CoreChoice.AUTO) == (None, "python: it is not built for this Python")
+        assert state(CoreChoice.AUTO) == "python: it is not built for this Python"
         with pytest.raises(CoreNotUsable, match="not built for this Python"):
             check_core(CoreChoice.ALWAYS)
         check_core(CoreChoice.AUTO)

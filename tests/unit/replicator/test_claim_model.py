@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hypothesis import seed as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -30,6 +31,7 @@ from tandemmq.store.log.errors import WrongRole
 from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica_group import GroupFile, GroupMember, ReplicaGroup
 from tandemmq.store.v1 import replica_log_pb2 as wire
+from tests.seed import SEED
 
 NUMBERS = ("epoch", "generation", "needed", "needed_before", "known_end")
 
@@ -437,12 +439,11 @@ class Promotions(RuleBasedStateMachine):
             assert newest.log[place : place + 1] == [content], f"message {content} is not at {place} on {newest.number}"
 
 
-def run(examples: int) -> int:
-    """Runs the model; gives the number of promotions."""
+def run(examples: int, seed: int) -> int:
+    """Runs the model, the same examples for the same seed; gives the number of promotions."""
     before = Promotions.promotions
-    run_state_machine_as_test(
-        Promotions, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None)
-    )
+    limits = settings(max_examples=examples, stateful_step_count=40, deadline=None, database=None)
+    run_state_machine_as_test(drawn_from(seed)(Promotions), settings=limits)
     return Promotions.promotions - before
 
 
@@ -493,5 +494,11 @@ def test_a_master_of_an_earlier_epoch_is_not_the_one_that_serves() -> None:
 
 
 def test_promotions_lose_nothing() -> None:
+    """How many of the examples have a promotion is chance: as many are run as it takes to see some."""
     examples = int(os.environ.get("TANDEM_TEST_PROMOTION_EXAMPLES", "60"))
-    assert run(examples) > examples // 10
+    promoted = 0
+    for more in range(20):
+        promoted += run(examples, SEED + more)
+        if promoted > examples // 10:
+            return
+    assert promoted > examples // 10

@@ -10,6 +10,7 @@ cdef class CompiledSender:
     cdef unsigned char* room
     cdef Py_ssize_t room_size
     cdef Plain plain
+    cdef bint waits
     cdef Place place
     cdef const unsigned char* unique
     cdef Py_ssize_t unique_size
@@ -18,4 +19,6 @@ cdef class CompiledSender:
     cdef long long _choose_queue(self, PlainTopic topic) except -2
     cdef int _identify(self, object topic) except -1
     cdef int _remember(self, object topic) except -1
+    cdef int _wait(self, const unsigned char* value, Py_ssize_t size) except -1
+    cdef int add_own(self, bytes name, bytes value) except -1
     cdef int send(self, const unsigned char* topic, Py_ssize_t topic_size, bytes born_host) except -1

@@ -15,16 +15,22 @@ from cython.cimports.tandemmq.store.log.compiled.appender import CompiledAppende
 
 from tandemmq.common.topic_names import BROKER_WRITES
 from tandemmq.store.broker.duplicates import FirstCopy
-from tandemmq.store.broker.rules import SPECIAL
+from tandemmq.store.broker.rules import CLIENT_FLAGS, COMPRESSION_TYPES, SPECIAL
 from tandemmq.store.broker.send import Sender
 from tandemmq.store.broker.topics import PERM_WRITE
-from tandemmq.store.format.properties import UNIQ_KEY
+from tandemmq.store.format.properties import UNIQ_KEY, WAIT
 from tandemmq.store.format.record_encoder import MAX_PROPERTIES
 from tandemmq.store.log.segments.commit_log import Appended
 
 _ANY_QUEUE: cython.int = -1
 _WRITE: cython.int = PERM_WRITE
 _UNIQUE: bytes = UNIQ_KEY.encode()
+_WAIT: bytes = WAIT.encode()
+_TRUE: bytes = b"true"
+_FALSE: bytes = b"false"
+_CLIENT_FLAGS: cython.int = CLIENT_FLAGS
+_COMPRESSION: cython.int = 0x700
+_LAST_COMPRESSION: cython.int = max(COMPRESSION_TYPES)
 _SPECIAL: list[bytes] = sorted(name.encode() for name in SPECIAL)
 _ROOM: cython.int = MAX_PROPERTIES + 512
 
@@ -101,6 +107,7 @@ class CompiledSender:
         plain.properties = self.room
         self.unique = cython.NULL
         self.unique_size = 0
+        self.waits = True
         return 1
 
     @cython.cfunc
@@ -112,11 +119,13 @@ class CompiledSender:
         value: cython.p_const_uchar,
         size: cython.Py_ssize_t,
     ) -> cython.int:
-        """A property. 0: it is not plain, or there is no room for it."""
+        """A property. 0: it is not plain, or there is no room for it. WAIT is obeyed and not stored."""
         plain: cython.pointer(Plain) = cython.address(self.plain)
         at: cython.Py_ssize_t = plain.properties_size
         if name_size == 0 or size == 0 or name_size > _ROOM or size > _ROOM:
             return 0
+        if name_size == 4 and memcmp(name, PyBytes_AS_STRING(_WAIT), 4) == 0:
+            return self._wait(value, size)
         if at + name_size + size + 2 > self._most_properties or is_special(name, name_size):
             return 0
         if not is_text(name, name_size) or not is_text(value, size):
@@ -135,11 +144,33 @@ class CompiledSender:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
+    def _wait(self, value: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+        """Take WAIT, in the form in which clients write it; 0 in any other."""
+        if size == 4 and memcmp(value, PyBytes_AS_STRING(_TRUE), 4) == 0:
+            return 1
+        if size == 5 and memcmp(value, PyBytes_AS_STRING(_FALSE), 5) == 0:
+            self.waits = False
+            return 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def add_own(self, name: bytes, value: bytes) -> cython.int:
+        """As `add`, for a property of ours."""
+        return self.add(
+            cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(name)), PyBytes_GET_SIZE(name),
+            cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(value)), PyBytes_GET_SIZE(value),
+        )  # fmt: skip
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def send(self, name: cython.p_const_uchar, name_size: cython.Py_ssize_t, born_host: bytes) -> cython.int:
         """Store the message: 1, and its place; or 0. `born_host`: where it was made, packed."""
         plain: cython.pointer(Plain) = cython.address(self.plain)
         topic: PlainTopic = self._appender.topic(name, name_size)
         if topic is None or topic.name in BROKER_WRITES or plain.body_size > self._most_body:
+            return 0
+        if plain.sys_flag & ~_CLIENT_FLAGS or (plain.sys_flag & _COMPRESSION) > _LAST_COMPRESSION:
             return 0
         turn: cython.longlong = self._choose_queue(topic)
         if turn < 0 or not self._identify(topic.name):
@@ -179,11 +210,7 @@ class CompiledSender:
         if self.plain.born_timestamp == 0:
             self.plain.born_timestamp = self._now_ms()
         if self.unique == cython.NULL:
-            made: bytes = self._new_id(self.plain.born_timestamp).encode()
-            return self.add(
-                cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(_UNIQUE)), PyBytes_GET_SIZE(_UNIQUE),
-                cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(made)), PyBytes_GET_SIZE(made),
-            )  # fmt: skip
+            return self.add_own(_UNIQUE, self._new_id(self.plain.born_timestamp).encode())
         if self._duplicates is None:
             return 1
         key: str = self.unique[: self.unique_size].decode()

@@ -15,6 +15,8 @@ One noun per file::
     commands.py         what the broker tells them of its own accord
     heartbeats.py       clients that live, and that end; who consumes together
     sending.py          sends, single and in batches
+    direct_send.py      ... from the bytes of a frame to those of its answer, by the compiled core
+    compiled/           that core's part of this protocol
     sent_message.py     a message as a producer sends it
     retry_sends.py      ... and as a consumer sends it to its retry topic
     replies.py          answers to requests of other clients

@@ -43,7 +43,7 @@ class RemotingCall:
     @property
     def peer(self) -> Host:
         """Where the connection comes from."""
-        return _host(self.connection.peer)
+        return host_of(self.connection.peer)
 
     def demand(self, *needs: Need) -> None:
         """All of them. Raises PermissionDenied."""
@@ -71,7 +71,8 @@ Handler = Callable[[RemotingCall], "Awaitable[Command | None] | Command | None"]
 
 
 @lru_cache(maxsize=4096)
-def _host(peer: str) -> Host:
+def host_of(peer: str) -> Host:
+    """The address of a connection, of its text; nobody's where it is none."""
     try:
         return Host.parse(peer)
     except IllegalHost:

@@ -13,7 +13,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.connection import RemotingConnection
-from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
+from tandemmq.common.net.remoting.handlers import OVERLOADED, FirstLook, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import RemotingFrame
@@ -43,8 +43,10 @@ class Dispatch:
         self.handlers = Handlers(first_look=self._scanned if scans else None)
         """What the server gives frames to."""
         self._scan = Scans(scans).scan
+        self.direct: FirstLook | None = None
+        """Asked first where nobody has to be recognized."""
         self._identity = identity
-        self._metrics = metrics
+        self.times = metrics
         self._step = first_step if takes_stand_ins() else without_step
         self._waiting: dict[RemotingConnection, dict[RemotingCall, Callable[[], object]]] = {}
 
@@ -61,6 +63,8 @@ class Dispatch:
         """See `FirstLook`. A signature is over all fields."""
         if self._identity.recognizes:
             return False
+        if self.direct is not None and self.direct(connection, frame):
+            return True
         request = self._scan(frame)
         if request is None:
             return False
@@ -125,7 +129,7 @@ class Dispatch:
 
     def _ended(self, call: RemotingCall, answer: Command) -> Command:
         seconds = time.perf_counter() - call.begun
-        self._metrics.called(call.name, _outcome(answer.code), seconds, protocol="remoting")
+        self.times.called(call.name, _outcome(answer.code), seconds, protocol="remoting")
         return answer
 
 

@@ -8,6 +8,7 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.assignments import Assignments
 from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.commands import Commands
+from tandemmq.store.fronts.remoting.direct_send import DirectFrames, FramesCore
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
 from tandemmq.store.fronts.remoting.heartbeats import RemotingHeartbeats
 from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
@@ -41,8 +42,9 @@ class RemotingFront:
         rules: RemotingRules,
         dispatch: Dispatch,
         announced: Announced = nobody_to_tell,
+        core: FramesCore | None = None,
     ) -> None:
-        """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`."""
+        """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`. `core`: asked first by sends."""
         self.dispatch = dispatch
         self.clients = RemotingClients(delivery.sessions, delivery.groups.get)
         self.resets = ClassicResets(delivery.ledger, broker.store.timers.time)
@@ -51,6 +53,8 @@ class RemotingFront:
         self.clients.tell = Commands(self.resets, rules).tell
         retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)
         sending = RemotingSending(broker, rules, self.dispatch, retries)
+        if core is not None:
+            self.dispatch.direct = DirectFrames(core, broker.acknowledgement, sending, self.dispatch.times)
         for part in (
             sending,
             Pulling(broker, delivery, self.clients, self.resets, held, rules),

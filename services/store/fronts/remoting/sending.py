@@ -55,6 +55,11 @@ class RemotingSending:
             RequestCode.SEND_BATCH_MESSAGE: self.send_batch,
         }
 
+    @property
+    def gathers(self) -> bool:
+        """Whether messages wait for the end of this turn of the loop."""
+        return bool(self._calls)
+
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def send_long(self, call: RemotingCall) -> Coroutine[Any, Any, Command] | None:

@@ -21,6 +21,7 @@ _TAG: cython.int = 4 << 3 | 2
 _KEY: cython.int = 5 << 3 | 2
 _PROPERTY: cython.int = 6 << 3 | 2
 _FLAG: cython.int = 7 << 3
+_SYS_FLAG: cython.int = 8 << 3
 _BORN: cython.int = 9 << 3
 # Of SendRequest.
 _MESSAGE: cython.int = 1 << 3 | 2
@@ -90,11 +91,10 @@ class CompiledSendCodec:
         at: cython.Py_ssize_t = span(data, 1, size, cython.address(message))
         if at < 0:
             return 0
-        self.waits = True
-        if at < size:
-            if data[at] != _NO_WAIT or number(data, at + 1, size, cython.address(value)) != size or value > 1:
-                return 0
-            self.waits = value == 0
+        if at < size and (
+            data[at] != _NO_WAIT or number(data, at + 1, size, cython.address(value)) != size or value > 1
+        ):
+            return 0
         end: cython.Py_ssize_t = at
         at = message.at
         request.topic.at = request.body.at = request.tag.at = at
@@ -110,6 +110,7 @@ class CompiledSendCodec:
             return 0
         sender.plain.body = cython.address(data[request.body.at])
         sender.plain.body_size = request.body.size
+        self.waits = sender.waits and value == 0
         return sender.send(cython.address(data[request.topic.at]), request.topic.size, peer)
 
     @cython.cfunc
@@ -154,6 +155,8 @@ class CompiledSendCodec:
             self._sender.plain.queue_id = cython.cast(cython.int, value)
         elif field == _FLAG:
             self._sender.plain.flag = cython.cast(cython.int, value)
+        elif field == _SYS_FLAG:
+            self._sender.plain.sys_flag = cython.cast(cython.int, value)
         elif field == _BORN and not value >> 63:
             self._sender.plain.born_timestamp = cython.cast(int64_t, value)
         else:

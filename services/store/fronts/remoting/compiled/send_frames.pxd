@@ -1,0 +1,28 @@
+from libc.stdint cimport int64_t
+
+from tandemmq.store.broker.compiled.sender cimport CompiledSender
+from tandemmq.store.fronts.compiled.protobuf cimport Span
+
+cdef struct Header:
+    Span field[14]
+    bint binary
+    int64_t opaque
+    int64_t flag
+    int64_t version
+
+cdef class CompiledSendFrames:
+    cdef CompiledSender _sender
+    cdef bytes _digits, _cluster, _region, _tail
+    cdef Header _header
+    cdef unsigned char* _text
+    cdef readonly int64_t end_offset
+    cdef readonly bint waits
+    cdef readonly int64_t taken
+    cdef int _read_json(self, const unsigned char* data, Py_ssize_t size) noexcept
+    cdef int _read_binary(self, const unsigned char* data, Py_ssize_t size) noexcept
+    cdef int _fill(self, const unsigned char* data) except -1
+    cdef int _add_properties(self, const unsigned char* data) except -1
+    cdef int _add_pair(self, unsigned char* begin, unsigned char* end, int seen) except -1
+    cdef bytes _answer(self)
+    cdef bytes _json_answer(self, bytes place, bytes queue, bytes offset, bytes key)
+    cdef bytes _binary_answer(self, bytes place, bytes queue, bytes offset, bytes key)

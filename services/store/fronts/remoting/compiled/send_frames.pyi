@@ -1,0 +1,10 @@
+"""What Python sees of send_frames.py."""
+
+from tandemmq.store.broker.compiled.sender import CompiledSender
+
+class CompiledSendFrames:
+    end_offset: int
+    waits: bool
+    taken: int
+    def __init__(self, sender: CompiledSender, cluster: str) -> None: ...
+    def answer(self, header: bytes, body: bytes, peer: bytes, binary: bool) -> bytes | None: ...
