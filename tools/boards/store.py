@@ -247,8 +247,8 @@ _CALLS = Row(
         ),
         lines(
             "Compiled sends", "ops",
-            "Sends that the compiled core has taken, a second; all others are Python's, as all are where it is not in use "
-            "(tandem_compiled_core is 0).",
+            "Sends that the compiled core has taken, a second; all others are Python's, as all are where it is not "
+            "used (tandem_compiled_core is 0).",
             ("sum by (node, call) (rate(tandem_compiled_calls_total{@}[$__rate_interval]))", "{{node}} {{call}}"),
             ("tandem_compiled_core{@}", "{{node}} in use"),
         ),
