@@ -48,6 +48,8 @@ from tandemmq.store.fronts.native.direct_send import DirectSend
 from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
+from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
 from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
@@ -176,6 +178,8 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
     if core.send is not None:
         metrics.watch_core(core.taken)
     host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
+    if core.message is not None:
+        host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))
     return core
 
 

@@ -15,6 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
+from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.settings import CoreChoice
 
 _STORE = Path(__file__).parent
@@ -73,10 +74,11 @@ class CompiledCore:
     """In words: `compiled`, or `python` and why."""
     send: SendCore | None = None
     frames: FramesCore | None = None
+    message: MessageCore | None = None
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
-        parts = {"send": self.send, "SEND_MESSAGE_V2": self.frames}
+        parts = {"Send": self.send, "SEND_MESSAGE_V2": self.frames, "SendMessage": self.message}
         return {name: part.taken for name, part in parts.items() if part is not None}
 
 
@@ -93,8 +95,10 @@ def compiled_core(
     from tandemmq.store.broker.compiled.sender import CompiledSender
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
     from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
+    from tandemmq.store.fronts.rocketmq5.compiled.send_message import CompiledSendMessage
     from tandemmq.store.log.compiled.appender import CompiledAppender
 
     appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
     sender = CompiledSender(broker.sender, appender)
-    return CompiledCore("compiled", CompiledSendCodec(sender), CompiledSendFrames(sender, cluster))
+    message = CompiledSendMessage(sender, broker.topics, takes_normal)
+    return CompiledCore("compiled", CompiledSendCodec(sender), CompiledSendFrames(sender, cluster), message)

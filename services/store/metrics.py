@@ -320,7 +320,7 @@ class StoreMetrics(DeliveryMetrics):
         text = "1 while plain calls go through the compiled core, 0 while all of them are Python's."
         yield self._one_gauge("tandem_compiled_core", text, float(self._core is not None))
         calls = self._counter("tandem_compiled_calls_total", "Calls that the compiled core has taken.", "call")
-        for call, taken in (self._core() if self._core is not None else {"send": 0}).items():
+        for call, taken in (self._core() if self._core is not None else {"Send": 0}).items():
             calls.add_metric(self._values(call), taken)
         yield calls
 

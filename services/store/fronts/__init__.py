@@ -7,6 +7,7 @@
     remoting/       the protocol of classic RocketMQ clients
     internal/       the contracts between the services of a node, and with gateways
     compiled/       what compiled decoders of all of them share
+    held_answer.py  answers of sends, until disk and replicas have them
     broker_port.py  what a front asks of the brokers behind it: one, or several
     direct_port.py  the broker in its own process, asked so
     access.py       who may call what

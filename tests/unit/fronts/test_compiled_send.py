@@ -20,11 +20,11 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import CoreNotUsable, check_core, compiled_core, core_problem
 from tandemmq.store.format.host import Host
+from tandemmq.store.fronts.held_answer import HeldAnswer
 from tandemmq.store.fronts.native.answers import send_response
-from tandemmq.store.fronts.native.direct_send import DirectSend, HeldSend, SendCore
+from tandemmq.store.fronts.native.direct_send import DirectSend, SendCore
 from tandemmq.store.fronts.native.requests import new_message, peer_host
 from tandemmq.store.log.marks.running_flags import Reason
-from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import CoreChoice
 from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
@@ -302,15 +302,16 @@ async def test_records_have_the_same_bytes_where_no_map_has_an_order_of_its_own(
 
 
 async def test_what_a_held_answer_says_when_the_disk_does_not_answer(tmp_path: Path) -> None:
-    answer = send_response_of(store_pb2.PUT_OK)
-    call = Caller(PEERS[0])
-    at_once = HeldSend(call, answer, 0.0, StoreMetrics("c", "n"))
-    at_once(PutStatus.PUT_OK)
-    assert at_once.outcome() == answer
-    later = HeldSend(call, answer, 0.0, StoreMetrics("c", "n"))
-    assert later.outcome() is HELD
-    later(PutStatus.FLUSH_DISK_TIMEOUT)
-    assert call.later == send_response_of(store_pb2.FLUSH_DISK_TIMEOUT)
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, _):
+        way = DirectSend(kit.broker, kit.traffic)._when_safe
+        answer, call = send_response_of(store_pb2.PUT_OK), Caller(PEERS[0])
+        at_once = HeldAnswer(way, call, answer, 0.0)
+        at_once(PutStatus.PUT_OK)
+        assert at_once.outcome() == answer
+        later = HeldAnswer(way, call, answer, 0.0)
+        assert later.outcome() is HELD
+        later(PutStatus.FLUSH_DISK_TIMEOUT)
+        assert call.later == send_response_of(store_pb2.FLUSH_DISK_TIMEOUT)
 
 
 def send_response_of(status: store_pb2.SendStatus.ValueType) -> bytes:

@@ -11,6 +11,7 @@ cdef class CompiledSender:
     cdef Py_ssize_t room_size
     cdef Plain plain
     cdef bint waits
+    cdef bint repeatable
     cdef Place place
     cdef const unsigned char* unique
     cdef Py_ssize_t unique_size

@@ -108,6 +108,7 @@ class CompiledSender:
         self.unique = cython.NULL
         self.unique_size = 0
         self.waits = True
+        self.repeatable = False
         return 1
 
     @cython.cfunc
@@ -214,7 +215,7 @@ class CompiledSender:
         if self._duplicates is None:
             return 1
         key: str = self.unique[: self.unique_size].decode()
-        if not self._duplicates.watches(topic, key, self.plain.reconsume_times):
+        if not self._duplicates.watches(topic, key, self.plain.reconsume_times, repeatable=self.repeatable):
             return 1
         self._watched = key
         return self._duplicates.find(topic, key) is None

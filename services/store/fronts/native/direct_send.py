@@ -10,11 +10,12 @@ from typing import Protocol
 from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
+from tandemmq.common.grpc_transport import DirectCall, HeldCall
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.broker.submission import Receipt
+from tandemmq.store.fronts.held_answer import AnswerWhenSafe
 from tandemmq.store.fronts.native.answers import send_response
 from tandemmq.store.fronts.native.requests import new_message, peer_host
 from tandemmq.store.metrics import StoreMetrics
@@ -53,7 +54,7 @@ class DirectSend:
         """`core`, if there is one, is asked first."""
         self._broker = broker
         self._acknowledgement = broker.acknowledgement
-        self._metrics = metrics
+        self._when_safe = AnswerWhenSafe("Send", broker.acknowledgement, metrics, _less_safe)
         self._core = core
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
@@ -63,7 +64,7 @@ class DirectSend:
         if core is not None and not acknowledgement.refuses:
             answer = core.answer(message, peer_host(call.peer()).packed)
             if answer is not None:
-                return self._when_safe(answer, core.end_offset, core.waits, call, begun)
+                return self._when_safe(answer, core.end_offset, call, begun, wait=core.waits)
         try:
             request = store_pb2.SendRequest.FromString(message)
             wait = not request.no_wait
@@ -74,47 +75,10 @@ class DirectSend:
             return None
         ready, place = stored
         answer = send_response(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK))).SerializeToString()
-        return self._when_safe(answer, place.end_offset, ready.wait and wait, call, begun)
-
-    def _when_safe(
-        self, answer: bytes, end_offset: int, wait: bool, call: DirectCall, begun: float
-    ) -> bytes | HeldCall:
-        """Give the answer, which has PUT_OK, when the log is as safe as it is to be up to an offset."""
-        if not self._acknowledgement.waits:
-            self._metrics.called("Send", "SUCCESS", time.perf_counter() - begun)
-            return answer
-        held = HeldSend(call, answer, begun, self._metrics)
-        self._acknowledgement.when_safe(end_offset, held, wait=wait)
-        return held.outcome()
+        return self._when_safe(answer, place.end_offset, call, begun, wait=ready.wait and wait)
 
 
-class HeldSend:
-    """A send that may have to wait; called with its status."""
-
-    __slots__ = ("_answer", "_begun", "_call", "_held", "_metrics", "_safe")
-
-    def __init__(self, call: DirectCall, answer: bytes, begun: float, metrics: StoreMetrics) -> None:
-        """`answer`: with PUT_OK."""
-        self._call = call
-        self._answer = answer
-        self._begun = begun
-        self._metrics = metrics
-        self._safe = self._held = False
-
-    def __call__(self, status: PutStatus) -> None:
-        """It is as safe as it is to be, or will not be."""
-        if status is not PutStatus.PUT_OK:
-            response = store_pb2.SendResponse.FromString(self._answer)
-            response.receipt.status = status  # type: ignore[assignment]  # the same numbers
-            self._answer = response.SerializeToString()
-        self._safe = True
-        self._metrics.called("Send", "SUCCESS", time.perf_counter() - self._begun)
-        if self._held:
-            self._call.answer_later(self._answer)
-
-    def outcome(self) -> bytes | HeldCall:
-        """The answer, if it is there already; else it is given later."""
-        if self._safe:
-            return self._answer
-        self._held = True
-        return HELD
+def _less_safe(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+    response = store_pb2.SendResponse.FromString(answer)
+    response.receipt.status = status  # type: ignore[assignment]  # the same numbers
+    return response.SerializeToString(), "SUCCESS"

@@ -14,6 +14,8 @@ One noun per file::
     routes.py           which queues a topic has, and where
     message_types.py    which types of messages a topic takes
     sending.py          SendMessage
+    direct_send.py      ... from the bytes of a request to those of its answer, by the compiled core
+    compiled/           that core's part of this protocol
     sent_message.py     a message as a producer sends it
     body_digest.py      digests of bodies
     receiving.py        ReceiveMessage

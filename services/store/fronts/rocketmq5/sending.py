@@ -16,7 +16,7 @@ from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
 MOST_MESSAGES = 1024
 
-_STATUSES = {
+STATUSES = {
     PutStatus.PUT_OK: OK,
     PutStatus.FLUSH_DISK_TIMEOUT: pb.Status(
         code=pb.MASTER_PERSISTENCE_TIMEOUT, message="The message is stored, and not on the disk yet."
@@ -77,7 +77,7 @@ class Sending:
                 entries[number] = (
                     _refused(request.messages[number], outcome)
                     if isinstance(outcome, TandemError)
-                    else _stored(outcome)
+                    else entry_of(outcome)
                 )
         return entries
 
@@ -88,9 +88,10 @@ class Sending:
         return new_message(message, topic, kind, call.caller.peer, self._most_body)
 
 
-def _stored(stored: StoredMessage) -> calls_pb2.SendResultEntry:
+def entry_of(stored: StoredMessage) -> calls_pb2.SendResultEntry:
+    """What a producer is told of a message that is stored."""
     return calls_pb2.SendResultEntry(
-        status=_STATUSES[stored.status],
+        status=STATUSES[stored.status],
         message_id=stored.message_id,
         transaction_id=stored.transaction_id,
         offset=stored.offset,

@@ -1,0 +1,97 @@
+"""DirectSendMessage: a SendMessage from the bytes of its request to those of its answer, by the compiled core.
+
+What that does not take goes the way of every call: `sending`.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol, cast
+
+from tandemmq.common.grpc_transport import DirectCall, HeldCall
+from tandemmq.rocketmq5.v2 import calls_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.broker.acknowledgement import Acknowledgement
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.fronts.held_answer import AnswerWhenSafe, SendTimes
+from tandemmq.store.fronts.native.requests import peer_host
+from tandemmq.store.fronts.rocketmq5.caller import MOST_CLIENT_ID
+from tandemmq.store.fronts.rocketmq5.message_types import accepted
+from tandemmq.store.fronts.rocketmq5.sending import STATUSES
+
+PATH = "/apache.rocketmq.v2.MessagingService/SendMessage"
+
+
+class MessageCore(Protocol):
+    """The compiled twin: `tandemmq.store.fronts.rocketmq5.compiled.send_message.CompiledSendMessage`."""
+
+    @property
+    def end_offset(self) -> int:
+        """Log offset behind the message that was stored last."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """Calls that it took so far."""
+        ...
+
+    def answer(self, message: bytes, peer: bytes) -> bytes | None:
+        """The answer, with OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
+        ...
+
+
+class CallWithMetadata(DirectCall, Protocol):
+    """What a call of our transport shows too."""
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
+        """See `grpc.aio.ServicerContext`."""
+        ...
+
+
+class DirectSendMessage:
+    """See `grpc_transport.Direct`."""
+
+    def __init__(self, core: MessageCore, acknowledgement: Acknowledgement, times: SendTimes) -> None:
+        self._core = core
+        self._acknowledgement = acknowledgement
+        self._when_safe = AnswerWhenSafe("SendMessage", acknowledgement, times, _less_safe)
+
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+        """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
+        begun, core = time.perf_counter(), self._core
+        if self._acknowledgement.refuses or not _is_named(cast(CallWithMetadata, call).invocation_metadata()):
+            return None
+        answer = core.answer(message, peer_host(call.peer()).packed)
+        if answer is None:
+            return None
+        return self._when_safe(answer, core.end_offset, call, begun, wait=True)
+
+
+def takes_normal(config: TopicConfig) -> bool:
+    """Whether a topic takes messages of type NORMAL."""
+    return pb.NORMAL in accepted(config)
+
+
+def _is_named(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
+    """Whether a caller has said its client id, and no namespace."""
+    client_id = ""
+    for key, value in metadata:
+        if key == "x-mq-client-id":
+            client_id = value if isinstance(value, str) else ""
+        elif key == "x-mq-namespace" and value:
+            return False
+    return _is_client_id(client_id)
+
+
+@lru_cache(maxsize=1024)
+def _is_client_id(text: str) -> bool:
+    return 0 < len(text.strip()) <= MOST_CLIENT_ID
+
+
+def _less_safe(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+    response = calls_pb2.SendMessageResponse.FromString(answer)
+    told = STATUSES[status]
+    response.status.CopyFrom(told)
+    response.entries[0].status.CopyFrom(told)
+    return response.SerializeToString(), pb.Code.Name(told.code)
