@@ -19,6 +19,13 @@ from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_norma
 from tandemmq.store.settings import CoreChoice
 
 _STORE = Path(__file__).parent
+_MODULES = (
+    "log.compiled.appender",
+    "broker.compiled.sender",
+    "fronts.native.compiled.send_codec",
+    "fronts.remoting.compiled.send_frames",
+    "fronts.rocketmq5.compiled.send_message",
+)
 
 
 class CoreNotUsable(TandemError):
@@ -28,33 +35,33 @@ class CoreNotUsable(TandemError):
 
 
 def core_problem() -> str:
-    """Why the core cannot be used; empty if it can."""
-    if not all(map(_is_built, _modules())):
+    """Why the core cannot be used; empty if it can.
+
+    Where its declarations are not installed, as in the image, nobody can have changed its source.
+    """
+    if not all(map(_is_built, _MODULES)):
         return "it is not built for this Python"
-    from tandemmq.store.log.compiled.appender import source
-
+    try:
+        from tandemmq.store.log.compiled.appender import source
+    except ImportError as error:
+        return f"it cannot be loaded: {error}"
     built, there = source(), _digest()
-    return "" if built == there else f"it was built from other source ({built}) than is here ({there})"
+    return "" if there in ("", built) else f"it was built from other source ({built}) than is here ({there})"
 
 
-def _modules() -> list[Path]:
-    """The source of each module that is compiled: what has a .pxd beside it."""
-    return [path for path in (one.with_suffix(".py") for one in _STORE.glob("**/compiled/*.pxd")) if path.exists()]
-
-
-def _is_built(path: Path) -> bool:
+def _is_built(module: str) -> bool:
     """Whether Python finds a module as machine code. Asked without an import: the source alone cannot be imported."""
-    spec = find_spec(".".join(("tandemmq.store", *path.relative_to(_STORE).with_suffix("").parts)))
+    spec = find_spec(f"tandemmq.store.{module}")
     return spec is not None and not str(spec.origin).endswith(".py")
 
 
 def _digest() -> str:
-    """First 16 hexadecimal digits of the SHA-256 of its source, as setup.py takes it."""
-    summed = hashlib.sha256()
-    for declared in sorted(_STORE.glob("**/compiled/*.pxd")):
+    """First 16 hexadecimal digits of the SHA-256 of its source, as setup.py takes it; empty without declarations."""
+    summed, found = hashlib.sha256(), sorted(_STORE.glob("**/compiled/*.pxd"))
+    for declared in found:
         for path in (declared, declared.with_suffix(".py")):
             summed.update(path.read_bytes() if path.exists() else b"")
-    return summed.hexdigest()[:16]
+    return summed.hexdigest()[:16] if found else ""
 
 
 def check_core(choice: CoreChoice) -> None:

@@ -1,7 +1,7 @@
 """Stores for the contract tests: one that a module shares, and one for each test that wants to stop it.
 
-Every contract test runs on our own gRPC transport with the compiled core, where it is built, and in `make campaigns` on
-the same without the core and on grpcio's transport: the same answers must come of all.
+Every contract test runs twice, on our own gRPC transport and, in `make campaigns`, on grpcio's: the same answers must
+come of both.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import pytest
 from tandemmq.client import StoreClient
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
-from tests.campaigns import SERVED_BY, in_campaigns
+from tests.campaigns import SERVED_BY
 from tests.contract.store_process import SMALL, StoreProcess
 
 
@@ -25,13 +25,11 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="package", params=[*SERVED_BY, *in_campaigns("python")], autouse=True)
+@pytest.fixture(scope="package", params=SERVED_BY, autouse=True)
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What serves the stores of these tests; `python`: our own transport without the compiled core."""
-    python = request.param == "python"
+    """What serves the stores of these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SMALL, "grpc_transport", "fast" if python else request.param)
-        patch.setitem(SMALL, "compiled_core", "never" if python else "auto")
+        patch.setitem(SMALL, "grpc_transport", request.param)
         yield request.param
 
 

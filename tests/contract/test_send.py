@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,16 @@ from tandemmq.store.v1.message_pb2 import DECODED, Message
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.contract.refusals import refused
 from tests.contract.store_process import StoreProcess
+
+
+@pytest.fixture(scope="module", params=["auto", "never"])
+def shared_store(
+    request: pytest.FixtureRequest, transport: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StoreProcess]:
+    """With the compiled core, where it is built, and without."""
+    directory = tmp_path_factory.mktemp(f"sends-{transport}-{request.param}")
+    with StoreProcess(directory / "store", compiled_core=request.param) as store:
+        yield store
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -92,10 +92,13 @@ def keys_of(value: str) -> list[str]:
     return [f"k{value}", *([f"shared{zlib.crc32(value.encode()) % 7}"] if len(value) % 2 else [])]
 
 
-def properties_of(value: str) -> bytes:
+def named_properties_of(value: str) -> dict[str, str]:
     named = {properties.KEYS: " ".join(keys_of(value)), properties.UNIQ_KEY: f"u{value}"}
-    named[properties.TAGS] = f"T{zlib.crc32(value.encode()) % 3}"
-    return properties.encode(named)
+    return named | {properties.TAGS: f"T{zlib.crc32(value.encode()) % 3}"}
+
+
+def properties_of(value: str) -> bytes:
+    return properties.encode(named_properties_of(value))
 
 
 def message(queue: Queue, value: str, **more: Any) -> Message:

@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Audit, Checker, LogRecord, Queue
+from tests.faults.compiled_sends import CompiledSends
 from tests.faults.harness import (
     PATIENCE_MS,
     QUEUES,
@@ -118,6 +119,7 @@ class StoreMachine(RuleBasedStateMachine):
             return store
 
         self.store = self.run(opened())
+        self.compiled = CompiledSends(self.store)
 
     def close(self) -> None:
         self.run(self.store.close())
@@ -176,6 +178,16 @@ class StoreMachine(RuleBasedStateMachine):
         async def send() -> None:
             for queue, value in zip(queues, self.values(len(queues)), strict=True):
                 one = self.store.append(message(queue, value))
+                self.sent(value, queue, one.queue_offset, one.physical_offset, one.size, one.end_offset)
+
+        self.ready()
+        self.run(send())
+
+    @rule(queues=st.lists(st.sampled_from(QUEUES), min_size=1, max_size=40))
+    def append_compiled(self, queues: list[Queue]) -> None:
+        async def send() -> None:
+            for queue, value in zip(queues, self.values(len(queues)), strict=True):
+                one = self.compiled.append(queue, value)
                 self.sent(value, queue, one.queue_offset, one.physical_offset, one.size, one.end_offset)
 
         self.ready()

@@ -30,11 +30,13 @@ from typing import Any
 import uvloop
 
 from tandemmq.store.broker.reading import is_whole
+from tandemmq.store.format.message import Message
 from tandemmq.store.log.errors import NotWritable, QueueNotReady, StoreClosed
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
 from tests.faults.adopting import DeadlyDisk, adopt_for_ever
 from tests.faults.checker import Queue
+from tests.faults.compiled_sends import CompiledSends
 from tests.faults.harness import QUEUES, TOPICS, QuickClock, audit, batch, message, read_queue, small_config
 
 QUICK, SLOW = 0.002, 0.2
@@ -104,6 +106,7 @@ class Worker:
     async def run(self) -> None:
         store, life = self._store, self._life
         store.start()
+        self._compiled = CompiledSends(store)
         self.tell_bounds("opened")
         if store.rebuilding:
             self.tell("rebuilding")
@@ -174,8 +177,13 @@ class Worker:
             ]
         queues = [self._random.choice(QUEUES) for _ in values]
         messages = [message(queue, value) for queue, value in zip(queues, values, strict=True)]
-        placed = [self._store.append(messages[0])] if len(messages) == 1 else self._store.append_messages(messages)
-        return list(zip(queues, placed, strict=True))
+        if len(messages) == 1:
+            return [(queues[0], self.append_one(queues[0], values[0], messages[0]))]
+        return list(zip(queues, self._store.append_messages(messages), strict=True))
+
+    def append_one(self, queue: Queue, value: str, one: Message) -> Appended:
+        """One way or the other: what the core has begun, Python goes on with, and the other way round."""
+        return self._compiled.append(queue, value) if self._random.random() < 0.5 else self._store.append(one)
 
     # -- consumers ----------------------------------------------------------------------------------------------------
 

@@ -62,11 +62,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     for name in ("src", "services"):
-        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", directory, source)
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    how = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", directory)
+    run(sys.executable, "-m", "pip", "wheel", *how, source)
     run(sys.executable, "-m", "venv", directory / "venv")
     python = directory / "venv" / "bin" / "python"
     [wheel] = directory.glob("tandemmq-*.whl")
@@ -74,6 +75,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [packages] = (directory / "venv" / "lib").glob("python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])  # behind the environment's own
     return python
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_the_compiled_core_is_in_it(python: Path) -> None:
+    asked = "from tandemmq.store.compiled_core import core_problem; print(core_problem())"
+    assert run(python, "-c", asked).strip() == ""
 
 
 def test_what_is_imported_is_the_wheel(python: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD
+from tandemmq.store import compiled_core as compiled_core_module
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.rules import SPECIAL
 from tandemmq.store.broker.submission import Receipt
@@ -369,3 +370,13 @@ async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(CoreNotUsable, match="not built for this Python"):
             check_core(CoreChoice.ALWAYS)
         check_core(CoreChoice.AUTO)
+
+
+def test_every_module_of_the_core_is_looked_for() -> None:
+    store = Path(compiled_core_module.__file__).parent
+    declared = {
+        ".".join(one.relative_to(store).with_suffix("").parts)
+        for one in store.glob("**/compiled/*.pxd")
+        if one.with_suffix(".py").exists()
+    }
+    assert set(compiled_core_module._MODULES) == declared
