@@ -94,6 +94,11 @@ class LogsDiffer(SlaveRefusal):
 
     reason = "fork"
     seen_in_frames = True
+    remedy = (
+        "first ask which of the two is damaged: tandem audit --pair, which heals it with --repair; only where both "
+        "logs are whole, re-seed this slave (tandem reseed), or follow another master: "
+        'docs/replication.md, "When the logs differ"'
+    )
 
 
 class WrongOffset(SlaveRefusal):

@@ -140,7 +140,7 @@ def test_a_fork_is_found_before_anything_is_appended(at: int) -> None:
     slave = MemorySlave(LOG[:1000])
     with pytest.raises(LogsDiffer, match=rf"(offset|before) {at}.*; our log ends at 1000") as caught:
         slave.take(frame(1, bytes(other[1:])))
-    assert "Re-seeding" in caught.value.explain()
+    assert "When the logs differ" in caught.value.explain()
     assert slave.log == LOG[:1000]
     assert slave.following.comparing, "what differs is not taken for found equal, though the frame reaches beyond it"
 
