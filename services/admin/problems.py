@@ -57,7 +57,13 @@ def _of_store(node: admin_pb2.Node) -> Iterator[str]:
         if used >= DISK_FULL_FROM:
             yield f"the disk of {node.disk.directory} is {used:.0%} full: {_bytes(node.disk.free_bytes)} are left"
     if node.role == admin_pb2.FENCED:
-        yield "a newer master has replaced this one: it takes no messages until it follows it (`tandem replication`)"
+        yield f"a newer master has replaced this one: it takes no messages; let it follow the new one: {_follow(node)}"
+
+
+def _follow(node: admin_pb2.Node) -> str:
+    """The command that makes a slave of a master that was replaced."""
+    replicator = next((one.address for one in node.services if one.service == "replicator"), "THIS-NODE:8084")
+    return f"`tandem follow NEW-MASTER:10912 --address {replicator}` (the new one's HA address)"
 
 
 def _of_slave(node: admin_pb2.Node) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """docs/cli.md and the help it is made of: nothing stale, nothing silent."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -65,6 +66,30 @@ def test_the_readme_shows_most_commands() -> None:
         "offsets",
         "inspect",
     }
+
+
+def texts() -> list[Path]:
+    """Whatever tells people to type a command."""
+    root = DOCS.parent
+    named = [
+        root / "README.md",
+        *DOCS.glob("*.md"),
+        *(root / "tools").rglob("*.py"),
+        *(root / "services").rglob("*.py"),
+    ]
+    return [*named, *(root / "dashboards").rglob("*.yml"), *(root / "services" / "admin" / "console").rglob("*.js")]
+
+
+def test_every_command_that_a_text_names_exists() -> None:
+    known = {name for name, _ in commands()}
+    nouns = {name.split()[0] for name in known if " " in name}
+    wrong = []
+    for path in texts():
+        for named in re.findall(r"`(?:\S*/)?tandem ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", path.read_text()):
+            word, verb = named
+            if not (word in known or (word in nouns and (not verb or f"{word} {verb}" in known))):
+                wrong.append((path.name, *named))
+    assert not wrong
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:

@@ -48,7 +48,9 @@ def test_a_store_that_takes_no_messages() -> None:
     log = store_pb2.LogState(not_writable_reason="the disk is full")
     assert problems(node(log=log)) == [["the store takes no messages: the disk is full"]]
     assert problems(node(role=pb.SLAVE, log=log)) == [[]], "a slave never does"
-    assert "a newer master has replaced this one" in problems(node(role=pb.FENCED, log=log))[0][0]
+    (replaced,) = problems(node(role=pb.FENCED, log=log))[0]
+    assert "a newer master has replaced this one" in replaced
+    assert "`tandem follow NEW-MASTER:10912 --address h:1`" in replaced
 
 
 def test_damage_and_a_full_disk() -> None:
