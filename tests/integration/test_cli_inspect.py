@@ -73,6 +73,15 @@ async def test_in_words(tmp_path: Path) -> None:
     assert "No damage" in told.stdout
 
 
+def test_a_directory_of_nodes_names_the_stores_in_it(tmp_path: Path) -> None:
+    for name in ("slave", "master", "demo/master"):
+        (tmp_path / name / "commitlog").mkdir(parents=True)
+    told = inspect(tmp_path)
+    assert told.returncode == 1
+    stores = f"{tmp_path}/master, {tmp_path}/slave, {tmp_path}/demo/master"
+    assert f"(There are stores in it: {stores}.)" in told.stderr
+
+
 async def test_a_store_in_use_is_looked_at_and_left_alone(tmp_path: Path) -> None:
     store = await fill(tmp_path / "s")
     told = await asyncio.to_thread(inspect, tmp_path / "s", "--json")

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tandemmq.cli.demo import steps
 from tandemmq.cli.demo.ledger import DemoLedger, ReceiptPlace
 from tandemmq.cli.demo.material import LIBRARY, PACKAGES, Item, gather
+from tandemmq.cli.demo.pair_story import PairDemo
 from tandemmq.cli.demo.proof import Proof, first_difference, is_empty, stored_twice
 from tandemmq.cli.demo.story import Demo
 from tandemmq.cli.demo.teller import Teller
+from tandemmq.cli.main import app
 from tandemmq.cli.talk.failures import CommandFailed
 from tandemmq.cli.talk.output import Output
 from tandemmq.store.format.host import Host
@@ -168,6 +171,19 @@ def processes_of(directory: Path) -> list[str]:
             if str(directory) in line:
                 found.append(line)
     return found
+
+
+@pytest.mark.parametrize("taken_by", ["commitlog", "master/commitlog"])
+def test_the_demo_works_beside_what_store_and_up_have_left(
+    taken_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / taken_by).mkdir(parents=True)
+    ran: list[Path] = []
+    monkeypatch.setattr(PairDemo, "run", lambda demo: ran.append(demo._directory))
+    outcome = CliRunner().invoke(app, ["demo"])
+    assert outcome.exit_code == 1, "nothing was shown"
+    assert ran == [Path("data/demo")]
 
 
 def test_the_directory_of_a_single_store_is_not_taken_for_two_nodes(tmp_path: Path) -> None:

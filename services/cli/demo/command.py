@@ -12,7 +12,8 @@ from tandemmq.cli.talk.output import Output
 if TYPE_CHECKING:
     from tandemmq.cli.demo.steps import Steps
 
-_DEFAULT = Path("data")
+_DEFAULT = Path("data/demo")
+"""Beside whatever `tandem store` and `tandem up` have put into ./data."""
 _DEFAULT_SINGLE = Path("data/single")
 
 
@@ -22,7 +23,7 @@ def demo(
         typer.Option(
             "--data",
             metavar="DIR",
-            help="Where the files go; they stay there for a look. [default: data; data/single with --single]",
+            help="Where the files go; they stay there for a look. [default: data/demo; data/single with --single]",
         ),
     ] = None,
     single: Annotated[bool, typer.Option("--single", help="One store alone, without a slave.")] = False,
@@ -62,8 +63,7 @@ def demo(
 
 
 def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, str]]:
-    option = "" if directory == _DEFAULT else f" --data {directory}"
-    again = f"tandem store{option}" if single else f"tandem up --slave{option}"
+    again = f"tandem store --data {directory}" if single else f"tandem up --slave --data {directory}"
     return [
         (f"tandem inspect {directory if single else directory / 'slave'}", "what the files hold, read without a store"),
         (again, "the same in the foreground; then, in another terminal:"),

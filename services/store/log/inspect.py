@@ -90,9 +90,7 @@ def inspect_store(
         UnusableDirectory: it is no store directory.
     """
     if not (root / "commitlog").is_dir():
-        raise UnusableDirectory(
-            f"{root} is no store directory: it has no commitlog/.", remedy="Name the storePathRootDir."
-        )
+        raise UnusableDirectory(f"{root} is no store directory: it has no commitlog/.", remedy=_stores_below(root))
     found = StoreInspection(root, in_use=is_locked(root), clean_exit=not (root / "abort").exists())
     sizes = [path.stat().st_size for path in sorted((root / "commitlog").iterdir()) if path.name.isdigit()]
     found.file_size = max(sizes, default=0)
@@ -102,6 +100,12 @@ def inspect_store(
         _read_log(found, files, walker, _queues(root), on_progress)
     _read_small_files(found)
     return found
+
+
+def _stores_below(root: Path) -> str:
+    """Which directory to name instead."""
+    below = [str(log.parent) for pattern in ("*/commitlog", "*/*/commitlog") for log in sorted(root.glob(pattern))]
+    return f"There are stores in it: {', '.join(below)}." if below else "Name the storePathRootDir."
 
 
 def _queues(root: Path) -> ConsumeQueueStore:
