@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, NotThere, from_tandem
-from tandemmq.cli.talk.moments import BadMoment, parse_moment, show_bytes, show_moment, show_seconds
+from tandemmq.cli.talk.moments import BadMoment, parse_duration, parse_moment, show_bytes, show_moment, show_seconds
 from tandemmq.cli.talk.output import Output, printable
 from tandemmq.store.log.errors import StoreLocked
 
@@ -37,6 +37,18 @@ def test_what_is_no_time_is_refused_with_the_forms_that_are(text: str) -> None:
         return
     with pytest.raises(BadMoment, match="milliseconds since 1970"):
         parse_moment(text, NOW)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("250ms", 250), ("10s", 10_000), ("1.5h", 5_400_000)])
+def test_a_duration_is_read(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
+
+
+def test_a_duration_without_a_unit_is_asked_for_it() -> None:
+    with pytest.raises(BadMoment, match="10 of what. Write a unit behind it: 10s, 10m, 10h, 10d, or 10ms"):
+        parse_duration("10")
+    with pytest.raises(BadMoment, match="'soon' is no duration; write it as 250ms, 10s, 5m"):
+        parse_duration("soon")
 
 
 def test_a_shown_time_is_read_back_to_the_millisecond() -> None:

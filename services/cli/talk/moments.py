@@ -35,13 +35,13 @@ def parse_moment(text: str, now_ms: int | None = None) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Read a duration, `10s`, `1.5h` or milliseconds, as milliseconds. Raises BadMoment."""
+    """Read a duration, `10s`, `1.5h` or `250ms`, as milliseconds. Raises BadMoment."""
     found = _AGO.fullmatch(text)
     if found:
         return int(float(found[1]) * _UNITS_MS[found[2]])
     if text.isdecimal():
-        return int(text)
-    raise BadMoment(f"{text!r} is no duration; write it as 10s, 5m, 1.5h, 2d, or in milliseconds")
+        raise BadMoment(f"{text} of what? Write a unit behind it: {text}s, {text}m, {text}h, {text}d, or {text}ms")
+    raise BadMoment(f"{text!r} is no duration; write it as 250ms, 10s, 5m, 1.5h, 2d")
 
 
 def show_moment(milliseconds: int) -> str:
