@@ -204,6 +204,13 @@ def test_send_the_same_many_times_and_tell_the_rate(store: RunningStore) -> None
     assert sum(queue["messages"] for queue in counted) == 300
 
 
+def test_send_a_file_where_no_store_is_says_that_nothing_was_acknowledged(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    refused = tandem("send", "rest", "--file", str(tmp_path / "lines"), "--address", "127.0.0.1:1")
+    assert refused.code == 1
+    assert refused.err.splitlines()[0] == "No message was acknowledged."
+
+
 def test_recall_takes_back_what_waits_for_its_time(store: RunningStore) -> None:
     (sent,) = store("send", "reminders", "later", "--delay", "1h", "--json").lines
     recalled = store("recall", "reminders", sent["recall_handle"], "--json")

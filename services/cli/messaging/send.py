@@ -1,7 +1,9 @@
 """`tandem send`: one message, a repeated one, or a file of them."""
 
+import shlex
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -18,7 +20,7 @@ from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.client import Outgoing, StoreClient
-    from tandemmq.store.v1.store_pb2 import SendBatchRequest, SendReceipt
+    from tandemmq.store.v1.store_pb2 import Refusal, SendBatchRequest, SendReceipt, SendStreamResponse
 
 
 def send(
@@ -91,7 +93,7 @@ def send(
         elif file is None and count == 1:
             _send_one(client, output, next(messages))
         else:
-            _send_many(client, output, messages, batch)
+            _send_many(client, output, messages, batch, file if count == 1 else None)
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -154,52 +156,90 @@ def told_receipt(receipt: "SendReceipt") -> dict[str, Any]:
     return told | {name: text for name, text in {**handles, "reason": receipt.reason}.items() if text}
 
 
-def _send_many(client: "StoreClient", output: Output, messages: Iterable["Outgoing"], batch: int) -> None:
-    """Stream batches, and count what became of them; refused batches are told at the end, the others are stored."""
+def _send_many(
+    client: "StoreClient", output: Output, messages: Iterable["Outgoing"], batch: int, file: Path | None
+) -> None:
+    """Stream batches, and count what became of them; refused batches are told at the end, the others are stored.
+
+    `file`: whose lines they are, each once; None: others.
+    """
     begun = time.perf_counter()
-    stored, size, refused = 0, _Counter(), []
-    bad: list[dict[str, Any]] = []
-    queues: set[int] = set()
-    for answer in client.stub.SendStream(_requests(messages, batch, size)):
-        if answer.HasField("refusal"):
-            refused.append(answer.refusal)
-            continue
-        told = [told_receipt(receipt) for receipt in answer.receipts.receipts]
-        good = [one for one in told if one["status"] == "PUT_OK"]
-        bad += [one for one in told if one["status"] != "PUT_OK"]
-        stored += len(good)
-        queues.update(one["queue_id"] for one in good)
-        if output.as_json:
-            for one in told:
-                output.line(one)
+    sent = _Sent()
+    try:
+        for answer in client.stub.SendStream(_requests(messages, batch, sent)):
+            for told in sent.take(answer):
+                if output.as_json:
+                    output.line(told)
+    except BaseException:
+        _say_how_far(output, sent, file)
+        raise
     seconds = time.perf_counter() - begun
-    rate = f"{stored / seconds:,.0f} a second, {show_bytes(int(size.bytes / seconds))} a second"
+    rate = f"{sent.stored / seconds:,.0f} a second, {show_bytes(int(sent.bytes / seconds))} a second"
     took = f"in {show_seconds(seconds)} ({rate})"
-    output.say(f"PUT_OK  {stored:,} messages, {show_bytes(size.bytes)}, to {len(queues)} queues {took}")
-    if refused:
-        first = refused[0]
-        refusal = (
-            f"{first.message} (so {size.messages - stored - len(bad):,} of {size.messages:,} messages were not stored)"
-        )
+    output.say(f"PUT_OK  {sent.stored:,} messages, {show_bytes(sent.bytes)}, to {len(sent.queues)} queues {took}")
+    if sent.refused:
+        first = sent.refused[0]
+        missing = sent.messages - sent.stored - len(sent.bad)
+        refusal = f"{first.message} (so {missing:,} of {sent.messages:,} messages were not stored)"
         raise CallFailed(Failure(refusal, first.code, first.rocketmq_status))
-    _check_status(bad)
+    _check_status(sent.bad)
 
 
-class _Counter:
-    """What went into a stream."""
+class _Sent:
+    """What went into a stream, and what came of it. The store answers in the order of the requests."""
 
     def __init__(self) -> None:
         self.messages = 0
         self.bytes = 0
+        self.requests: deque[int] = deque()
+        """How many messages those have that are not answered."""
+        self.answered = 0
+        self.stored = 0
+        self.bad: list[dict[str, Any]] = []
+        """Receipts that do not say PUT_OK."""
+        self.refused: list[Refusal] = []
+        self.queues: set[int] = set()
+
+    def take(self, answer: "SendStreamResponse") -> list[dict[str, Any]]:
+        """Count an answer; gives its receipts as JSON."""
+        self.answered += self.requests.popleft()
+        if answer.HasField("refusal"):
+            self.refused.append(answer.refusal)
+            return []
+        told = [told_receipt(receipt) for receipt in answer.receipts.receipts]
+        good = [one for one in told if one["status"] == "PUT_OK"]
+        self.bad += [one for one in told if one["status"] != "PUT_OK"]
+        self.stored += len(good)
+        self.queues.update(one["queue_id"] for one in good)
+        return told
 
 
-def _requests(messages: Iterable["Outgoing"], batch: int, sent: _Counter) -> Iterator["SendBatchRequest"]:
+def _say_how_far(output: Output, sent: _Sent, file: Path | None) -> None:
+    """What is known of a stream that ended too soon, and how to go on."""
+    if not sent.answered:
+        output.remark("No message was acknowledged.")
+        return
+    others = sent.answered - sent.stored
+    output.remark(
+        f"{sent.stored:,} messages were acknowledged{f', {others:,} were not safe or refused' if others else ''}; "
+        f"those behind them may be stored or not."
+    )
+    if file is not None and str(file) != "-":
+        line = sent.answered + 1
+        rest = f"tail -n +{line} {shlex.quote(str(file))} | tandem send ... --file -"
+        output.remark(f"Go on at line {line:,} of {file}: {rest}")
+    elif file is not None:
+        output.remark(f"Go on at line {sent.answered + 1:,}.")
+
+
+def _requests(messages: Iterable["Outgoing"], batch: int, sent: _Sent) -> Iterator["SendBatchRequest"]:
     from tandemmq.store.v1 import store_pb2
 
     left = iter(messages)
     while piece := list(islice(left, batch)):
         sent.messages += len(piece)
         sent.bytes += sum(len(message.body) for message in piece)
+        sent.requests.append(len(piece))
         yield store_pb2.SendBatchRequest(messages=[message.to_proto() for message in piece])
 
 
