@@ -36,7 +36,7 @@ from tandemmq.cli.processes.replicator import replicator
 from tandemmq.cli.processes.settings import settings
 from tandemmq.cli.processes.store import store
 from tandemmq.cli.processes.up import up
-from tandemmq.cli.talk.failures import FAILED, Failure, from_tandem, report
+from tandemmq.cli.talk.failures import FAILED, Failure, exit_code, from_tandem, report
 from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
@@ -114,6 +114,7 @@ def main() -> None:
         app(prog_name="tandem")
     except TandemError as error:
         report(from_tandem(error), as_json=as_json)
+        sys.exit(exit_code(error))
     except Exception as error:  # noqa: BLE001 - the last stop: nobody above could tell the user
         report(_unexpected(error), as_json=as_json)
     sys.exit(FAILED)

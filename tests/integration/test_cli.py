@@ -484,7 +484,7 @@ def test_no_store_there(arguments: tuple[str, ...]) -> None:
 
 def test_an_address_that_is_none() -> None:
     refused = tandem("offsets", "--address", "somewhere")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "HOST:PORT" in refused.err
 
 
@@ -533,9 +533,25 @@ def test_a_wrong_command_line_exits_with_2(store: RunningStore, arguments: tuple
     assert "Usage: tandem" in refused.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("send", "t", "x", "--at", "tomorrow"),
+        *in_campaigns(("send", "t", "x", "--delay", "10"), ("pull", "t", "--offset", "soon")),
+        *in_campaigns(("worker", "orders", "kitchen", "orders"), ("bench", "--address", "foo")),
+        *in_campaigns(("audit", "nowhere", "--running", "foo")),
+    ],
+)
+def test_what_cannot_be_meant_exits_with_2_in_one_line(store: RunningStore, arguments: tuple[str, ...]) -> None:
+    refused = tandem(*arguments, environment={"TANDEM_ADDRESS": store.serving["address"]})
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("tandem: ")
+    assert len(refused.err.splitlines()) == 1
+
+
 def test_a_file_that_is_not_there(store: RunningStore) -> None:
     refused = store("send", "t", "--file", "/nowhere/lines")
-    assert (refused.code, refused.err) == (1, "tandem: /nowhere/lines: No such file or directory\n")
+    assert (refused.code, refused.err) == (2, "tandem: /nowhere/lines: No such file or directory\n")
 
 
 def test_the_version() -> None:

@@ -142,7 +142,7 @@ def test_a_replicator_that_is_not_there(command: str) -> None:
 @pytest.mark.parametrize("address", ["here", "127.0.0.1:", ":8084", "127.0.0.1:port"])
 def test_an_address_that_is_none(address: str) -> None:
     refused = tandem("replicas", "--address", address)
-    assert refused.code == 1
+    assert refused.code == 2
     assert "is no address of a replicator" in refused.err
 
 

@@ -19,7 +19,7 @@ from tandemmq.cli.files.spark_options import (
     job_runner,
 )
 from tandemmq.cli.pair.pair_audit import Peers, Rate, Repair, compare
-from tandemmq.cli.talk.connection import RUNNING_STORE, told
+from tandemmq.cli.talk.connection import RUNNING_STORE, check_addresses, told
 from tandemmq.cli.talk.failures import FAILED
 from tandemmq.cli.talk.moments import show_bytes, show_moment, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_REPLICATOR_ADDRESS, Json, ReplicatorAddress, Set
@@ -179,6 +179,8 @@ def _check_pair(store: Path | None, *, pair: bool) -> None:
 def _request(store: Path, config: Path | None, overrides: list[str] | None, running: str | None) -> "AuditRequest":
     from tandemmq.spark.auditing.audit_job import AuditRequest
 
+    if running is not None:
+        check_addresses(running)
     if config is None and not overrides:
         return AuditRequest(store, running=running)
     if running is not None:

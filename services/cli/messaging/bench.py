@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.talk.connection import STORE, told
+from tandemmq.cli.talk.connection import STORE, check_addresses, told
 from tandemmq.cli.talk.failures import CommandFailed
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json
@@ -72,6 +72,7 @@ def bench(
     """
     import uvloop
 
+    check_addresses(address)
     output = Output(as_json=as_json)
     plan = _Plan(topic, seconds, os.urandom(size), clients, batch)
     with told(STORE, address):

@@ -11,7 +11,7 @@ import typer
 
 from tandemmq.cli.messaging.messages import as_json, say_message
 from tandemmq.cli.talk.connection import STORE, check_addresses, told
-from tandemmq.cli.talk.failures import INTERRUPTED, CommandFailed
+from tandemmq.cli.talk.failures import INTERRUPTED, CommandFailed, WrongUsage
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
 
@@ -142,10 +142,10 @@ def worker(
 
 
 def load_function(name: str) -> Callable[[Any], object]:
-    """`module:function`, of the working directory or what is installed. Raises CommandFailed."""
+    """`module:function`, of the working directory or what is installed. Raises CommandFailed, WrongUsage."""
     module_name, colon, function_name = name.partition(":")
     if not colon or not module_name or not function_name:
-        raise CommandFailed(f"{name!r} names no function; write MODULE:FUNCTION, as in orders:handle for orders.py")
+        raise WrongUsage(f"{name!r} names no function; write MODULE:FUNCTION, as in orders:handle for orders.py")
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:

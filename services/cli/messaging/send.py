@@ -13,7 +13,7 @@ import typer
 
 from tandemmq.cli.messaging.special import send_transaction, special_properties
 from tandemmq.cli.talk.connection import connect
-from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, WrongUsage
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic
 from tandemmq.cli.talk.output import Output
@@ -118,11 +118,19 @@ def _repeat(body: bytes, count: int) -> Iterator[bytes]:
 
 def _lines(file: Path, count: int) -> Iterator[bytes]:
     """The lines of a file without their ends, `count` times over. Opened now: a wrong name is told at once."""
-    opened: IO[bytes] = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    opened: IO[bytes] = sys.stdin.buffer if str(file) == "-" else _open(file)
     if count > 1:
         lines = [line.rstrip(b"\r\n") for line in opened]
         return (line for _ in range(count) for line in lines)
     return (line.rstrip(b"\r\n") for line in opened)
+
+
+def _open(file: Path) -> IO[bytes]:
+    """Raises WrongUsage."""
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise WrongUsage(f"{file}: {error.strerror}") from error
 
 
 def _send_one(client: "StoreClient", output: Output, message: "Outgoing") -> None:

@@ -48,7 +48,7 @@ def noun(name: str, text: str) -> typer.Typer:
 
 @contextmanager
 def admin_at(address: str) -> "Iterator[AdminStub]":
-    """Give a stub of the admin service. Raises CommandFailed for no address, CallFailed for a call that fails."""
+    """Give a stub of the admin service. Raises WrongUsage for no address, CallFailed for a call that fails."""
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
     from tandemmq.cli.talk.connection import ADMIN, connect_to
 

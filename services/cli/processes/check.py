@@ -6,7 +6,7 @@ import typer
 
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at
 from tandemmq.cli.nouns.figures import disk_used, slave_lag
-from tandemmq.cli.talk.failures import CallFailed
+from tandemmq.cli.talk.failures import CallFailed, WrongUsage
 from tandemmq.cli.talk.moments import show_bytes
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
@@ -73,8 +73,8 @@ def check(
     output = Output(as_json=as_json)
     try:
         cluster, behind = _ask(address, groups, bounds)
-    except CallFailed as error:
-        _tell(output, UNKNOWN, [Finding(UNKNOWN, error.failure.message)], {})
+    except (CallFailed, WrongUsage) as error:  # 2, which is wrong usage elsewhere, is critical here
+        _tell(output, UNKNOWN, [Finding(UNKNOWN, error.message)], {})
         raise typer.Exit(UNKNOWN) from None
     findings = look(cluster, behind or [], bounds)
     state = max((one.level for one in findings), default=OK)

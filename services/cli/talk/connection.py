@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure
+from tandemmq.cli.talk.failures import CallFailed, Failure, WrongUsage
 from tandemmq.common import default_ports
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def connect(address: str) -> "Iterator[StoreClient]":
     """Give a client of the store at `address`; nothing is sent before the first call.
 
     Raises:
-        CommandFailed: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
+        WrongUsage: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
         UnreadableSecret, BadUserName: the root options name what cannot be used.
     """
     _check(STORE, address)
@@ -61,7 +61,7 @@ def connect_to(kind: ServiceKind, address: str) -> "Iterator[grpc.Channel]":
 
 
 def check_addresses(addresses: str) -> None:
-    """Whether they are addresses of stores, with commas between. Raises CommandFailed."""
+    """Whether they are addresses of stores, with commas between. Raises WrongUsage."""
     for address in addresses.split(","):
         _check(STORE, address.strip())
 
@@ -70,7 +70,7 @@ def _check(kind: ServiceKind, address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         article = "an" if kind.noun[0] in "aeiou" else "a"
-        raise CommandFailed(
+        raise WrongUsage(
             f"{address!r} is no address of {article} {kind.noun}; write it as HOST:PORT, as in {kind.example}"
         )
 

@@ -27,6 +27,10 @@ class CommandFailed(TandemError):
     kind = Kind.UNNAMED
 
 
+class WrongUsage(CommandFailed):
+    """The command line itself is wrong, whatever there is and answers."""
+
+
 class NotThere(CommandFailed):
     """What was asked for is not there."""
 
@@ -61,6 +65,11 @@ class Failure(NamedTuple):
 def report(failure: Failure, *, as_json: bool) -> None:
     """Write a failure to stderr."""
     print(failure.document() if as_json else failure.line(), file=sys.stderr)
+
+
+def exit_code(error: TandemError) -> int:
+    """Of the process that one of our own errors ends."""
+    return USAGE if isinstance(error, WrongUsage) else FAILED
 
 
 def from_tandem(error: TandemError) -> Failure:

@@ -4,7 +4,7 @@ import re
 import time
 from datetime import UTC, datetime
 
-from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.cli.talk.failures import WrongUsage
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -13,7 +13,7 @@ FORMS = "2026-01-31T12:00 (local time, or with a zone), 10m (so long ago; s, m, 
 """What `parse_moment` takes; for help texts."""
 
 
-class BadMoment(CommandFailed):
+class BadMoment(WrongUsage):
     """A text that is no time."""
 
 

@@ -1,9 +1,11 @@
 """What `tandem check` makes of a cluster."""
 
 import pytest
+from typer.testing import CliRunner
 
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.cli.processes.check import CRITICAL, OK, WARNING, Bounds, Finding, figures, look
+from tandemmq.cli.main import app
+from tandemmq.cli.processes.check import CRITICAL, OK, UNKNOWN, WARNING, Bounds, Finding, figures, look
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.node.v1 import node_pb2
 from tandemmq.replication.v1 import replication_pb2
@@ -106,6 +108,11 @@ def test_the_worst_comes_first() -> None:
 def test_groups_are_looked_at_when_bounds_are_given(lag: int, bounds: tuple[int, int], levels: list[int]) -> None:
     found = findings(node(), bounds=BOUNDS._replace(lag=bounds), behind=lag)
     assert [one.level for one in found] == levels
+
+
+@pytest.mark.parametrize("address", ["foo", "127.0.0.1:1"])
+def test_what_cannot_be_asked_is_unknown(address: str) -> None:
+    assert CliRunner().invoke(app, ["check", "--address", address]).exit_code == UNKNOWN
 
 
 def test_figures_are_those_of_the_worst() -> None:
