@@ -434,6 +434,14 @@ def test_view_of_what_is_not_there(store: RunningStore, message_id: str, status:
     assert json.loads(store("view", message_id, "--json").err)["error"]["status"] == status
 
 
+def test_view_of_a_unique_key_says_how_to_find_the_message(store: RunningStore, drinks: list[dict[str, Any]]) -> None:
+    key = drinks[1]["unique_key"]
+    refused = store("view", key)
+    assert refused.code == 1
+    assert f"it looks like a unique key: tandem query TOPIC --unique-key {key}" in refused.err
+    assert json.loads(store("view", key, "--json").err)["error"]["status"] == "NOT_FOUND"
+
+
 # -- offsets ----------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import typer
 
 from tandemmq.cli.messaging.messages import ROW_COLUMNS, as_json, row, say_details, say_message
 from tandemmq.cli.talk.connection import connect
-from tandemmq.cli.talk.failures import NotThere
+from tandemmq.cli.talk.failures import CallFailed, NotThere
 from tandemmq.cli.talk.moments import parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Begin, End, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
@@ -72,10 +72,23 @@ def view(
 
     With --json: one document, with the fields of `tandem pull`.
     """
-    with connect(address) as client:
-        record = client.view(message_id)
+    try:
+        with connect(address) as client:
+            record = client.view(message_id)
+    except CallFailed as error:
+        if error.failure.status == "NOT_FOUND" and _is_like_a_unique_key(message_id):
+            raise NotThere(
+                f"{message_id} names no place in a log; it looks like a unique key: "
+                f"tandem query TOPIC --unique-key {message_id}"
+            ) from error
+        raise
     output = Output(as_json=as_json_document)
     if as_json_document:
         output.document(as_json(record, with_body=with_body))
     else:
         say_details(output, record, with_body=with_body)
+
+
+def _is_like_a_unique_key(message_id: str) -> bool:
+    """A receipt's id is an address, a port and a log offset; a unique key has a process's number where the port is."""
+    return int(message_id[-24:-16], 16) > 0xFFFF
