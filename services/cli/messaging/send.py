@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.cli.messaging.special import send_transaction, special_properties
+from tandemmq.cli.messaging.special import remark_on_times, send_transaction, special_properties
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, WrongUsage
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
@@ -54,7 +54,10 @@ def send(
         str, typer.Option("--delay", metavar="TIME", help="Consumers get it so much later: 10s, 5m, 1.5h, 2d.")
     ] = "",
     at: Annotated[
-        str, typer.Option("--at", metavar="TIME", help="Consumers get it at this time, as in 2026-01-31T12:00.")
+        str,
+        typer.Option(
+            "--at", metavar="TIME", help="Consumers get it at this time, as in 2026-01-31T12:00; a past one means now."
+        ),
     ] = "",
     order_key: Annotated[
         str, typer.Option("--order-key", metavar="KEY", help="Groups made with --fifo get those of one key in order.")
@@ -83,8 +86,10 @@ def send(
         )
     from tandemmq.client import Outgoing
 
-    named = dict(map(_split, properties or ())) | special_properties(delay, at, order_key)
+    special = special_properties(delay, at, order_key)
+    named = dict(map(_split, properties or ())) | special
     output = Output(as_json=as_json)
+    remark_on_times(output, special)
     bodies = _lines(file, count) if file is not None else _repeat(_body(body), count)
     messages = (Outgoing(topic, one, tag, keys or (), named, queue) for one in bodies)
     with connect(address) as client:

@@ -1,13 +1,14 @@
 """What `tandem send` can ask for beside storing: a later delivery, an order, a transaction."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
 
 from tandemmq.cli.talk.failures import CommandFailed
-from tandemmq.cli.talk.moments import parse_duration, parse_moment
+from tandemmq.cli.talk.moments import parse_duration, parse_moment_ahead, show_moment
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 PRODUCERS = "tandem-cli"
 """The group of producers that these transactions belong to."""
+
+_NOW_MS = 1000
+"""A time that is past by less was meant as now."""
 
 
 def special_properties(delay: str, at: str, order_key: str) -> dict[str, str]:
@@ -26,12 +30,17 @@ def special_properties(delay: str, at: str, order_key: str) -> dict[str, str]:
     if delay:
         named["TIMER_DELAY_MS"] = str(parse_duration(delay))
     if at:
-        if at[-1] in "smhd":
-            raise typer.BadParameter(f"{at!r} is a duration: say --delay {at}", param_hint="--at")
-        named["TIMER_DELIVER_MS"] = str(parse_moment(at))
+        named["TIMER_DELIVER_MS"] = str(parse_moment_ahead(at))
     if order_key:
         named["__SHARDINGKEY"] = order_key
     return named
+
+
+def remark_on_times(output: Output, properties: Mapping[str, str]) -> None:
+    """That a time to deliver at is past, which is allowed and means now."""
+    deliver_ms = int(properties.get("TIMER_DELIVER_MS", 0))
+    if deliver_ms and deliver_ms < time.time() * 1000 - _NOW_MS:
+        output.remark(f"{show_moment(deliver_ms)} is past: consumers get it at once.")
 
 
 def send_transaction(client: "StoreClient", output: Output, messages: Iterable["Outgoing"], batch: int) -> None:

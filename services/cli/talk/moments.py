@@ -9,6 +9,9 @@ from tandemmq.cli.talk.failures import WrongUsage
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
+FORMS_AHEAD = "2026-01-31T12:00 (local time, or with a zone), now, or milliseconds since 1970"
+"""What `parse_moment_ahead` takes."""
+
 FORMS = "2026-01-31T12:00 (local time, or with a zone), 10m (so long ago; s, m, h, d), now, or milliseconds since 1970"
 """What `parse_moment` takes; for help texts."""
 
@@ -27,10 +30,21 @@ def parse_moment(text: str, now_ms: int | None = None) -> int:
     ago = _AGO.fullmatch(text)
     if ago:
         return now_ms - int(float(ago[1]) * _UNITS_MS[ago[2]])
+    return _parse_date(text, FORMS)
+
+
+def parse_moment_ahead(text: str) -> int:
+    """The same for a time that is to come, which is not so long ago. Raises BadMoment."""
+    if _AGO.fullmatch(text):
+        raise BadMoment(f"{text!r} is a duration: say --delay {text}")
+    return parse_moment(text) if text == "now" or text.isdecimal() else _parse_date(text, FORMS_AHEAD)
+
+
+def _parse_date(text: str, forms: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise BadMoment(f"{text!r} is no time; write it as {FORMS}") from None
+        raise BadMoment(f"{text!r} is no time; write it as {forms}") from None
     return int(moment.timestamp() * 1000)
 
 

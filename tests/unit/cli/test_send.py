@@ -1,4 +1,4 @@
-"""`tandem send --file` that does not come to its end: how far it got, and how to go on."""
+"""`tandem send`: a time to come, and a file that is not sent to its end: how far it got, and how to go on."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tandemmq.cli.messaging.send import _send_many
+from tandemmq.cli.messaging.special import remark_on_times, special_properties
+from tandemmq.cli.talk.moments import BadMoment, parse_moment_ahead
 from tandemmq.cli.talk.output import Output
 from tandemmq.client import Outgoing
 from tandemmq.store.v1 import store_pb2 as pb
@@ -66,3 +68,24 @@ def test_without_a_file_there_is_no_line(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_that_nothing_was_acknowledged(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(DyingStore(answers=0), Path("lines"), capsys) == ["No message was acknowledged."]
+
+
+@pytest.mark.parametrize("text", ["2026-02-30T12:00", "tomorrow", "friends", ""])
+def test_what_is_no_time_to_come_is_refused_with_the_forms_that_are(text: str) -> None:
+    with pytest.raises(BadMoment, match="is no time; write it as") as refused:
+        parse_moment_ahead(text)
+    assert "ago" not in refused.value.message, "which is refused"
+
+
+def test_a_duration_is_no_time_to_come() -> None:
+    with pytest.raises(BadMoment, match="is a duration: say --delay 10m"):
+        special_properties("", "10m", "")
+
+
+def test_a_time_that_is_past_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    remark_on_times(Output(as_json=False), special_properties("", "2020-01-31T12:00", ""))
+    assert capsys.readouterr().err == "2020-01-31 12:00:00.000 is past: consumers get it at once.\n"
+    for at in ("now", "2999-01-31"):
+        remark_on_times(Output(as_json=False), special_properties("", at, ""))
+    remark_on_times(Output(as_json=True), special_properties("", "2020-01-31T12:00", ""))
+    assert capsys.readouterr().err == ""
