@@ -205,7 +205,10 @@ def test_a_group_moves(tandem: Tandem) -> None:
     plan = tandem("group", "reset", "billing", "orders", "--to", "latest", "--dry-run", "--json").document
     assert sum(one["after"] for one in plan["moves"]) == 20
     assert sum(one["lag"] for one in tandem("group", "progress", "billing", "--json").document["progress"]) == 20
-    assert tandem("group", "reset", "billing", "orders", "--to", "latest", "--yes").code == 0
+    assert tandem("group", "reset", "billing", "orders", "--to", "latest", "--dry-run").out.startswith("This would be")
+    with pytest.raises(CommandFailed, match="Nothing was done. Moving group billing in topic orders takes --yes"):
+        tandem("group", "reset", "billing", "orders", "--to", "latest")
+    assert tandem("group", "reset", "billing", "orders", "--to", "latest", "--yes").out.startswith("Moved:\n")
     assert tandem("group", "show", "billing", "--json").document["groups"][0]["lag"] == 0
     assert "3 times" in tandem("group", "show", "billing").out
     assert tandem("group", "delete", "billing", "--yes").code == 0
@@ -218,7 +221,7 @@ def test_nothing_is_deleted_or_moved_unasked(tandem: Tandem) -> None:
         ("group", "delete", "x"),
         ("message", "resend", "x"),
     ):
-        with pytest.raises(CommandFailed, match="--yes"):
+        with pytest.raises(CommandFailed, match="Nothing was done.* --yes"):
             tandem(*command)
     assert tandem("topic", "list", "orders", "--json").document["total"] == 1
 

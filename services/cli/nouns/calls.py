@@ -102,7 +102,7 @@ def confirm(what: str, *, yes: bool, as_json: bool) -> None:
     if yes:
         return
     if as_json or not sys.stdin.isatty():
-        raise CommandFailed(f"{what} is not done without being asked for twice: add --yes")
+        raise CommandFailed(f"Nothing was done. {what} takes --yes where nobody can be asked.")
     typer.confirm(f"{what}?", abort=True, err=True)
 
 

@@ -240,14 +240,14 @@ def reset(
         request.dry_run = True
         plan = admin.ResetOffsets(request)
         if dry_run:
-            _say_moves(output, plan)
+            _say_moves(output, plan, _PLANNED)
             return
         if not (yes or as_json):
-            _say_moves(output, plan)
+            _say_moves(output, plan, _PLANNED)
         confirm(f"Moving group {group} in topic {topic}", yes=yes, as_json=as_json)
         request.dry_run = False
         done = admin.ResetOffsets(request)
-    _say_moves(output, done)
+    _say_moves(output, done, "Moved:")
 
 
 def _reset_request(group: str, topic: str, to: str, queues: list[int], broker: str) -> "ResetOffsetsRequest":
@@ -267,7 +267,10 @@ def _reset_request(group: str, topic: str, to: str, queues: list[int], broker: s
     return request
 
 
-def _say_moves(output: Output, answer: "ResetOffsetsResponse") -> None:
+_PLANNED = "This would be moved; nothing is changed yet:"
+
+
+def _say_moves(output: Output, answer: "ResetOffsetsResponse", title: str) -> None:
     if output.as_json:
         output.document(document(answer))
         return
@@ -276,7 +279,7 @@ def _say_moves(output: Output, answer: "ResetOffsetsResponse") -> None:
          f"{one.after - one.before:+,}" if one.HasField("before") else "", one.min_offset, one.max_offset)
         for one in answer.moves
     ]  # fmt: skip
-    output.table(("broker", "queue", "before", "after", "moved", "min", "max"), rows)
+    output.table(("broker", "queue", "before", "after", "moved", "min", "max"), rows, title)
     if not rows:
         output.say("There is nothing to move.")
 
