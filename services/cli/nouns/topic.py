@@ -105,8 +105,9 @@ def _row(topic: "AdminTopic") -> tuple[str | int, ...]:
     config = topic.config
     kind = enum_name(topic, "kind") + (", deleted" if topic.orphaned else "")
     permission = show_permission(config.perm)
+    queues = max(config.read_queues, config.write_queues, topic.queues)  # those without a message have no files yet
     return (
-        config.name, topic.broker, kind, permission, config.read_queues, config.write_queues, topic.queues,
+        config.name, topic.broker, kind, permission, config.read_queues, config.write_queues, queues,
         topic.messages,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.nouns.calls import comma, document, enum_name
 from tandemmq.cli.nouns.group import _reset_request
 from tandemmq.cli.nouns.message import _say_by
-from tandemmq.cli.nouns.topic import _permission, show_permission
+from tandemmq.cli.nouns.topic import _permission, _row, show_permission
 from tandemmq.cli.talk.moments import BadMoment
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import message_pb2
@@ -70,6 +70,12 @@ def test_where_a_group_goes_is_read(to: str, field: str, value: Any) -> None:
 def test_what_is_no_place_is_told(to: str) -> None:
     with pytest.raises(BadMoment):
         _reset_request("g", "t", to, [], "")
+
+
+@pytest.mark.parametrize(("files", "queues"), [(0, 8), (5, 8), (12, 12)])
+def test_a_topic_has_the_queues_that_it_was_made_with_or_that_are_left(files: int, queues: int) -> None:
+    config = metadata_pb2.TopicConfig(name="bills", read_queues=4, write_queues=8)
+    assert _row(admin_pb2.Topic(broker="b", config=config, queues=files))[-2] == queues
 
 
 @pytest.mark.parametrize(("text", "perm"), [("rw", 6), ("wr", 6), ("r", 4), ("w", 2), ("-", 0), ("RW", 6)])
