@@ -1,7 +1,7 @@
 """Finding messages: by offset id, by key, by unique key (RocketMQ: ``QueryMessageProcessor``)."""
 
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
-from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.reading import is_damaged, read_intact
 from tandemmq.store.broker.rules import check_not_negative, check_topic_name
 from tandemmq.store.format.java import index_hash, index_key
 from tandemmq.store.format.message_id import IllegalMessageId, decode_offset_id
@@ -25,13 +25,19 @@ class Finder:
         """The record that an offset id names.
 
         Raises:
-            BadRequest: it is no offset id. MessageNotFound: no record that consumers may see begins there.
+            BadRequest: it is no offset id. MessageNotFound: no record that consumers may see begins there, or it is
+            damaged, which is noted.
         """
         try:
             _, offset = decode_offset_id(message_id)
         except IllegalMessageId as error:
             raise BadRequest(f"{error}".capitalize() + ".", remedy="An offset id has 32 or 56 hex digits.") from None
-        record = read_whole(self._store, offset)
+        record = read_intact(self._store, offset)
+        if record is None and is_damaged(self._store, offset):
+            raise MessageNotFound(
+                f"The message at log offset {offset:,} is damaged.",
+                remedy="A replica that has it whole is asked for it; see tandem_damaged_ranges.",
+            )
         if record is None:
             raise MessageNotFound(
                 f"No message begins at log offset {offset:,}.",
@@ -77,7 +83,7 @@ class Finder:
 
     def _verified(self, offset: int, topic: str, key: str, begin: int, end: int, *, unique: bool) -> bytes | None:
         """The record at an offset that the index gave, if it is what was asked for."""
-        data = read_whole(self._store, offset)
+        data = read_intact(self._store, offset)
         try:
             record = None if data is None else decode_record(data, verify=False)
         except CorruptRecord:
@@ -93,8 +99,7 @@ class Finder:
 
     def _suspect(self, offset: int, reason: str) -> None:
         """Tell of an entry that names a place in the log, unless that has expired or is damaged."""
-        known = any(damaged.begin <= offset < damaged.end for damaged in self._store.damage)
-        if not known and not 0 <= offset < self._store.commit_log.min_offset:
+        if not is_damaged(self._store, offset) and not 0 <= offset < self._store.commit_log.min_offset:
             self._store.index_repairs.suspect(f"log offset {offset}", reason)
 
 

@@ -1,5 +1,6 @@
 """Reading what clients may see: one record; and what is not there for the moment only."""
 
+from tandemmq.store.format.intact import flaw_of
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.format.unit import is_blank
 from tandemmq.store.log.message_store import MessageStore
@@ -21,6 +22,36 @@ def read_whole(store: MessageStore, offset: int, size: int | None = None) -> byt
     if any(known.begin < offset + len(record) and offset < known.end for known in store.damage):
         return None
     return record
+
+
+def read_intact(store: MessageStore, offset: int, size: int | None = None) -> bytes | None:
+    """As `read_whole`, with its checksum compared: None too for what does not fit, which is noted as damage.
+
+    It is noted only where a queue says that a record begins there. Anybody may ask for any offset, and the body of a
+    message may hold what looks like a record with a wrong checksum.
+    """
+    data = read_whole(store, offset, size)
+    reason = "" if data is None else flaw_of(data)
+    if data is None or not reason:
+        return data
+    if _is_in_queue(store, data, offset):
+        store.note_rot(offset, offset + len(data), reason)
+    return None
+
+
+def _is_in_queue(store: MessageStore, data: bytes, offset: int) -> bool:
+    try:
+        record = decode_record(data, verify=False)
+    except CorruptRecord:
+        return False
+    queue = store.queue(record.topic, record.queue_id)
+    units = [] if queue is None else queue.read(record.queue_offset, 1)
+    return bool(units) and (units[0].physical_offset, units[0].size) == (offset, len(data))
+
+
+def is_damaged(store: MessageStore, offset: int) -> bool:
+    """Whether a log offset lies in a stretch that is known as damaged."""
+    return any(known.begin <= offset < known.end for known in store.damage)
 
 
 def named_record(data: bytes, topic: str, queue_id: int, queue_offset: int) -> Record | None:

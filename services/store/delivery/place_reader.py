@@ -1,14 +1,19 @@
-"""Reading the messages of a place: those that were not looked at yet, in a stretch, and single ones again."""
+"""Reading the messages of a place: those that were not looked at yet, in a stretch, and single ones again.
+
+What is given out one by one is compared with its checksum first. What does not fit is noted as damage of the log, and
+from then on read around, as all known damage is.
+"""
 
 from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable
 from tandemmq.store.broker.pull import Puller
-from tandemmq.store.broker.pulled import PullStatus, Wanted
-from tandemmq.store.broker.reading import is_whole, named_record, read_whole
+from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
+from tandemmq.store.broker.reading import is_whole, named_record, read_intact
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
+from tandemmq.store.format.intact import flaw_of
 from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
@@ -56,20 +61,46 @@ class PlaceReader:
         """Messages from an offset on: `most` of them, of so many bytes together, but one of any size."""
         wanted = Wanted(place.topic, place.queue, offset, most, most_bytes, tags)
         try:
-            pulled = self._puller.pull(wanted)
+            pulled, records = self._pull(wanted)
             begin = offset
             if pulled.status is PullStatus.OFFSET_TOO_SMALL:
                 begin = pulled.next_offset
-                pulled = self._puller.pull(Wanted(place.topic, place.queue, begin, most, most_bytes, tags))
+                pulled, records = self._pull(Wanted(place.topic, place.queue, begin, most, most_bytes, tags))
         except (QueueNotReady, QueueInDoubt):
             return Stretch(offset, offset, [], later=True)
         except (NoSuchQueue, NotReadable):
             return Stretch(offset, offset, [])
         if pulled.next_offset <= begin or pulled.status in _NOTHING:
             return Stretch(begin, begin, [])
-        records = _split(pulled.records)
         more = len(records) < most and pulled.next_offset < pulled.max_offset
         return Stretch(begin, pulled.next_offset, records, more)
+
+    def _pull(self, wanted: Wanted) -> tuple[PullAnswer, list[tuple[int, bytes]]]:
+        """An answer and its records, all of them intact: with damage that is found now it is read again, around that.
+
+        Raises as `Puller.pull`.
+        """
+        while True:
+            pulled = self._puller.pull(wanted)
+            records = _split(pulled.records)
+            if not self._note_flaws(records):
+                return pulled, records
+
+    def _note_flaws(self, records: list[tuple[int, bytes]]) -> bool:
+        """Note the records that are not intact, those that follow one another in the log as one stretch."""
+        stretches: list[tuple[int, int, str]] = []
+        for _, record in records:
+            reason = flaw_of(record)
+            if not reason:
+                continue
+            at = int.from_bytes(record[28:36], "big")
+            if stretches and stretches[-1][1] == at:
+                stretches[-1] = stretches[-1][0], at + len(record), stretches[-1][2]
+            else:
+                stretches.append((at, at + len(record), reason))
+        for begin, end, reason in stretches:
+            self._store.note_rot(begin, end, reason)
+        return bool(stretches)
 
     def one(self, place: Place, offset: int) -> bytes | Absence:
         """One message."""
@@ -80,7 +111,7 @@ class PlaceReader:
             return Absence.GONE if is_whole(self._store, queue) else Absence.LATER
         units = queue.read(offset, 1)
         if units and MIN_RECORD_SIZE <= units[0].size <= self._store.config.mapped_file_size_commit_log:
-            data = read_whole(self._store, units[0].physical_offset, units[0].size)
+            data = read_intact(self._store, units[0].physical_offset, units[0].size)
             if data is not None and named_record(data, place.topic, place.queue, offset) is not None:
                 return data
         if self._store.repairs.is_lost(queue, offset):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tandemmq.common.topic_names import RETRY
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.postponing import DelayRules, orders_for, postpone
-from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.reading import read_intact
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.dead_letters import Graveyard, origin_of
@@ -50,7 +50,7 @@ class SendBacks:
 
     def check(self, physical_offset: int) -> None:
         """Whether a message lies there. Raises MessageNotFound."""
-        if read_whole(self._store, physical_offset) is None:
+        if read_intact(self._store, physical_offset) is None:
             raise MessageNotFound(f"No message begins at log offset {physical_offset}.")
 
     async def send_back(self, group: GroupConfig, physical_offset: int, delay_level: int, most: int) -> int:
@@ -64,7 +64,7 @@ class SendBacks:
         if group.retry_queues <= 0:
             return 0
         topic = RETRY + group.name
-        data = read_whole(self._store, physical_offset)
+        data = read_intact(self._store, physical_offset)
         if data is None:
             raise MessageNotFound(f"No message begins at log offset {physical_offset}.")
         if self._topics.get(topic) is None:

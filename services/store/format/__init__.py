@@ -48,6 +48,7 @@ Records and what is in them::
     sysflag.py         the SYSFLAG bits         properties.py       the properties string
     batch.py           many in one body         host.py             an address
     message_id.py      the two ids              crc.py, java.py     checksums, Java's view of text
+    intact.py          whether it is what was written there
     walker.py          a log file, record by record: the interface
     python_walker.py   ... to read; compiled/ is its fast twin
     arrival.py         a log that comes in stretches of any length

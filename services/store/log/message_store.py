@@ -472,3 +472,14 @@ class MessageStore:
     def damage(self) -> list[DamagedRange]:
         """Damaged stretches of the log that are still there."""
         return [known for known in self._parts.damage.ranges if known.kind != "torn"]
+
+    def note_rot(self, begin: int, end: int, reason: str) -> None:
+        """Remember that log bytes ``[begin, end)`` are damaged, as a reader found: they are read around now.
+
+        Where the list of damage cannot be written, the store knows it for as long as it runs.
+        """
+        try:
+            self._parts.note_damage(DamagedRange(begin, end, "rot", reason))
+        except OSError as error:
+            log.error("The list of damage cannot be written: %s", error)
+            self.observer.failed("damage")

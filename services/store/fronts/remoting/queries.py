@@ -4,7 +4,7 @@ from tandemmq.common.access.needs import Action, subscribe
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
-from tandemmq.store.broker.reading import read_whole
+from tandemmq.store.broker.reading import read_intact
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -44,7 +44,7 @@ class Queries:
     def by_offset(self, call: RemotingCall) -> Command:
         """VIEW_MESSAGE_BY_ID: the record at a place in the log, which the client has taken from an offset id."""
         offset = call.fields.int64("offset")
-        data = read_whole(self._broker.store, offset)
+        data = read_intact(self._broker.store, offset)
         if data is None:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         if call.principal is not None:

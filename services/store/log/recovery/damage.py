@@ -102,7 +102,7 @@ class DamageList:
 
     def add(self, damage: DamagedRange) -> bool:
         """Remember a range; False where it is known already."""
-        if any(known.begin == damage.begin and known.end == damage.end for known in self.ranges):
+        if any((known.begin, known.end) == (damage.begin, damage.end) for known in self.ranges if known.kind != "torn"):
             return False
         self.ranges = [known for known in self.ranges if known.end <= damage.begin or known.begin >= damage.end]
         self.ranges.append(damage)
