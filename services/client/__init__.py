@@ -73,6 +73,8 @@ from tandemmq.client.consumer import Consumer, Message
 from tandemmq.client.encode import Outgoing, encode_batch
 from tandemmq.client.errors import (
     ClientError,
+    ClientFault,
+    DamagedMessage,
     FilterRefused,
     GroupRefused,
     NoLongerHeld,
@@ -93,8 +95,10 @@ from tandemmq.store.format.record import CorruptRecord, Record
 
 __all__ = [
     "ClientError",
+    "ClientFault",
     "Consumer",
     "CorruptRecord",
+    "DamagedMessage",
     "DeadLetter",
     "FilterRefused",
     "GroupRefused",

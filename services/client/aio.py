@@ -33,8 +33,8 @@ from tandemmq.client.aio_producer import Producer, Transaction, TransactionState
 from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts, worker
 from tandemmq.client.channels import File, open_aio_channel
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import RequestFailed, from_rpc
-from tandemmq.client.records import decode_records
+from tandemmq.client.errors import ClientError, RequestFailed, from_rpc
+from tandemmq.client.records import one_record
 from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.client.store_client import DEFAULT_TIMEOUT
 from tandemmq.store.format.record import Record
@@ -158,7 +158,8 @@ class StoreClient:
         """Messages of a queue from an offset on; waits for some up to `wait_seconds`."""
         request = results.pull_request(topic, queue_id, offset, max_messages, max_bytes, tags, wait_seconds, group)
         with _translated():
-            return results.pulled(await self.stub.Pull(request, timeout=self._timeout + wait_seconds), verify=verify)
+            answer = await self.stub.Pull(request, timeout=self._timeout + wait_seconds)
+        return await self._mended(results.pulled(answer, verify=verify))
 
     async def pull_stream(
         self,
@@ -179,15 +180,30 @@ class StoreClient:
             with _translated():
                 await call.write(store_pb2.PullStreamRequest(subscribe=request))
                 async for answer in call:
-                    yield results.pulled(answer, verify=verify)
+                    yield await self._mended(results.pulled(answer, verify=verify))
         finally:
             call.cancel()
+
+    async def _mended(self, answer: Pulled) -> Pulled:
+        """The answer, with the messages that came damaged if the store has them better."""
+        if not answer.damaged:
+            return answer
+        return results.mended(answer, [await self._second_look(record) for record in answer.damaged])
+
+    async def _second_look(self, damaged: Record) -> Record | None:
+        try:
+            with _translated():
+                shown = await self.stub.ViewMessage(results.second_look(damaged), timeout=self._timeout)
+            return results.seen_again(damaged, one_record(shown.record))
+        except ClientError as error:
+            results.warn_of_damage(damaged, error)
+            return None
 
     async def view(self, message_id: str) -> Record:
         """One message by its offset id."""
         request = store_pb2.ViewMessageRequest(message_id=message_id)
         with _translated():
-            return decode_records((await self.stub.ViewMessage(request, timeout=self._timeout)).record)[0]
+            return one_record((await self.stub.ViewMessage(request, timeout=self._timeout)).record)
 
     async def query(
         self,
@@ -202,7 +218,7 @@ class StoreClient:
         """Messages by one of their keys, or by their unique key, newest first."""
         request = results.query_request(topic, key, unique_key, begin_ms, end_ms, max_messages)
         with _translated():
-            return decode_records((await self.stub.QueryMessage(request, timeout=self._timeout)).records)
+            return results.intact((await self.stub.QueryMessage(request, timeout=self._timeout)).records)
 
     async def offsets(
         self, topic: str, queue_id: int | None = None, *, timestamp_ms: int | None = None

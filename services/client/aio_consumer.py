@@ -4,18 +4,18 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from tandemmq.client.attending import HEARTBEAT_SECONDS, heartbeat_of, new_client_id
 from tandemmq.client.cluster import Access, Cluster, pause_before
-from tandemmq.client.errors import ClientError
+from tandemmq.client.errors import ClientError, ClientFault, DamagedMessage
 from tandemmq.client.holding import Held, Holding
 from tandemmq.client.message import MessageContent
 from tandemmq.client.outgoing import Seconds, seconds_of
-from tandemmq.client.records import decode_records
+from tandemmq.client.records import one_record
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -90,7 +90,8 @@ class Consumer:
 
     Messages are fetched ahead, and renewed for as long as they are held. At the end those that were not looked at are
     given back; what was handed out and not settled comes again after `invisible` seconds. When the store is away the
-    consumer waits for it; iterating raises RequestFailed for what no retry can mend (GroupRefused, FilterRefused).
+    consumer waits for it; iterating raises RequestFailed for what no retry can mend (GroupRefused, FilterRefused), and
+    ClientFault when something failed in the background that nobody foresaw.
     """
 
     def __init__(
@@ -146,9 +147,9 @@ class Consumer:
     def _start(self) -> None:
         if not self._tasks:
             self._tasks = [
-                asyncio.create_task(self._fetch(), name="fetch messages"),
-                asyncio.create_task(self._holding.keep(), name="renew messages"),
-                asyncio.create_task(self._beat(), name="heartbeat"),
+                asyncio.create_task(self._watched(self._fetch), name="fetch messages"),
+                asyncio.create_task(self._watched(self._holding.keep), name="renew messages"),
+                asyncio.create_task(self._watched(self._beat), name="heartbeat"),
             ]
 
     # -- messages ---------------------------------------------------------------------------------------------------
@@ -158,7 +159,10 @@ class Consumer:
             yield message
 
     async def receive(self, timeout: float | None = None) -> Message | None:
-        """The next message; None after `timeout` seconds without one, or after `stop`. Raises RequestFailed."""
+        """The next message; None after `timeout` seconds without one, or after `stop`.
+
+        Raises RequestFailed, ClientFault.
+        """
         self._start()
         self._asking += 1
         await self._tell()
@@ -212,6 +216,17 @@ class Consumer:
 
     # -- in the background ------------------------------------------------------------------------------------------
 
+    async def _watched(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Background work. What it did not foresee is raised to whoever asks for a message: no more are fetched."""
+        try:
+            await work()
+        except Exception as error:
+            log.exception("the consumer of group %s has failed", self.group)
+            self._failed = ClientFault(f"The consumer of group {self.group}", error)
+            if asyncio.current_task() is not self._tasks[0]:
+                self._tasks[0].cancel()
+            await self._tell()
+
     async def _fetch(self) -> None:
         """Keep the shelf full, until something fails for good."""
         attempt, attempt_id = 0, secrets.token_hex(8)
@@ -257,7 +272,11 @@ class Consumer:
             wait=WAIT_SECONDS,
         )
         for one in answer.messages:
-            content = MessageContent(one.topic, decode_records(one.record)[0], one.delivery_number)
+            try:
+                content = MessageContent(one.topic, one_record(one.record), one.delivery_number)
+            except DamagedMessage as error:  # on the way: the store has looked at it
+                log.warning("a message of %s comes again in %.0f s: %s", one.topic, one.invisible_ms / 1000, error)
+                continue
             held = self._holding.take(one.handle, one.invisible_ms)
             self._ready.append(Message(content, held, self._holding, self._ready))
         if answer.messages:

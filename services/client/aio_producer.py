@@ -14,7 +14,7 @@ from tandemmq.client.attending import Attending
 from tandemmq.client.cluster import Access, Cluster
 from tandemmq.client.encode import Outgoing
 from tandemmq.client.outgoing import Extras, Seconds, Sent, milliseconds_at, outgoing, seconds_of, sent
-from tandemmq.client.records import decode_records
+from tandemmq.client.records import one_record
 from tandemmq.client.results import batch_request, send_request
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.format import properties as names
@@ -221,7 +221,7 @@ class Producer:
         asked = command.check_transaction
         state = self._ends.get(asked.transaction_id)
         if state is None and self._check is not None:
-            state = await self._looked_up(decode_records(asked.record)[0])
+            state = await self._looked_up(one_record(asked.record))
         await self._end_one(asked.topic, asked.handle, state or TransactionState.UNKNOWN, checked=True)
 
     async def _looked_up(self, record: Record) -> TransactionState:

@@ -67,6 +67,8 @@ class Attending:
                     self._take(command)
             except grpc.aio.AioRpcError as error:
                 log.debug("%s: attending: %s", address, from_rpc(error))
+            except Exception:
+                log.exception("%s: attending failed, and begins anew", address)
             attempt += 1
             await asyncio.sleep(pause_before(attempt))
 

@@ -92,7 +92,10 @@ class Consumer:
             yield message
 
     def receive(self, timeout: float | None = None) -> Message | None:
-        """The next message; None after `timeout` seconds without one, or after `stop`. Raises RequestFailed."""
+        """The next message; None after `timeout` seconds without one, or after `stop`.
+
+        Raises RequestFailed, ClientFault.
+        """
         message = BACKGROUND.run(self._inner.receive(timeout))
         return None if message is None else Message(message)
 

@@ -9,7 +9,9 @@
     │   │   ├── GroupRefused    the consumer group does not exist, or may not consume
     │   │   ├── FilterRefused   the filter cannot be understood; the message says where
     │   │   └── TransactionOver the transaction has ended the other way, or nobody knows it
-    │   └── StoreUnreachable    there is no answer
+    │   ├── StoreUnreachable    there is no answer
+    │   ├── DamagedMessage      the answer came, and its bytes are not what was stored
+    │   └── ClientFault         the client itself has failed; `__cause__` says at what
     └── UnusableFile            a certificate or a key cannot be read: nothing was sent
 """
 
@@ -67,6 +69,21 @@ class StoreUnreachable(ClientError):
     def retriable(self) -> bool:
         """See ClientError."""
         return True
+
+
+class DamagedMessage(ClientError):
+    """Bytes came that are not whole, intact messages: their checksum does not fit."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The answer has a message that is damaged: {reason}.", "DATA_LOSS")
+
+
+class ClientFault(ClientError):
+    """Something failed that nobody foresaw, in the background; `__cause__` is what it was."""
+
+    def __init__(self, doing: str, cause: BaseException) -> None:
+        super().__init__(f"{doing} has failed: {type(cause).__name__}: {cause}", "INTERNAL")
+        self.__cause__ = cause
 
 
 class UnusableFile(TandemError):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tandemmq.client.cluster import Cluster
-from tandemmq.client.errors import ClientError, RequestFailed, refused
+from tandemmq.client.errors import ClientError, ClientFault, RequestFailed, refused
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -73,11 +73,13 @@ class Holding:
                     delivery_pb2.AcknowledgeResponse,
                     keep_trying=self._invisible,
                 )
-            except ClientError as error:
+                settled = list(zip(batch, answer.outcomes, strict=True))
+            except Exception as error:  # noqa: BLE001 - whatever it was, raised where it is waited for
+                failed = error if isinstance(error, ClientError) else ClientFault("Acknowledging", error)
                 for _, done in batch:
-                    _fail(done, error)
+                    _fail(done, failed)
                 continue
-            for (held, done), outcome in zip(batch, answer.outcomes, strict=True):
+            for (held, done), outcome in settled:
                 self._held.discard(held)
                 if not outcome.HasField("refusal"):
                     if not done.done():

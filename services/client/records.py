@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from tandemmq.store.format.record import Record, decode_record
+from tandemmq.client.errors import DamagedMessage
+from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 
 
 def decode_records(data: bytes | memoryview, *, verify: bool = True) -> list[Record]:
@@ -25,3 +26,40 @@ def iter_records(data: bytes | memoryview, *, verify: bool = True) -> Iterator[R
         record = decode_record(data, at, verify)
         yield record
         at += record.size
+
+
+def one_record(data: bytes) -> Record:
+    """The record that an answer has. Raises DamagedMessage."""
+    try:
+        return decode_record(data)
+    except CorruptRecord as error:
+        raise DamagedMessage(error.reason) from error
+
+
+def sorted_records(data: bytes, *, verify: bool = True) -> tuple[list[Record], list[Record]]:
+    """The records of an answer: those that are intact, and those whose checksum does not fit.
+
+    Raises DamagedMessage: the lengths are damaged too, so that nobody knows where the next record begins.
+    """
+    try:
+        return decode_records(data, verify=verify), []
+    except CorruptRecord:
+        pass
+    intact: list[Record] = []
+    damaged: list[Record] = []
+    at = 0
+    try:
+        for record in iter_records(data, verify=False):
+            (intact if _is_intact(data, at) else damaged).append(record)
+            at += record.size
+    except CorruptRecord as error:
+        raise DamagedMessage(error.reason) from error
+    return intact, damaged
+
+
+def _is_intact(data: bytes, at: int) -> bool:
+    try:
+        decode_record(data, at)
+    except CorruptRecord:
+        return False
+    return True

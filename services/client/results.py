@@ -1,25 +1,35 @@
 """What calls give back, where it is more than a message of the contract; and the requests that both clients make."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from tandemmq.client.encode import Outgoing
-from tandemmq.client.records import decode_records
+from tandemmq.client.errors import ClientError, DamagedMessage
+from tandemmq.client.records import sorted_records
+from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
+
+log = logging.getLogger("tandemmq.client")
 
 FOUND = store_pb2.FOUND
 
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """The answer to a pull. `status`: RocketMQ's name of it (`FOUND`, ...); `next_offset`: where to pull next."""
+    """The answer to a pull. `status`: RocketMQ's name of it (`FOUND`, ...); `next_offset`: where to pull next.
+
+    `damaged`: messages that are not among the `records`, since their checksum does not fit and the store has them no
+    better. Their fields are as they came.
+    """
 
     status: str
     records: list[Record]
     next_offset: int
     min_offset: int
     max_offset: int
+    damaged: list[Record] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +49,62 @@ class QueueOffsets:
 
 
 def pulled(response: store_pb2.PullResponse, *, verify: bool) -> Pulled:
-    """The answer to a pull, decoded. Raises CorruptRecord."""
+    """The answer to a pull, decoded. Raises DamagedMessage."""
+    records, damaged = sorted_records(response.records, verify=verify)
     return Pulled(
         status=store_pb2.PullStatus.Name(response.status),
-        records=decode_records(response.records, verify=verify),
+        records=records,
         next_offset=response.next_begin_offset,
         min_offset=response.min_offset,
         max_offset=response.max_offset,
+        damaged=damaged,
     )
+
+
+def second_look(damaged: Record) -> store_pb2.ViewMessageRequest:
+    """Asks for a message that came damaged. A store compares what it shows with its checksum, and notes the damage."""
+    return store_pb2.ViewMessageRequest(message_id=encode_offset_id(damaged.store_host, damaged.physical_offset))
+
+
+def seen_again(damaged: Record, found: Record) -> Record | None:
+    """What a second look has found, if it is the same message."""
+    same = (found.topic, found.queue_id, found.queue_offset) == (
+        damaged.topic,
+        damaged.queue_id,
+        damaged.queue_offset,
+    )
+    return found if same else None
+
+
+def warn_of_damage(damaged: Record, reason: ClientError) -> None:
+    """Say that a message is left out. Raises the reason where it will pass: then the answer can be had again."""
+    if reason.retriable:
+        raise reason
+    log.warning(
+        "message %d of queue %d of topic %s is damaged and left out: %s",
+        damaged.queue_offset,
+        damaged.queue_id,
+        damaged.topic,
+        reason,
+    )
+
+
+def mended(answer: Pulled, looks: Sequence[Record | None]) -> Pulled:
+    """The answer with what a second look at each damaged message has found."""
+    found = [record for record in looks if record is not None]
+    return replace(
+        answer,
+        records=sorted([*answer.records, *found], key=lambda record: record.queue_offset),
+        damaged=[record for record, better in zip(answer.damaged, looks, strict=True) if better is None],
+    )
+
+
+def intact(data: bytes) -> list[Record]:
+    """The records of an answer, without those that are damaged, which are warned of. Raises DamagedMessage."""
+    records, damaged = sorted_records(data)
+    for record in damaged:
+        warn_of_damage(record, DamagedMessage("its checksum does not fit"))
+    return records
 
 
 def readable_end(log: store_pb2.GetLogResponse) -> int:

@@ -11,8 +11,8 @@ import grpc
 from tandemmq.client import results
 from tandemmq.client.channels import File, open_channel
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import RequestFailed, from_rpc
-from tandemmq.client.records import decode_records
+from tandemmq.client.errors import ClientError, RequestFailed, from_rpc
+from tandemmq.client.records import one_record
 from tandemmq.client.results import Pulled, QueueOffsets
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.format.record import Record
@@ -137,11 +137,14 @@ class StoreClient:
     ) -> Pulled:
         """Messages of a queue from an offset on; waits for some up to `wait_seconds`. `tags`: `A || B`.
 
-        Raises CorruptRecord too: a body does not fit its checksum (unless `verify` is False).
+        A message whose checksum does not fit is left out, and is in `Pulled.damaged` (unless `verify` is False): the
+        store is asked for it once more, and so learns of the damage. Raises DamagedMessage where an answer cannot be
+        taken apart.
         """
         request = results.pull_request(topic, queue_id, offset, max_messages, max_bytes, tags, wait_seconds, group)
         with _translated():
-            return results.pulled(self.stub.Pull(request, timeout=self._timeout + wait_seconds), verify=verify)
+            answer = self.stub.Pull(request, timeout=self._timeout + wait_seconds)
+        return self._mended(results.pulled(answer, verify=verify))
 
     def pull_stream(
         self,
@@ -166,18 +169,33 @@ class StoreClient:
         try:
             with _translated():
                 for answer in call:
-                    yield results.pulled(answer, verify=verify)
+                    yield self._mended(results.pulled(answer, verify=verify))
         finally:
             ended.end()
             call.cancel()
 
+    def _mended(self, answer: Pulled) -> Pulled:
+        """The answer, with the messages that came damaged if the store has them better."""
+        if not answer.damaged:
+            return answer
+        return results.mended(answer, [self._second_look(record) for record in answer.damaged])
+
+    def _second_look(self, damaged: Record) -> Record | None:
+        try:
+            with _translated():
+                shown = self.stub.ViewMessage(results.second_look(damaged), timeout=self._timeout)
+            return results.seen_again(damaged, one_record(shown.record))
+        except ClientError as error:
+            results.warn_of_damage(damaged, error)
+            return None
+
     # -- finding ----------------------------------------------------------------------------------------------------
 
     def view(self, message_id: str) -> Record:
-        """One message by its offset id."""
+        """One message by its offset id. Raises DamagedMessage too, against a store that does not look itself."""
         request = store_pb2.ViewMessageRequest(message_id=message_id)
         with _translated():
-            return decode_records(self.stub.ViewMessage(request, timeout=self._timeout).record)[0]
+            return one_record(self.stub.ViewMessage(request, timeout=self._timeout).record)
 
     def query(
         self,
@@ -192,7 +210,7 @@ class StoreClient:
         """Messages by one of their keys, or by their unique key, newest first."""
         request = results.query_request(topic, key, unique_key, begin_ms, end_ms, max_messages)
         with _translated():
-            return decode_records(self.stub.QueryMessage(request, timeout=self._timeout).records)
+            return results.intact(self.stub.QueryMessage(request, timeout=self._timeout).records)
 
     def offsets(
         self, topic: str, queue_id: int | None = None, *, timestamp_ms: int | None = None

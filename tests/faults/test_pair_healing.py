@@ -13,11 +13,12 @@ from typing import Any
 import grpc
 import pytest
 
+from tandemmq.client import Consumer
 from tandemmq.replication.v1 import healing_pb2
 from tandemmq.replication.v1.healing_pb2_grpc import HealingStub
 from tandemmq.store.v1 import log_repair_pb2, replica_log_pb2
 from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
-from tests.faults.harness import SEED
+from tests.faults.harness import SEED, value_of
 from tests.faults.pair import Node, Pair, slave_of, stopped
 from tests.faults.pair_checks import assert_logs_equal, assert_queues_equal
 from tests.faults.pair_load import Told
@@ -29,6 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FILE_SIZE = 128 * 1024
 MAGIC = 5
 """Into a record: a byte without which it is none, whatever its body."""
+BODY = 88
+"""Into a record of IPv4 hosts: the first byte of its body."""
 STORE_TIMESTAMP = 56 + 7
 """Last byte of the time in a record: no checksum covers it."""
 SECONDS = 90.0
@@ -121,6 +124,42 @@ def test_rot_is_mended_while_it_runs_and_after_a_stop(pair: Pair, which: str) ->
     assert any(line["event"].startswith("Healed the commit log") for line in node.store.events())
     pair.wait_following()
     assert_equal_in_the_end(pair)
+
+
+@pytest.mark.parametrize("which", ["slave", "master"])
+def test_rot_that_a_reader_meets_is_mended(pair: Pair, which: str) -> None:
+    """No scrub and no start has seen it: after a pull our client has the store look, a group's receive looks itself."""
+    told = fill(pair.master, 300, "met")
+    pair.wait_level()
+    node: Node = getattr(pair, which)
+    pulled, received = told[30], told[151]
+    flip(node, pulled, BODY)
+    with node.client() as client:
+        found = client.pull(pulled.topic, pulled.queue_id, pulled.queue_offset, max_messages=1)
+        assert [record.physical_offset for record in found.damaged] == [pulled.physical_offset]
+        until(lambda: not damage(node), SECONDS, lambda: f"what a pull has met is mended; {pair.describe()}")
+        again = client.pull(pulled.topic, pulled.queue_id, pulled.queue_offset, max_messages=1)
+        assert [record.physical_offset for record in again.records] == [pulled.physical_offset]
+    if which == "master":
+        flip(node, received, BODY)
+        others = [one.value for one in told if one.topic == received.topic and one != received]
+        with Consumer(node.address("store"), group="readers", topic=received.topic) as consumer:
+            assert sorted(next_value(consumer) for _ in others) == sorted(others)
+        until(lambda: not damage(node), SECONDS, lambda: f"what a group has met is mended; {pair.describe()}")
+    wanted = 2 if which == "master" else 1
+    until(lambda: healed(node) == wanted, SECONDS, lambda: f"{wanted} stretches are healed; {pair.describe()}")
+    assert_equal_in_the_end(pair)
+
+
+def healed(node: Node) -> int:
+    return sum(line["event"].startswith("Healed the commit log") for line in node.store.events())
+
+
+def next_value(consumer: Consumer) -> str:
+    message = consumer.receive(60)
+    assert message is not None
+    message.ack()
+    return value_of(message.body)
 
 
 def test_what_is_rotten_at_both_stays_reported_until_one_is_good(pair: Pair) -> None:

@@ -89,7 +89,8 @@ def pull(
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         more = not follow and next(arriving, None) is not None
-    output.remark(f"{shown:,} messages" + ("; there are more: see --max and --offset" if more else ""))
+    left_out = f"; {reader.damaged:,} left out, which are damaged" if reader.damaged else ""
+    output.remark(f"{shown:,} messages" + left_out + ("; there are more: see --max and --offset" if more else ""))
 
 
 def _starts(client: "StoreClient", topic: str, queue: str, begin: str) -> dict[int, int]:
@@ -115,6 +116,8 @@ class _Reader:
         """`most`: no more messages than these are wanted; 0: any number."""
         self._client, self._output, self._topic, self._tags = client, output, topic, tags
         self._chunk = min(most + 1, _CHUNK) if most else _CHUNK
+        self.damaged = 0
+        """Messages that were left out, since they are damaged."""
         self._without_answer: set[int] = set()  # queues, while --follow waits for a store that is away
         self._saying = threading.Lock()
 
@@ -182,7 +185,7 @@ class _Reader:
             offset = answer.next_offset
 
     def _pull(self, queue_id: int, offset: int, wait_seconds: float) -> "Pulled":
-        return self._client.pull(
+        answer = self._client.pull(
             self._topic,
             queue_id,
             offset,
@@ -192,6 +195,8 @@ class _Reader:
             wait_seconds=wait_seconds,
             group="tandem-cli",
         )
+        self.damaged += len(answer.damaged)
+        return answer
 
     def _say_jump(self, queue_id: int, offset: int, answer: "Pulled") -> None:
         if answer.status == "OFFSET_TOO_SMALL":
