@@ -1,6 +1,6 @@
 """TandemMQ: a durable, replicated message broker, byte-compatible with Apache RocketMQ.
 
-One distribution, four gRPC services, one command. Where to find what::
+One distribution, one command; a node is four services. Where to find what::
 
     tandemmq.store          the store: the only writer of commit log, consume queues and index
         .format             bytes and nothing else: records, properties, units, index layout, checkpoint
@@ -17,6 +17,9 @@ One distribution, four gRPC services, one command. Where to find what::
     tandemmq.replicator     copies the log between brokers, in RocketMQ's HA protocol
     tandemmq.metasync       topics, subscription groups and offsets, with DataVersion
     tandemmq.admin          API and console for people
+    tandemmq.naming         the name server of classic clients
+    tandemmq.gateway        the front of RocketMQ 5 clients over several brokers
+    tandemmq.hooks          what hooks of users are written against
     tandemmq.node           what `tandem up` does: the processes of a node
     tandemmq.spark          jobs over a log's files
 

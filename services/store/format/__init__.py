@@ -8,7 +8,7 @@ directory holds
     index/<yyyyMMddHHmmssSSS>                               from key to records
     checkpoint                                              how far the files are safe
 
-**Record** (record.py). b and s are 8 bytes for an IPv4 host, 20 for IPv6, by SYSFLAG bits 16 and 32.
+**Record** (record.py). b and s are 8 bytes for an IPv4 host, 20 for IPv6, by the values 16 and 32 of SYSFLAG.
 
     offset     field                  type        v1                      v2
     0          TOTALSIZE              int         75 + b + s + body + topic + properties, + 1 in v2

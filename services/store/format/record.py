@@ -19,7 +19,7 @@
              TOPICLENGTH, TOPIC          t, m
              PROPERTIESLENGTH, PROPERTIES short, p
 
-The widths b and s follow SYSFLAG bits 16 and 32 and nothing else. Source: MessageExtEncoder, MessageDecoder.
+The widths b and s follow the values 16 and 32 of SYSFLAG and nothing else. Source: MessageExtEncoder, MessageDecoder.
 """
 
 from collections.abc import Iterator
