@@ -12,12 +12,15 @@
     python -m tests.faults.soak --damage [--cases 10000] [--seed 7]      a damaged byte in any file: byte_damage.py
     python -m tests.faults.soak --wire [--minutes 60] [--seed 7]        changed bytes between master and slave
     python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
+    python -m tests.faults.soak --short [--minutes 60] [--seed 7]       short memory and descriptors; clock steps
+    python -m tests.faults.soak --core [--minutes 60] [--seed 7]        the compiled core against its Python twin
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
 """
 
 import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -25,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,8 @@ from tests.faults import byte_damage, missing, siege, timer_damage, transport_so
 SLOWEST_GOOD_CALL_MS = 50
 """What 99 of 100 calls of a good client may take while others attack."""
 
+SHORT = ("tests/faults/test_short_resources.py", "tests/faults/test_clock_steps.py")
+CORE = tuple(f"tests/unit/fronts/test_compiled_{part}.py" for part in ("send", "frames", "messages"))
 ROUND_LIVES = 300
 PAIR_KILLS = 300
 EXAMPLES = 2_000
@@ -126,6 +132,23 @@ def machine_soak(seed: int, minutes: float, examples: int) -> int:
     return 0
 
 
+def tests_soak(seed: int, minutes: float, tests: Sequence[str]) -> int:
+    """Tests again and again, long ones included, each time with the next seed; what was found, as exit code."""
+    deadline, rounds = time.monotonic() + minutes * 60, 0
+    while time.monotonic() < deadline:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        environment = os.environ | {"TANDEM_SEED": str(seed)}
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        if outcome.returncode:
+            sys.stdout.write(f"TANDEM_SEED={seed}:\n{outcome.stdout[-8000:]}\n")
+            return 1
+        rounds += 1
+        sys.stdout.write(f"TANDEM_SEED={seed}: {outcome.stdout.splitlines()[-1]}; rounds so far: {rounds}\n")
+        sys.stdout.flush()
+        seed += 1
+    return 0
+
+
 def derived_soak(seed: int, minutes: float) -> int:
     """A thousand stores with damaged queues or index after the other; what was found, as exit code."""
     deadline = time.monotonic() + minutes * 60
@@ -189,6 +212,8 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=byte_damage.CASES, help="so many of them")
     parser.add_argument("--wire", action="store_true", help="changes bytes between a master and its slave")
     parser.add_argument("--siege", action="store_true", help="greedy callers and floods beside a good client")
+    parser.add_argument("--short", action="store_true", help="memory and descriptors that are short; clock steps")
+    parser.add_argument("--core", action="store_true", help="the compiled core against its Python twin")
     arguments = parser.parse_args()
     if arguments.damage:
         found = byte_damage.soak(arguments.seed, arguments.cases)
@@ -201,6 +226,8 @@ def main() -> int:
     if arguments.delivery:
         scenes = [arguments.scene] if arguments.scene else list(DELIVERY_SCENES)
         return delivery_soak(arguments.seed, minutes, scenes, arguments.seconds)
+    if arguments.short or arguments.core:
+        return tests_soak(arguments.seed, minutes, SHORT if arguments.short else CORE)
     if arguments.derived:
         return derived_soak(arguments.seed, minutes)
     if arguments.machine:

@@ -37,6 +37,7 @@ WALL_CLOCK = {
     "services/admin/mirror.py",  # when the copy was current
     "services/admin/tail.py",  # messages since now
     "services/cli/demo/ledger.py",  # unique ids
+    "services/cli/messaging/special.py",  # whether the time of --at is past
     "services/cli/nouns/group_view.py",  # how old a message is that is next
     "services/cli/talk/moments.py",  # "an hour ago"
     "services/cli/nouns/node.py",  # how long a node has been up
