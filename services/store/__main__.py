@@ -173,8 +173,9 @@ def watched_hooks(settings: StoreSettings, metrics: StoreMetrics) -> HookCalls |
 
 def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metrics: StoreMetrics) -> CompiledCore:
     """Have sends take the short way, and plain ones the compiled core."""
+    soon, asks_who = broker.store.timers.call_soon, host.guard.gate is not None
     name = settings.broker_cluster_name
-    core = compiled_core(broker, broker.store.timers.call_soon, settings.compiled_core, name)
+    core = compiled_core(broker, soon, settings.compiled_core, name, asks_who=asks_who)
     if core.send is not None:
         metrics.watch_core(core.taken)
     host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))

@@ -90,13 +90,25 @@ class CompiledCore:
 
 
 def compiled_core(
-    broker: Broker, soon: Callable[[Callable[[], None]], object], choice: CoreChoice, cluster: str
+    broker: Broker,
+    soon: Callable[[Callable[[], None]], object],
+    choice: CoreChoice,
+    cluster: str,
+    *,
+    asks_who: bool = False,
 ) -> CompiledCore:
-    """The core over a broker of a cluster. `soon` calls at the end of the turn of the event loop."""
+    """The core over a broker of a cluster. `soon` calls at the end of the turn of the event loop.
+
+    `asks_who`: whether callers have to be recognized, which the core does not do.
+    """
     if choice is CoreChoice.NEVER:
         return CompiledCore("python: compiledCore is never")
     if isinstance(broker, HookedBroker):
         return CompiledCore("python: there are hooks")
+    if asks_who:
+        return CompiledCore("python: there is an access file")
+    if broker.store.commit_log.append_crc:
+        return CompiledCore("python: enabledAppendPropCRC is true")
     if problem := core_problem():
         return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender

@@ -258,7 +258,11 @@ class StoreMetrics(DeliveryMetrics):
 
     def _collect_log(self) -> Iterator[Metric]:
         for name, text, times in (
-            ("append", "Time to copy one record or batch into the log.", self._append),
+            (
+                "append",
+                "Time to copy a record or batch into the log; of plain sends the mean of a turn of the event loop.",
+                self._append,
+            ),
             ("flush", "Time of one group commit on disk.", self._flush),
             ("dispatch", "Time to write the queue units and index entries of one group of records.", self._dispatch),
         ):

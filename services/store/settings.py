@@ -323,7 +323,8 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
 
     # -- the compiled core ------------------------------------------------------------------------------------------
     compiled_core: CoreChoice = setting(
-        CoreChoice.AUTO, "Ours: plain sends go through the compiled core where it is built; ALWAYS: or the start fails."
+        CoreChoice.AUTO,
+        "Ours: plain sends go through the compiled core where it is built. ALWAYS: the start fails where it is not.",
     )
 
     # -- recovery ---------------------------------------------------------------------------------------------------

@@ -354,13 +354,17 @@ async def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:
 async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with broker(tmp_path) as kit:
 
-        def state(choice: CoreChoice) -> str:
-            core = compiled_core(kit.broker, kit.store.timers.call_soon, choice, "cluster")
+        def state(choice: CoreChoice, *, asks_who: bool = False) -> str:
+            core = compiled_core(kit.broker, kit.store.timers.call_soon, choice, "cluster", asks_who=asks_who)
             assert (core.send is None) == (core.frames is None) == (core.state != "compiled")
             return core.state
 
         assert state(CoreChoice.NEVER) == "python: compiledCore is never"
         assert state(CoreChoice.AUTO) == "compiled"
+        assert state(CoreChoice.AUTO, asks_who=True) == "python: there is an access file"
+        monkeypatch.setattr(kit.store.commit_log, "append_crc", True)
+        assert state(CoreChoice.AUTO) == "python: enabledAppendPropCRC is true"
+        monkeypatch.setattr(kit.store.commit_log, "append_crc", False)
         monkeypatch.setattr("tandemmq.store.compiled_core._digest", lambda: "other source")
         assert state(CoreChoice.AUTO).startswith("python: it was built from other source")
         with pytest.raises(CoreNotUsable, match="built from other source"):
