@@ -53,6 +53,10 @@ def unique_id_time_hint(unique_id: str, now_ms: int, tz: tzinfo | None = None) -
     return time if time < now_ms else _month_start(now, -1) + since
 
 
+_LATEST = 1 << 47
+"""In the year 6429. A later time counts as this one: no calendar of ours has a year 10,000."""
+
+
 class UniqueIdGenerator:
     """Makes the unique ids of one process, none twice, whatever the clock does. Not safe for several threads.
 
@@ -69,8 +73,10 @@ class UniqueIdGenerator:
         self._time, self._first = -1, 0  # of the last id, and the first number that was given at this time
 
     def next(self, now_ms: int) -> str:
-        """The next id, for a message made at ``now_ms``."""
+        """The next id, for a message made at ``now_ms``, which its sender may have made up."""
         counter = self._counter
+        if now_ms > _LATEST:
+            now_ms = _LATEST
         if now_ms > self._time:
             self._time, self._first = now_ms, counter
         elif counter == self._first:

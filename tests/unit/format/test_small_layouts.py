@@ -98,6 +98,14 @@ def test_no_unique_id_is_made_twice_when_the_clock_is_set_back(back: int) -> Non
     assert len({*made}) == len(made)
 
 
+@pytest.mark.parametrize("far", [253_402_300_799_999, 253_402_300_800_000, 10**18 - 1, 2**63 - 1])
+def test_a_time_that_no_calendar_has_does_not_end_all_ids(far: int) -> None:
+    """A client may say anything of when a message was made; the ids of all others come after it."""
+    generator = message_id.UniqueIdGenerator(bytes(4), 1, 2, UTC)
+    made = [generator.next(at) for at in (NOW, far, NOW, far, far + 1, NOW)]
+    assert len({*made}) == len(made)
+
+
 def test_unique_id_time_is_a_hint() -> None:
     """It tells the time within the current month; T25: an older id is taken for a recent one."""
     assert message_id.unique_id_time_hint(UNIQ_KEY, NOW + 1, UTC) == NOW
