@@ -14,6 +14,7 @@ from tandemmq.store.format import properties, sysflag
 
 CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
+_LATEST_BORN = (1 << 63) - 1
 SPECIAL = frozenset(
     {
         properties.DELAY,
@@ -73,6 +74,8 @@ def check_numbers(sys_flag: int, born_timestamp: int, reconsume_times: int) -> N
         )
     if born_timestamp < 0 or reconsume_times < 0:
         raise IllegalMessage(f"born_timestamp {born_timestamp} or reconsume_times {reconsume_times} is negative.")
+    if born_timestamp > _LATEST_BORN:
+        raise IllegalMessage(f"born_timestamp {born_timestamp} has no room in 64 bits.")
 
 
 def take_wait(given: dict[str, str]) -> bool:

@@ -24,6 +24,18 @@ async def test_what_is_stored_can_be_pulled(tmp_path: Path) -> None:
         assert bodies(kit.pull("orders")) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+async def test_a_message_made_in_a_far_time_stops_no_other(tmp_path: Path) -> None:
+    """Of what has no key of its own, and gets one made of that time; and a time that a record has no room for."""
+    async with broker(tmp_path) as kit:
+        kit.send("orders", b"0")
+        for far in (1 << 47, (1 << 63) - 1, 0):
+            assert kit.broker.store_at_once(NewMessage("orders", HOST, b"far", born_timestamp=far)) is not None
+        before = kit.store.commit_log.max_offset
+        with pytest.raises(IllegalMessage, match="no room in 64 bits"):
+            kit.broker.store_at_once(NewMessage("orders", HOST, b"x", {"UNIQ_KEY": "k"}, born_timestamp=1 << 63))
+        assert kit.store.commit_log.max_offset == before
+
+
 async def test_what_is_stored_at_once_needs_no_topic_to_be_made(tmp_path: Path) -> None:
     told: list[PutStatus] = []
     async with broker(tmp_path) as kit:
