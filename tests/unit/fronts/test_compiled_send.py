@@ -238,6 +238,28 @@ async def test_it_takes_nothing_while_the_store_takes_nothing(tmp_path: Path) ->
         assert kit.pull("orders").count == 3
 
 
+async def test_a_turn_whose_end_cannot_be_had_is_not_the_last_that_is_told(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True) as (kit, _):
+        failing, told = [True], list[bool]()
+
+        def soon(callback: Any) -> object:
+            if failing.pop():
+                raise RuntimeError("the loop is closed")
+            return kit.store.timers.call_soon(callback)
+
+        core = compiled_core(kit.broker, soon, CoreChoice.ALWAYS, "cluster").send
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        with pytest.raises(RuntimeError):
+            core.answer(request(queue_id=0), HOST.packed)
+        kit.store.grown.listen(lambda: told.append(True))
+        failing.append(False)
+        assert core.answer(request(queue_id=0), HOST.packed) is not None
+        assert told == [True]
+        await asyncio.sleep(0)
+        assert kit.traffic._in["orders"].messages == 3
+
+
 async def test_files_roll_by_python_and_nothing_is_lost_at_the_seam(tmp_path: Path) -> None:
     small: dict[str, Any] = {"mapped_file_size_commit_log": 64 << 10, "rules": {"file_size": 64 << 10}}
     async with sending(tmp_path, compiled=True, **small) as (kit, core):

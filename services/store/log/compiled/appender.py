@@ -221,8 +221,8 @@ class CompiledAppender:
         self._bytes += size
         self._seconds += seconds
         if not self._open:
-            self._open = True
             self._soon(self._end_turn)
+            self._open = True
             self._store.grew()
         return 0
 
