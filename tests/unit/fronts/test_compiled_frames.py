@@ -214,6 +214,7 @@ class Socket:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.held: list[int] = []
+        self.closed = ""
 
     def begin_request(self, size: int) -> bool:
         self.held.append(size)
@@ -224,6 +225,25 @@ class Socket:
 
     def send_bytes(self, answer: bytes) -> None:
         self.sent.append(answer)
+
+    def close(self, reason: str) -> None:
+        self.closed = reason
+
+
+class FailingCore:
+    end_offset, waits, taken = 0, True, 0
+
+    def answer(self, header: bytes, body: bytes, peer: bytes, binary: bool) -> bytes | None:
+        raise ValueError("a fault")
+
+
+async def test_a_fault_of_the_core_ends_its_connection_and_nothing_else(tmp_path: Path) -> None:
+    async with serving(tmp_path, flush_disk_type="SYNC_FLUSH") as (kit, _):
+        socket = Socket()
+        sending = cast(RemotingSending, Gathering())
+        direct = DirectFrames(FailingCore(), kit.broker.acknowledgement, sending, kit.traffic)
+        assert direct(cast(RemotingConnection, socket), frame(PLAIN))
+        assert (socket.held, socket.sent, socket.closed) == ([], [], "the server failed; its log says more")
 
 
 class Gathering:

@@ -6,6 +6,7 @@ What that does not take goes the way of every request: `sending`.
 import time
 from typing import Protocol
 
+from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
@@ -15,6 +16,8 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.fronts.remoting.call import host_of
 from tandemmq.store.fronts.remoting.dispatch import RemotingTimes
 from tandemmq.store.fronts.remoting.sending import STATUSES, RemotingSending
+
+log = get_log(__name__)
 
 _NAME = RequestCode.SEND_MESSAGE_V2.name
 
@@ -64,7 +67,14 @@ class DirectFrames:
             return False
         begun = time.perf_counter()
         core, binary = self._core, frame.serialization is Serialization.ROCKETMQ
-        answer = core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
+        try:
+            answer = core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
+        except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
+            log.failure("call failed", error, method=_NAME)
+            if waits:
+                connection.end_request(size)
+            connection.close("the server failed; its log says more")
+            return True
         if answer is None:
             if waits:
                 connection.end_request(size)

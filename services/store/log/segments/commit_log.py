@@ -166,10 +166,10 @@ class CommitLog:
         mapping[at : at + _HEAD] = data[:_HEAD]
         self.last_store_timestamp = timestamp
         self._at = end
-        if end > self._warm_from:
-            self._warm()
         if numbered:
             self.offsets[key] = queue_offset + 1
+        if end > self._warm_from:
+            self._warm()
         return _appended(Appended, (file.start + at, size, queue_offset, timestamp, file.start + end))
 
     def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
@@ -270,9 +270,9 @@ class CommitLog:
             measured=measured,
         )
         self._at = at + total
+        self.offsets[key] = queue_offset + count
         if self._at > self._warm_from:
             self._warm()
-        self.offsets[key] = queue_offset + count
         return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
 
     def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
