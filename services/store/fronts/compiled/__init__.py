@@ -1,4 +1,5 @@
 """What the compiled decoders of all fronts share.
 
-protobuf.pxd     numbers and lengths of protobuf's wire format
+spans.pxd     parts of a request's bytes
+protobuf.pxd  numbers, lengths and entries of maps in protobuf's wire format
 """

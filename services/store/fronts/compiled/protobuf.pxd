@@ -3,9 +3,7 @@
 
 from libc.stdint cimport uint64_t
 
-cdef struct Span:
-    Py_ssize_t at
-    Py_ssize_t size
+from tandemmq.store.fronts.compiled.spans cimport Span
 
 # Read a number at a place: the place after it, or -1.
 cdef inline Py_ssize_t number(const unsigned char* data, Py_ssize_t at, Py_ssize_t end, uint64_t* value) noexcept:
@@ -33,6 +31,15 @@ cdef inline Py_ssize_t span(const unsigned char* data, Py_ssize_t at, Py_ssize_t
     found.at = at
     found.size = <Py_ssize_t>size
     return at + found.size
+
+# Read an entry of a map of texts, its name before its value; whether it is one.
+cdef inline bint map_entry(const unsigned char* data, Span entry, Span* name, Span* value) noexcept:
+    cdef Py_ssize_t end = entry.at + entry.size
+    cdef Py_ssize_t at
+    if entry.size == 0 or data[entry.at] != (1 << 3 | 2):
+        return False
+    at = span(data, entry.at + 1, end, name)
+    return 0 <= at < end and data[at] == (2 << 3 | 2) and span(data, at + 1, end, value) == end
 
 # Write a number: the place after it.
 cdef inline unsigned char* put_number(unsigned char* out, uint64_t value) noexcept:

@@ -5,11 +5,12 @@ unknown or seldom used, numbers in as few bytes as they need. All else is left t
 """
 
 import cython
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
-from cython.cimports.tandemmq.store.fronts.compiled.protobuf import Span, number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.protobuf import map_entry, number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, joined, start
 
 from tandemmq.store.format.properties import KEYS, TAGS
 
@@ -26,9 +27,6 @@ _BORN: cython.int = 9 << 3
 # Of SendRequest.
 _MESSAGE: cython.int = 1 << 3 | 2
 _NO_WAIT: cython.int = 2 << 3
-# Of an entry of a map.
-_ENTRY_NAME: cython.int = 1 << 3 | 2
-_ENTRY_VALUE: cython.int = 2 << 3 | 2
 # Of SendResponse, and of its SendReceipt.
 _RECEIPT: cython.int = 1 << 3 | 2
 _STATUS: cython.int = 1 << 3
@@ -48,14 +46,6 @@ _NAME_SIZE: cython.int = 4
 _HEX: bytes = b"0123456789ABCDEF"
 _TAGS_NAME: bytes = TAGS.encode()
 _KEYS_NAME: bytes = KEYS.encode()
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def start(data: bytes) -> cython.p_const_uchar:
-    """Where bytes begin."""
-    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
 
 
 @cython.cclass
@@ -179,19 +169,11 @@ class CompiledSendCodec:
         request: cython.pointer(Request) = cython.address(self._request)
         name: Span
         value: Span
-        i: cython.int
-        end: cython.Py_ssize_t = entry.at + entry.size
-        if not entry.size or request.names == _MOST or data[entry.at] != _ENTRY_NAME:
+        if request.names == _MOST or not map_entry(data, entry, cython.address(name), cython.address(value)):
             return 0
-        at: cython.Py_ssize_t = span(data, entry.at + 1, end, cython.address(name))
-        if at < 0 or at >= end or data[at] != _ENTRY_VALUE or span(data, at + 1, end, cython.address(value)) != end:
+        if is_among(data, name, request.name, request.names):
             return 0
         text: cython.p_const_uchar = cython.address(data[name.at])
-        for i in range(request.names):
-            if request.name[i].size == name.size and not memcmp(
-                cython.address(data[request.name[i].at]), text, name.size
-            ):
-                return 0
         request.name[request.names] = name
         request.names += 1
         if name.size == _NAME_SIZE:
@@ -205,8 +187,6 @@ class CompiledSendCodec:
         """Add the properties TAGS and KEYS, if the message has a tag and keys: 1, or 0 where that is not plain."""
         request: cython.pointer(Request) = cython.address(self._request)
         tag: Span = request.tag
-        key: Span
-        i: cython.int
         if tag.size:
             if request.tag_is_property:
                 return 0
@@ -216,17 +196,7 @@ class CompiledSendCodec:
             return 1
         if request.keys_are_property:
             return 0
-        key = request.key[0]
-        if request.keys == 1:
-            return self._sender.add(start(_KEYS_NAME), _NAME_SIZE, cython.address(data[key.at]), key.size)
-        keys: list[bytes] = []
-        for i in range(request.keys):
-            key = request.key[i]
-            keys.append(
-                PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, cython.address(data[key.at])), key.size)
-            )
-        joined: bytes = b" ".join(keys)
-        return self._sender.add(start(_KEYS_NAME), _NAME_SIZE, start(joined), PyBytes_GET_SIZE(joined))
+        return self._sender.add_own(_KEYS_NAME, joined(data, request.key, request.keys))
 
     @cython.cfunc
     def _receipt(self) -> bytes:

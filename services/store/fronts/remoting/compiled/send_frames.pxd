@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from tandemmq.store.broker.compiled.sender cimport CompiledSender
-from tandemmq.store.fronts.compiled.protobuf cimport Span
+from tandemmq.store.fronts.compiled.spans cimport Span
 
 cdef struct Header:
     Span field[14]

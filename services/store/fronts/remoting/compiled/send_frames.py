@@ -10,7 +10,7 @@ from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
-from cython.cimports.tandemmq.store.fronts.compiled.protobuf import Span
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, start
 
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.versions import OUR_VERSION, V5_0_0
@@ -57,14 +57,6 @@ _TRUE: bytes = b"true"
 _FALSE: bytes = b"false"
 _MOST_NAMES: cython.int = 64
 _MOST_TEXT: cython.int = MAX_PROPERTIES
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def start(data: bytes) -> cython.p_const_uchar:
-    """Where bytes begin."""
-    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
 
 
 @cython.cfunc

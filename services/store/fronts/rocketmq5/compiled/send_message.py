@@ -8,11 +8,12 @@ import hashlib
 from collections.abc import Callable
 
 import cython
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint64_t
-from cython.cimports.libc.string import memchr, memcmp, memcpy
+from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
-from cython.cimports.tandemmq.store.fronts.compiled.protobuf import Span, number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.protobuf import map_entry, number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, joined, start, text_of
 from isal.isal_zlib import crc32
 
 from tandemmq.store.broker.topics import TopicTable
@@ -33,10 +34,8 @@ _TOPIC: cython.int = 1 << 3 | 2
 _PROPERTY: cython.int = 2 << 3 | 2
 _SYSTEM: cython.int = 3 << 3 | 2
 _BODY: cython.int = 4 << 3 | 2
-# Of Resource, and of an entry of a map:
+# Of Resource:
 _NAME: cython.int = 2 << 3 | 2
-_ENTRY_NAME: cython.int = 1 << 3 | 2
-_ENTRY_VALUE: cython.int = 2 << 3 | 2
 # Of SystemProperties, Digest and Timestamp:
 _TAG: cython.int = 1 << 3 | 2
 _KEY: cython.int = 2 << 3 | 2
@@ -76,14 +75,6 @@ _ENTRY: cython.int = 2 << 3 | 2
 _ENTRY_ID: cython.int = 2 << 3 | 2
 _ENTRY_TRANSACTION: cython.int = 3 << 3 | 2
 _ENTRY_OFFSET: cython.int = 4 << 3
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def start(data: bytes) -> cython.p_const_uchar:
-    """Where bytes begin."""
-    return cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
 
 
 @cython.cfunc
@@ -186,23 +177,16 @@ class CompiledSendMessage:
     def _property(self, data: cython.p_const_uchar, entry: Span) -> cython.int:
         """Keep a property of the user's: 1, or 0 where it is not plain."""
         sent: cython.pointer(Sent) = cython.address(self._sent)
-        end: cython.Py_ssize_t = entry.at + entry.size
-        i: cython.int
-        if not entry.size or sent.names == _MOST or data[entry.at] != _ENTRY_NAME:
+        name: Span
+        value: Span
+        if sent.names == _MOST or not map_entry(data, entry, cython.address(name), cython.address(value)):
             return 0
-        name: cython.pointer(Span) = cython.address(sent.name[sent.names])
-        value: cython.pointer(Span) = cython.address(sent.value[sent.names])
-        at: cython.Py_ssize_t = span(data, entry.at + 1, end, name)
-        if at < 0 or at >= end or data[at] != _ENTRY_VALUE or span(data, at + 1, end, value) != end:
+        if not is_printable(data, name) or is_among(data, name, sent.name, sent.names):
             return 0
-        text: cython.p_const_uchar = cython.address(data[name.at])
-        if not is_printable(data, name[0]):
+        if text_of(data, name) in self._internal:
             return 0
-        for i in range(sent.names):
-            if sent.name[i].size == name.size and not memcmp(cython.address(data[sent.name[i].at]), text, name.size):
-                return 0
-        if text_of(data, name[0]) in self._internal:
-            return 0
+        sent.name[sent.names] = name
+        sent.value[sent.names] = value
         sent.size += name.size + value.size
         sent.names += 1
         return 1
@@ -356,18 +340,12 @@ class CompiledSendMessage:
         sent: cython.pointer(Sent) = cython.address(self._sent)
         sender: CompiledSender = self._sender
         i: cython.int
-        key: Span
         if not put(sender, _UNIQUE_NAME, data, sent.message_id):
             return 0
         if sent.tag.size and not put(sender, _TAGS_NAME, data, sent.tag):
             return 0
-        if sent.keys:
-            joined: bytearray = bytearray()
-            for i in range(sent.keys):
-                key = sent.key[i]
-                joined += (b" " if i else b"") + text_of(data, key)
-            if not sender.add_own(_KEYS_NAME, bytes(joined)):
-                return 0
+        if sent.keys and not sender.add_own(_KEYS_NAME, joined(data, sent.key, sent.keys)):
+            return 0
         if sent.trace_context.size and not put(sender, _TRACE_NAME, data, sent.trace_context):
             return 0
         if sent.born_host.size and not put(sender, _HOST_NAME, data, sent.born_host):
@@ -404,12 +382,6 @@ class CompiledSendMessage:
         return PyBytes_FromStringAndSize(
             cython.cast(cython.p_const_char, cython.address(out[0])), after - cython.address(out[0])
         )
-
-
-@cython.cfunc
-def text_of(data: cython.p_const_uchar, text: Span) -> bytes:
-    """A text as an object."""
-    return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, cython.address(data[text.at])), text.size)
 
 
 @cython.cfunc

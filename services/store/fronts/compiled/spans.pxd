@@ -1,0 +1,32 @@
+# Parts of a request's bytes: where they begin and how long they are, without a copy.
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.string cimport memcmp
+
+cdef struct Span:
+    Py_ssize_t at
+    Py_ssize_t size
+
+# Where bytes begin.
+cdef inline const unsigned char* start(bytes data) noexcept:
+    return <const unsigned char*>PyBytes_AS_STRING(data)
+
+# A part as an object.
+cdef inline bytes text_of(const unsigned char* data, Span part):
+    return PyBytes_FromStringAndSize(<const char*>&data[part.at], part.size)
+
+# Parts with a space between two.
+cdef inline bytes joined(const unsigned char* data, Span* parts, int count):
+    cdef list texts = []
+    cdef int i
+    for i in range(count):
+        texts.append(text_of(data, parts[i]))
+    return b" ".join(texts)
+
+# Whether one of several parts has the same bytes.
+cdef inline bint is_among(const unsigned char* data, Span part, Span* others, int count) noexcept:
+    cdef int i
+    for i in range(count):
+        if others[i].size == part.size and memcmp(&data[others[i].at], &data[part.at], part.size) == 0:
+            return True
+    return False
