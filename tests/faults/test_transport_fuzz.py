@@ -39,14 +39,14 @@ class Fragile(Connection):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        known = self._frame_handlers[0x2]
+        known = self.reader._handlers[0x2]
 
         def stumble(data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:
             if stream_id == 3:
                 raise KeyError("stumbled")
             known(data, begin, stop, flags, stream_id)
 
-        self._frame_handlers[0x2] = stumble
+        self.reader._handlers[0x2] = stumble
 
 
 class Leaking(Connection):

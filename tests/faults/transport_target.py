@@ -346,7 +346,7 @@ class Target:
         pending = sum(sum(map(len, stream.pending)) for stream in streams.values() if stream.pending)
         must(sender.pending_bytes == pending, "pending is not what streams have pending")
         must(sender.ready.keys() <= streams.keys(), "a stream that is gone has its turn")
-        kept = len(connection._rest) + sum(map(len, connection._block))
+        kept = connection.reader.unread
         must(kept <= 10 * limits.max_header_list_size + (64 << 10), "too much kept of what is not whole")
         must(connection.failed is None or not streams, "streams of a connection that failed")
 

@@ -31,11 +31,11 @@ def test_pauses_change_nothing(pauses: list[bool], cut: int) -> None:
     whole, sliced = Peer(), Peer()
     whole.send(frames())
     looks = iter(pauses)
-    sliced.connection.enough = lambda: next(looks, False)
+    sliced.connection.reader.enough = lambda: next(looks, False)
     sent = frames()
     for at in range(0, len(sent), cut):
         sliced.send(sent[at : at + cut])
-    while sliced.connection.behind:
+    while sliced.connection.reader.behind:
         sliced.connection.receive(b"")
     assert sliced.failed is None
     assert outcome(sliced) == outcome(whole)
@@ -43,11 +43,11 @@ def test_pauses_change_nothing(pauses: list[bool], cut: int) -> None:
 
 def test_who_sends_much_is_stopped() -> None:
     peer = Peer()
-    peer.connection.enough = lambda: True
+    peer.connection.reader.enough = lambda: True
     peer.send(frames())
     begun = len(peer.streams)
-    assert peer.connection.behind
+    assert peer.connection.reader.behind
     assert 0 < begun < 5
-    assert peer.connection.unread > 0, "what waits is counted"
+    assert peer.connection.reader.unread > 0, "what waits is counted"
     peer.connection.receive(b"")
     assert len(peer.streams) > begun

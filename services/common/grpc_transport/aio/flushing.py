@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tandemmq.common.grpc_transport.http2.frame_reader import FrameReader
+    from tandemmq.common.grpc_transport.http2.endpoint import Endpoint
 
 FLUSH_AT = 64 << 10
 """Bytes that are given to the socket at once, even while more is being read."""
@@ -18,7 +18,7 @@ class Flushing(asyncio.Protocol):
     """The writing half of a protocol."""
 
     loop: asyncio.AbstractEventLoop
-    connection: "FrameReader"
+    connection: "Endpoint"
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -73,7 +73,7 @@ class Flushing(asyncio.Protocol):
         self.connection.sender.congested = False
         if self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = False
-            if not self.connection.behind:
+            if not self.connection.reader.behind:
                 self._transport.resume_reading()
         self._schedule()
 

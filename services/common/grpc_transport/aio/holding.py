@@ -42,7 +42,7 @@ class ServerHolding(Flushing):
         """Tell the budget what is held now."""
         connection, transport = self.connection, self._transport
         held = CONNECTION_COST + connection.sender.pending_bytes + connection.held + connection.buffered
-        held += connection.heads_size + connection.unread + STREAM_COST * len(connection.streams)
+        held += connection.heads_size + connection.reader.unread + STREAM_COST * len(connection.streams)
         if transport is not None:
             held += transport.get_write_buffer_size()
         self.account.settle(held)

@@ -54,7 +54,7 @@ class Protocol(ServerHolding):
         """Calls that wait for room to write."""
         self.slice_ends = 0.0
         """Until then frames are read and handlers begun in this turn, by `monotonic`; what they start takes from it."""
-        self.connection.enough = self._slice_over
+        self.connection.reader.enough = self._slice_over
         self.closing_since: float | None = None
 
     # -- asyncio's calls ----------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Protocol(ServerHolding):
         connection = self.connection
         self.slice_ends = self.server.turns.slice_ends()
         connection.receive(data)
-        if connection.behind:
+        if connection.reader.behind:
             self._fall_behind()
         if self.parked and not connection.sender.stalled:
             self._schedule()
@@ -225,7 +225,7 @@ class Protocol(ServerHolding):
             return  # lost meanwhile: what came before that is nobody's
         sender = self.connection.sender
         self.slice_ends = self.server.turns.slice_ends()
-        if self.connection.behind and not self._paused:
+        if self.connection.reader.behind and not self._paused:
             self._read_on()
         if not sender.congested:
             sender.flush_all()
@@ -264,7 +264,7 @@ class Protocol(ServerHolding):
 
     def _read_on(self) -> None:
         self.connection.receive(b"")
-        if self.connection.behind:
+        if self.connection.reader.behind:
             self._schedule()
             return
         self.server.turns.lagging.discard(self)

@@ -10,9 +10,8 @@ Map, from the bytes up::
     sender.py      Sender: what goes out, within the peer's windows
     floods.py      Floods: what a peer may ask for without paying
     budget.py      Budget, Account: what all connections hold together, and who may hold more
-    control.py     frames about the connection and its windows; time-outs, drain, failure
-    bodies.py      DATA, whole or in parts; streams that end before their time
-    frame_reader.py  FrameReader: the state machine that reads; the base of both ends
+    frame_reader.py  FrameReader: cuts frames out of bytes, joins header blocks
+    endpoint.py    Endpoint: what both ends share: streams, windows, control frames, time-outs, drain, failure
     connection.py  Connection: the server's end
     response.py    ResponseHead: a header list that is a well-formed answer, or trailers
     client.py      ClientConnection, Exchange: the client's end

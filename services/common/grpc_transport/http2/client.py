@@ -7,8 +7,8 @@ the peer's SETTINGS and GOAWAY say how many streams there may be, and when no mo
 from collections.abc import Callable
 
 from tandemmq.common.grpc_transport.http2 import frames
+from tandemmq.common.grpc_transport.http2.endpoint import Endpoint
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode, StreamFault
-from tandemmq.common.grpc_transport.http2.frame_reader import FrameReader
 from tandemmq.common.grpc_transport.http2.frames import Setting
 from tandemmq.common.grpc_transport.http2.headers import HeaderListTooLarge
 from tandemmq.common.grpc_transport.http2.limits import Limits
@@ -17,10 +17,7 @@ from tandemmq.common.grpc_transport.http2.response import ResponseCache, Respons
 from tandemmq.common.grpc_transport.http2.stream import Stream
 
 _LAST_STREAM = (1 << 31) - 1
-"""The highest stream id that there is; behind it a connection is used up."""
-
-_LARGEST_GOAWAY = 16 << 10
-"""Bytes."""
+"""The highest stream id that there is; after it a connection is used up."""
 
 
 class Exchange(Stream):
@@ -66,18 +63,18 @@ class Exchange(Stream):
         """Never called on a client."""
 
 
-class ClientConnection(FrameReader):
+class ClientConnection(Endpoint):
     """One connection of a client."""
 
     peer_role = "server"
+    largest_goaway = 16 << 10
     streams: dict[int, Exchange]  # type: ignore[assignment]
 
     def __init__(
         self, limits: Limits, cache: ResponseCache, now: float = 0.0, going: Callable[[], None] = lambda: None
     ) -> None:
         """`cache` may be shared; `now`: seconds of the clock that `tick` will tell; `going`: see `goaway`."""
-        super().__init__(limits, self._sent_all, now)
-        self.prefaced = True  # a server sends none
+        super().__init__(limits, self._sent_all, now, prefaced=True)
         self._promised = 0  # and opens no streams
         self._headers = ResponseDecoder(cache, limits.max_header_list_size)
         self._going = going
@@ -96,7 +93,7 @@ class ClientConnection(FrameReader):
         super().initiate()
 
     def our_settings(self) -> dict[Setting, int]:
-        """See ControlFrames; nothing may be pushed, and the number of streams is the server's to say."""
+        """See Endpoint; nothing may be pushed, and the number of streams is the server's to say."""
         ours = super().our_settings()
         del ours[Setting.MAX_CONCURRENT_STREAMS]
         ours[Setting.ENABLE_PUSH] = 0
@@ -114,7 +111,7 @@ class ClientConnection(FrameReader):
 
     @property
     def may_ask(self) -> bool:
-        """See ControlFrames; while no call waits for anything, servers count it as misuse."""
+        """See Endpoint; while no call waits for anything, servers count it as misuse."""
         return self.limits.keepalive_seconds > 0 and bool(self.streams)
 
     def drain(self, now: float) -> None:
@@ -137,7 +134,7 @@ class ClientConnection(FrameReader):
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def on_block(self, block: bytes, stream_id: int, ended: bool) -> None:
+    def block(self, block: bytes, stream_id: int, ended: bool) -> None:
         """A whole header block: the head of an answer, or its trailers."""
         if stream_id > self.last_stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "an answer on a stream that was never opened")
@@ -162,7 +159,7 @@ class ClientConnection(FrameReader):
         if not self._headers.stateless:
             self._headers.fields(block)  # it may change the table
         if stream is not None:
-            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS behind the end of an answer")
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS after the end of an answer")
 
     def _on_head(self, stream: Exchange, head: ResponseHead, ended: bool) -> None:
         if head.status < 200:
@@ -210,14 +207,14 @@ class ClientConnection(FrameReader):
     # -- what the server says of the connection -----------------------------------------------------------------------
 
     def on_settings(self, values: dict[int, int]) -> None:
-        """See ControlFrames."""
+        """See Endpoint."""
         self.greeted = True
         most = values.get(Setting.MAX_CONCURRENT_STREAMS)
         if most is not None:
             self.max_streams = min(most, self.limits.max_concurrent_streams)
 
     def check_setting(self, identifier: int, value: int) -> None:
-        """See ControlFrames."""
+        """See Endpoint."""
         if identifier == Setting.ENABLE_PUSH and value:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a server that asks for pushes")
         super().check_setting(identifier, value)
@@ -249,11 +246,3 @@ class ClientConnection(FrameReader):
             stream.refused()
         else:
             stream.reset(code)
-
-    def _must_wait(self, kind: int, length: int) -> bool:
-        """See FrameReader; a server's GOAWAY is read to its end."""
-        if kind != frames.GOAWAY:
-            return super()._must_wait(kind, length)
-        if length > _LARGEST_GOAWAY:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a GOAWAY with a book in it")
-        return True

@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Protocol
 
+from tandemmq.common.grpc_transport.http2.endpoint import Endpoint
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode, StreamFault
-from tandemmq.common.grpc_transport.http2.frame_reader import FrameReader
 from tandemmq.common.grpc_transport.http2.headers import HeadCache, HeaderDecoder, HeaderListTooLarge, literal, status
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tandemmq.common.grpc_transport.http2.request import USUAL_HEAD, Field, RequestHead, check_trailers, malformed
@@ -25,8 +25,8 @@ class Sink(Protocol):
         ...
 
 
-class Connection(FrameReader):
-    """One connection: this class takes requests, its bases read frames, bodies and control frames; `sender` sends."""
+class Connection(Endpoint):
+    """One connection of the server: it takes requests."""
 
     def __init__(
         self, limits: Limits, sink: Sink, cache: HeadCache, now: float = 0.0, too_large: bytes = HEADERS_TOO_LARGE
@@ -35,14 +35,16 @@ class Connection(FrameReader):
 
         `too_large`: the header block that answers a request whose header list is over the limit.
         """
-        super().__init__(limits, self._finished, now)
+        super().__init__(limits, self._finished, now, prefaced=False)
         self.sink = sink
         self._too_large = too_large
         self._headers = HeaderDecoder(cache, limits.max_header_list_size)
+        self._skipped: list[tuple[int, int]] = []
+        """Ranges of stream ids that were never used, as higher ones were."""
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
-    def on_block(self, block: bytes, stream_id: int, ended: bool) -> None:
+    def block(self, block: bytes, stream_id: int, ended: bool) -> None:
         """A whole header block: a request, or the trailers of one."""
         try:
             if stream_id <= self.last_stream_id:
@@ -91,7 +93,7 @@ class Connection(FrameReader):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a stream id lower than one that was used before")
             raise ConnectionFault(ErrorCode.STREAM_CLOSED, "HEADERS on a closed stream")
         if stream.remote_ended:
-            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS behind the end of a request")
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "HEADERS after the end of a request")
         if not ended:
             raise malformed("trailers that do not end the stream")
         if fields is None:
@@ -108,6 +110,20 @@ class Connection(FrameReader):
         if not ended:
             self.sender.reset(stream_id, ErrorCode.NO_ERROR)
         self.floods.reset(len(self.streams))
+
+    def on_stray_data(self, stream_id: int, stream: Stream | None) -> None:
+        """DATA for a stream that takes none. Raises ConnectionFault."""
+        if stream_id == 0 or not stream_id & 1 or stream_id > self.last_stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on a stream that was never opened")
+        if stream_id in self._reset_by_us:
+            self.floods.overhead()
+            return
+        if self._was_skipped(stream_id):
+            raise ConnectionFault(ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
+        self.reset_stream(stream_id, ErrorCode.STREAM_CLOSED)
+
+    def _was_skipped(self, stream_id: int) -> bool:
+        return any(low <= stream_id <= high for low, high in self._skipped)
 
     def on_acknowledged(self) -> None:
         """The client knows our SETTINGS: its header blocks use no dynamic table any more."""

@@ -1,23 +1,25 @@
 """FrameReader: bytes in, frames out: what both ends of an HTTP/2 connection do with what comes (RFC 9113, section 4).
 
-Who owns the socket gives what comes to `receive` and writes what `sender.output` holds. Nothing here waits, reads a
-clock or raises: a peer's fault becomes RST_STREAM or GOAWAY, and `failed` tells that the connection is over.
-
 The path of almost every frame (a DATA or HEADERS frame that is whole) is short on purpose: one unpack, one look-up of
 its stream, one call. A DATA frame need not be whole: what came of it is passed on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from tandemmq.common.grpc_transport.http2 import frames
-from tandemmq.common.grpc_transport.http2.bodies import Bodies, padding_length
-from tandemmq.common.grpc_transport.http2.control import LARGEST_SETTINGS, FrameHandler
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode
+from tandemmq.common.grpc_transport.http2.floods import Floods
 from tandemmq.common.grpc_transport.http2.frames import CONTINUATION, DATA, HEADERS, SETTINGS, unpack_header
 from tandemmq.common.grpc_transport.http2.headers import BLOCK_FACTOR
 from tandemmq.common.grpc_transport.http2.limits import Limits
 from tandemmq.common.grpc_transport.http2.stream import Stream
 
+FrameHandler = Callable[[bytes, int, int, int, int], None]
+"""Takes buffer, begin and stop of the payload, flags, stream id. Raises ConnectionFault."""
+
+LARGEST_SETTINGS = 64 * 6
+"""Bytes; six values are defined, and unknown ones are allowed."""
 _WHOLE = {frames.PRIORITY: 5, frames.RST_STREAM: 4, frames.PING: 8, frames.WINDOW_UPDATE: 4}
 """Lengths of the frames that have only one."""
 _MOST_FRAMES_OF_A_BLOCK = 128
@@ -25,58 +27,91 @@ _AT_A_TIME = 4
 """Frames between two looks at the clock."""
 
 
-class FrameReader(Bodies):
-    """Cuts frames out of bytes and header blocks out of frames; its bases take bodies and control frames."""
+class FrameTaker(Protocol):
+    """What a reader tells of; all three raise ConnectionFault."""
 
-    def __init__(self, limits: Limits, finished: Callable[[Stream], None], now: float) -> None:
-        """See ControlFrames."""
-        super().__init__(limits, finished, now)
+    def block(self, block: bytes, stream_id: int, ended: bool) -> None:
+        """A whole header block came; `ended`: the stream's other side says nothing more."""
+        ...
+
+    def data_begins(self, stream_id: int, length: int) -> Stream | None:
+        """A DATA frame of `length` bytes, padding included: the stream that takes it; None when it is to be ignored."""
+        ...
+
+    def deliver(self, stream: Stream, data: bytes, begin: int, stop: int, ended: bool, whole: bool = True) -> None:
+        """Bytes of a body: `data[begin:stop]`. `whole`: they end a frame; `ended`: and the body."""
+        ...
+
+
+class FrameReader:
+    """Cuts frames out of bytes, and joins header blocks, of one connection."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        floods: Floods,
+        taker: FrameTaker,
+        handlers: Mapping[int, FrameHandler],
+        now: float,
+        *,
+        prefaced: bool = False,
+        largest_goaway: int | None = None,
+    ) -> None:
+        """`handlers`: of all types but DATA, HEADERS and CONTINUATION. `now`: see `too_slow`. `prefaced`: none comes.
+
+        `largest_goaway`: a GOAWAY is read to its end, and may have so many bytes; None: its first bytes are enough.
+        """
+        self._limits = limits
+        self._floods = floods
+        self._taker = taker
+        self._largest_goaway = largest_goaway
+        self.prefaced = prefaced
+        self.enough: Callable[[], bool] = _never
+        """Asked after every few frames: whether to stop reading for now."""
+        self.behind = False
+        """It said so: `read` must be called again, with no bytes if there are none."""
         self._rest = b""
         """The beginning of a frame that is not whole, or what a slice has left; of that nothing is copied."""
         self._begins = 0
         """Where in `_rest` what is not read yet begins."""
+        self._data_left = 0
+        """Bytes still to come of a DATA frame, padding included."""
+        self._padding_left = 0
+        self._data_of: Stream | None = None
+        self._data_ends = False
         self._largest_block = BLOCK_FACTOR * limits.max_header_list_size
         self._block: list[bytes] = []
         """Parts of a header block that goes on in CONTINUATION frames."""
         self._block_of = (0, False)
         """Its stream, and whether that ends with it."""
-        self.enough: Callable[[], bool] = _never
-        """Asked after every few frames: whether to stop reading for now."""
-        self.behind = False
-        """It said so: `receive` must be called again, with no bytes if there are none."""
+        self._now = now
+        self._block_since: float | None = None
+        """When the header block that is not complete began."""
+        self._incomplete_since: float | None = None
+        self._progressed = False
+        """A frame came to its end since the last `too_slow`."""
         self._expected: int | None = SETTINGS
         """The only type that the next frame may have: SETTINGS first, CONTINUATION in a header block."""
-        self._frame_handlers: list[FrameHandler] = [self._on_unknown] * 256
-        self._frame_handlers[HEADERS] = self._on_headers
-        self._frame_handlers[CONTINUATION] = self._on_continuation
-        for kind, handler in self.control_handlers.items():
-            self._frame_handlers[kind] = handler
+        self._handlers: list[FrameHandler] = [self._on_unknown] * 256
+        self._handlers[HEADERS] = self._on_headers
+        self._handlers[CONTINUATION] = self._on_continuation
+        for kind, handler in handlers.items():
+            self._handlers[kind] = handler
 
     # -- bytes in -----------------------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> None:
-        """Bytes came from the peer."""
-        if self.failed is not None:
-            return
-        self.heard = self.receiving = True
+    def read(self, data: bytes) -> None:
+        """Bytes came from the peer. Raises ConnectionFault."""
         self.behind = False
-        try:
-            self._consume(data)
-        except ConnectionFault as fault:
-            self.fail(fault.code, fault.reason)
-        finally:
-            self.receiving = False
-
-    def _consume(self, data: bytes) -> None:
         position = 0
         if self._rest:
             data, position = self._with_rest(data)
         if not self.prefaced:
             position = self._preface(data)
-        elif self.data_left:
-            position = self.on_more_data(data, 0, len(data))
+        elif self._data_left:
+            position = self._more_data(data, 0, len(data))
         end = len(data)
-        handlers, largest, read = self._frame_handlers, self.limits.max_frame_size, 0
+        handlers, largest, read = self._handlers, self._limits.max_frame_size, 0
         while end - position >= 9:
             word, flags, stream_id = unpack_header(data, position)
             kind = word & 0xFF
@@ -91,18 +126,22 @@ class FrameReader(Bodies):
                 if stop > end:
                     if flags & frames.PADDED and begin == end:
                         break
-                    self.on_part_of_data(data, begin, stop, end, flags, stream_id)
+                    self._part_of_data(data, begin, stop, end, flags, stream_id)
                     return
-                self.on_data(data, begin, stop, flags, stream_id)
+                self._data(data, begin, stop, flags, stream_id)
             elif stop > end and self._must_wait(kind, stop - begin):
                 break
             else:
                 handlers[kind](data, begin, stop, flags, stream_id)
                 if stop > end:
-                    self.skip(stop - end)
+                    self._data_left, self._padding_left, self._data_of = (
+                        stop - end,
+                        0,
+                        None,
+                    )  # will come, and is nothing
                     return
             position = stop
-            self.progressed = True
+            self._progressed = True
             read += 1
             if not read % _AT_A_TIME and self.enough():
                 self.behind = True
@@ -121,13 +160,22 @@ class FrameReader(Bodies):
         """Bytes of a frame or header block that is not complete."""
         return len(self._rest) - self._begins + sum(map(len, self._block))
 
-    @property
-    def incomplete(self) -> bool:
-        """A frame or a header block has begun and not ended; DATA does not count, it is taken as it comes."""
-        return bool(self._rest or self._block)
+    def too_slow(self, now: float) -> bool:
+        """Whether one frame, or one header block, is still not whole after the time it had; `now`: seconds.
+
+        DATA does not count: it is taken as it comes.
+        """
+        self._now = now
+        if not self._rest and not self._block:
+            self._incomplete_since = None
+        elif self._progressed or self._incomplete_since is None:
+            self._incomplete_since = now
+        self._progressed = False
+        begun = [since for since in (self._incomplete_since, self._block_since) if since is not None]
+        return bool(begun) and now - min(begun) > self._limits.frame_seconds
 
     def _preface(self, data: bytes) -> int:
-        """The position behind the preface, or behind what came of it."""
+        """The position after the preface, or after what came of it."""
         preface = frames.PREFACE
         if data[: len(preface)] != preface[: len(data)]:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "this port speaks HTTP/2; the client does not")
@@ -150,11 +198,59 @@ class FrameReader(Bodies):
         """
         if kind in (HEADERS, CONTINUATION):
             return length <= self._largest_block
+        if kind == frames.GOAWAY and self._largest_goaway is not None:
+            if length > self._largest_goaway:
+                raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a GOAWAY with a book in it")
+            return True
         return length <= LARGEST_SETTINGS if kind == SETTINGS else length == _WHOLE.get(kind)
 
     def _on_unknown(self, _data: bytes, _begin: int, _stop: int, _flags: int, _stream_id: int) -> None:
         """Frames of unknown types are ignored (RFC 9113, section 5.5)."""
-        self.floods.overhead()
+        self._floods.overhead()
+
+    # -- bodies -------------------------------------------------------------------------------------------------------
+
+    def _data(self, data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:
+        """A DATA frame that is whole: its payload is `data[begin:stop]`."""
+        length = stop - begin
+        if flags & frames.PADDED:
+            padding = _padding_length(data, begin, stop)
+            begin += 1
+            stop -= padding
+        stream = self._taker.data_begins(stream_id, length)
+        if stream is None:
+            return
+        ended = bool(flags & frames.END_STREAM)
+        if begin == stop and not ended:
+            self._floods.overhead()
+        self._taker.deliver(stream, data, begin, stop, ended)
+
+    def _part_of_data(self, data: bytes, begin: int, stop: int, end: int, flags: int, stream_id: int) -> None:
+        """The beginning of a DATA frame: `data[begin:end]` of what will be `stop - begin` bytes."""
+        length = stop - begin
+        self._padding_left = 0
+        if flags & frames.PADDED:
+            self._padding_left = _padding_length(data, begin, stop)
+            begin += 1
+        self._data_of = self._taker.data_begins(stream_id, length)
+        self._data_ends = bool(flags & frames.END_STREAM)
+        self._data_left = stop - begin
+        if self._data_of is not None and self._data_left == self._padding_left and not self._data_ends:
+            self._floods.overhead()
+        self._more_data(data, begin, end)
+
+    def _more_data(self, data: bytes, position: int, end: int) -> int:
+        """More of the DATA frame that goes on; gives the position after it."""
+        next_frame = min(end, position + self._data_left)
+        stop = min(next_frame, position + self._data_left - self._padding_left)
+        self._data_left -= next_frame - position
+        stream = self._data_of
+        whole = not self._data_left
+        if whole:
+            self._data_of = None
+        if stream is not None and not stream.closed and (stop > position or whole):
+            self._taker.deliver(stream, data, position, max(stop, position), self._data_ends and whole, whole)
+        return next_frame
 
     # -- header blocks -------------------------------------------------------------------------------------------------
 
@@ -166,10 +262,10 @@ class FrameReader(Bodies):
         if not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream that a client cannot open")
         if flags & frames.END_HEADERS:
-            self.on_block(data[begin:stop], stream_id, bool(flags & frames.END_STREAM))
+            self._taker.block(data[begin:stop], stream_id, bool(flags & frames.END_STREAM))
             return
         self._expected = CONTINUATION
-        self.block_since = self.last_tick
+        self._block_since = self._now
         self._block = [data[begin:stop]]
         self._check_block()
         self._block_of = stream_id, bool(flags & frames.END_STREAM)
@@ -179,24 +275,20 @@ class FrameReader(Bodies):
         if self._expected != CONTINUATION or stream_id != expected_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION without the header block that it continues")
         if begin == stop or (stop - begin < 64 and not flags & frames.END_HEADERS):
-            self.floods.overhead()
+            self._floods.overhead()
         if stop - begin > self._largest_block:
             raise _block_too_large()
         self._block.append(data[begin:stop])
         self._check_block()
         if flags & frames.END_HEADERS:
             block = b"".join(self._block)
-            self._expected, self._block, self.block_since = None, [], None
-            self.on_block(block, stream_id, ended)
+            self._expected, self._block, self._block_since = None, [], None
+            self._taker.block(block, stream_id, ended)
 
     def _check_block(self) -> None:
         """A block that grows by CONTINUATION is refused by its size or by its number of frames (CVE-2024-27316)."""
         if sum(map(len, self._block)) > self._largest_block or len(self._block) > _MOST_FRAMES_OF_A_BLOCK:
             raise _block_too_large()
-
-    def on_block(self, block: bytes, stream_id: int, ended: bool) -> None:
-        """A whole header block came on an odd stream; `ended`: the stream's other side says nothing more."""
-        raise NotImplementedError
 
 
 def _never() -> bool:
@@ -211,7 +303,7 @@ def _unwrapped(data: bytes, begin: int, stop: int, flags: int, stream_id: int) -
     """Where the block of a HEADERS frame lies, without padding and priority. Raises ConnectionFault."""
     padding = 0
     if flags & frames.PADDED:
-        padding = padding_length(data, begin, stop)
+        padding = _padding_length(data, begin, stop)
         begin += 1
     if flags & frames.PRIORITIZED:
         if stop - begin < 5:
@@ -222,3 +314,13 @@ def _unwrapped(data: bytes, begin: int, stop: int, flags: int, stream_id: int) -
     if begin + padding > stop:
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "padding that is longer than its frame")
     return begin, stop - padding
+
+
+def _padding_length(data: bytes, begin: int, stop: int) -> int:
+    """The length of a frame's padding, from its first byte. Raises ConnectionFault."""
+    if begin == stop:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a padded frame without the length of its padding")
+    padding = data[begin]
+    if begin + 1 + padding > stop:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "padding that is longer than its frame")
+    return padding

@@ -4,7 +4,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tandemmq.common.grpc_transport.http2.bodies import Bodies
+    from tandemmq.common.grpc_transport.http2.endpoint import Endpoint
 
 
 class Stream:
@@ -33,7 +33,7 @@ class Stream:
     pending_trailers: bytes | None = None
     """The header block that ends the answer, when it must wait for pending data."""
 
-    def __init__(self, connection: "Bodies", stream_id: int) -> None:
+    def __init__(self, connection: "Endpoint", stream_id: int) -> None:
         """`stream_id`: odd, as the client chose it."""
         self.connection = connection
         self.stream_id = stream_id

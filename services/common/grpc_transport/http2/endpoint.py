@@ -1,36 +1,38 @@
-"""ControlFrames: the frames that are about the connection or about windows, its age, and its end.
+"""Endpoint: what both ends of an HTTP/2 connection share: streams, windows, control frames, its age, and its end.
 
-The base of both ends' connections, in a file of its own: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, PRIORITY
-(sections 6.3 to 6.9 of RFC 9113), the windows that we grant, time-outs, drain and failure.
+Who owns the socket gives what comes to `receive` and writes what `sender.output` holds. Nothing here waits, reads a
+clock or raises: a peer's fault becomes RST_STREAM or GOAWAY, and `failed` tells that the connection is over.
+See sections 5, 6 and 8.1 of RFC 9113.
 """
 
 from collections.abc import Callable
 
 from tandemmq.common.grpc_transport.http2 import frames
-from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode
+from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from tandemmq.common.grpc_transport.http2.floods import Floods
+from tandemmq.common.grpc_transport.http2.frame_reader import LARGEST_SETTINGS, FrameReader
 from tandemmq.common.grpc_transport.http2.frames import ACK, MAX_WINDOW, Setting
 from tandemmq.common.grpc_transport.http2.limits import Limits
+from tandemmq.common.grpc_transport.http2.request import malformed
 from tandemmq.common.grpc_transport.http2.sender import StreamSender
 from tandemmq.common.grpc_transport.http2.stream import Stream
 
-FrameHandler = Callable[[bytes, int, int, int, int], None]
-"""Takes buffer, begin and stop of the payload, flags, stream id."""
-
-LARGEST_SETTINGS = 64 * 6
-"""Bytes; six values are defined, and unknown ones are allowed."""
 _KEEPALIVE = b"keepaliv"
 _DRAIN = b"draining"
+_REMEMBERED = 1_000
+"""Streams that we reset, and of which late frames are ignored."""
 
 
-class ControlFrames:
-    """State of a connection that is no stream's, and the frames that change it."""
+class Endpoint:
+    """The state machine of a connection; `Connection` and `ClientConnection` add what one end only does."""
 
     peer_role = "client"
     """What the other side is, for people."""
+    largest_goaway: int | None = None
+    """See FrameReader."""
 
-    def __init__(self, limits: Limits, finished: Callable[[Stream], None], now: float) -> None:
-        """`finished`: see Sender; `now`: seconds, as `tick` will tell them."""
+    def __init__(self, limits: Limits, finished: Callable[[Stream], None], now: float, *, prefaced: bool) -> None:
+        """`finished`: see Sender; `now`: seconds, as `tick` will tell them; `prefaced`: the peer sends no preface."""
         self.limits = limits
         self.sender = StreamSender(limits.max_pending, finished)
         self.floods = Floods(limits)
@@ -44,7 +46,6 @@ class ControlFrames:
         """Received bytes of messages that are not complete; whoever collects them counts them here."""
         self.heads_size = 0
         """What large heads of open streams cost, bytes."""
-        self.prefaced = False
         self.acknowledged = False
         """The client has acknowledged our SETTINGS."""
         self.failed: ErrorCode | None = None
@@ -63,19 +64,12 @@ class ControlFrames:
         self._low_window = limits.connection_window // 2
         self._low_stream_window = limits.stream_window // 2
         self._reset_by_us: dict[int, None] = {}
-        self._skipped: list[tuple[int, int]] = []
-        """Ranges of stream ids that were never used, as higher ones were."""
-        self._began = self._spoke = self.last_tick = self._busy_at = now
-        self.progressed = False
-        """A frame came to its end since the last `tick`."""
-        self.block_since: float | None = None
-        """When the header block that is not complete began."""
-        self._incomplete_since: float | None = None
+        self._began = self._spoke = self._last_tick = self._busy_at = now
         self._promised = MAX_WINDOW
         """The last stream id that our last GOAWAY named: a later one may not name a higher."""
         self._drain_since: float | None = None
         self._pinged = False
-        self.control_handlers: dict[int, FrameHandler] = {
+        handlers = {
             frames.PRIORITY: self._on_priority,
             frames.RST_STREAM: self._on_rst_stream,
             frames.SETTINGS: self._on_settings,
@@ -84,6 +78,38 @@ class ControlFrames:
             frames.GOAWAY: self._on_goaway,
             frames.WINDOW_UPDATE: self._on_window_update,
         }
+        self.reader = FrameReader(
+            limits, self.floods, self, handlers, now, prefaced=prefaced, largest_goaway=self.largest_goaway
+        )
+
+    def receive(self, data: bytes) -> None:
+        """Bytes came from the peer."""
+        if self.failed is not None:
+            return
+        self.heard = self.receiving = True
+        try:
+            self.reader.read(data)
+        except ConnectionFault as fault:
+            self.fail(fault.code, fault.reason)
+        finally:
+            self.receiving = False
+
+    # -- where the two ends differ ------------------------------------------------------------------------------------
+
+    def block(self, block: bytes, stream_id: int, ended: bool) -> None:
+        """See FrameTaker."""
+        raise NotImplementedError
+
+    def on_stray_data(self, stream_id: int, stream: Stream | None) -> None:
+        """DATA for a stream that takes none. Raises ConnectionFault."""
+        raise NotImplementedError
+
+    def on_acknowledged(self) -> None:
+        """The peer knows our SETTINGS."""
+        raise NotImplementedError
+
+    def on_settings(self, values: dict[int, int]) -> None:
+        """The peer's SETTINGS, found to be legal, beside what is done about windows and frames."""
 
     # -- the connection's life ----------------------------------------------------------------------------------------
 
@@ -102,11 +128,6 @@ class ControlFrames:
             Setting.MAX_FRAME_SIZE: limits.max_frame_size,
             Setting.MAX_HEADER_LIST_SIZE: limits.max_header_list_size,
         }
-
-    @property
-    def incomplete(self) -> bool:
-        """A frame has begun and not ended."""
-        raise NotImplementedError
 
     @property
     def done(self) -> bool:
@@ -145,8 +166,8 @@ class ControlFrames:
 
     def tick(self, now: float) -> None:
         """Time has passed: about once a second, `now` in seconds. What took too long is ended."""
-        self.floods.tick(now - self.last_tick, self.sender.data_frames)
-        self.last_tick = now
+        self.floods.tick(now - self._last_tick, self.sender.data_frames)
+        self._last_tick = now
         if self.failed is not None:
             return
         limits = self.limits
@@ -158,7 +179,7 @@ class ControlFrames:
             self._refuse_new_streams()
         if not self.acknowledged and now - self._began > limits.handshake_seconds:
             self.fail(ErrorCode.SETTINGS_TIMEOUT, f"the {self.peer_role} did not introduce itself in time")
-        elif self._too_slow(now):
+        elif self.reader.too_slow(now):
             self.fail(ErrorCode.ENHANCE_YOUR_CALM, "a frame that does not come to its end")
         elif self._pinged and now - self._spoke > limits.keepalive_seconds + limits.keepalive_timeout_seconds:
             self.fail(ErrorCode.NO_ERROR, f"the {self.peer_role} does not answer")
@@ -172,16 +193,6 @@ class ControlFrames:
     def may_ask(self) -> bool:
         """Whether a peer that is silent may be asked with a PING if it is still there."""
         return self.limits.keepalive_seconds > 0
-
-    def _too_slow(self, now: float) -> bool:
-        """Whether one frame, or one header block, is still not complete after the time it had."""
-        if not self.incomplete:
-            self._incomplete_since = None
-        elif self.progressed or self._incomplete_since is None:
-            self._incomplete_since = now
-        self.progressed = False
-        begun = [since for since in (self._incomplete_since, self.block_since) if since is not None]
-        return bool(begun) and now - min(begun) > self.limits.frame_seconds
 
     def _refuse_new_streams(self) -> None:
         if not self.draining_finally:
@@ -236,18 +247,75 @@ class ControlFrames:
             self._granted += increment
             self.sender.control(frames.window_update(0, increment))
 
-    # -- frames -------------------------------------------------------------------------------------------------------
+    # -- bodies -------------------------------------------------------------------------------------------------------
+
+    def data_begins(self, stream_id: int, length: int) -> Stream | None:
+        """See FrameTaker; counted against the windows that we granted."""
+        self._received += length
+        if self._received > self._granted:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window allows")
+        if self._granted - self._received < self._low_window and self.held <= self.limits.max_buffered:
+            self._regrant()
+        stream = self.streams.get(stream_id)
+        if stream is None or stream.remote_ended:
+            self.on_stray_data(stream_id, stream)
+            return None
+        stream.received += length
+        if stream.received > stream.granted:
+            self.reset_stream(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+            return None
+        return stream
+
+    def deliver(self, stream: Stream, data: bytes, begin: int, stop: int, ended: bool, whole: bool = True) -> None:
+        """See FrameTaker."""
+        try:
+            if stream.content_length >= 0:
+                stream.body_size += stop - begin
+                if ended or stream.body_size > stream.content_length:
+                    self.check_length(stream)
+            if ended:
+                stream.remote_ended = True
+            stream.data(data, begin, stop, ended)
+        except StreamFault as fault:
+            self.reset_stream(stream.stream_id, fault.code)
+            return
+        if whole and not ended and not stream.closed and stream.granted - stream.received < self._low_stream_window:
+            self.regrant_stream(stream)
+
+    def check_length(self, stream: Stream) -> None:
+        """What came is what content-length promised (RFC 9113, section 8.1.1)."""
+        if stream.content_length >= 0 and stream.body_size != stream.content_length:
+            raise malformed("a body of another length than content-length says")
+
+    # -- streams that end before their time ---------------------------------------------------------------------------
 
     def reset_stream(self, stream_id: int, code: ErrorCode) -> None:
-        """See Connection."""
-        raise NotImplementedError
+        """End a stream for a fault of the peer, and tell both sides."""
+        open_streams = len(self.streams)
+        self.sender.reset(stream_id, code)
+        self.remember_reset(stream_id)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self._forget(stream)
+            stream.reset(code)
+        self.floods.reset(open_streams)
 
-    def on_acknowledged(self) -> None:
-        """See Connection."""
-        raise NotImplementedError
+    def cancel(self, stream: Stream, code: ErrorCode) -> None:
+        """The layer above gives a stream up. It is not told of it."""
+        if stream.closed:
+            return
+        self.sender.reset(stream.stream_id, code)
+        self.remember_reset(stream.stream_id)
+        self._forget(stream)
 
-    def on_settings(self, values: dict[int, int]) -> None:
-        """The peer's SETTINGS, found to be legal, beside what is done about windows and frames."""
+    def remember_reset(self, stream_id: int) -> None:
+        """Frames of this stream may still be on their way; they are to be ignored."""
+        remembered = self._reset_by_us
+        remembered[stream_id] = None
+        if len(remembered) > _REMEMBERED:
+            del remembered[next(iter(remembered))]
+
+    # -- frames -------------------------------------------------------------------------------------------------------
 
     def _on_settings(self, data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:
         length = stop - begin
@@ -358,6 +426,3 @@ class ControlFrames:
     def _check_not_idle(self, stream_id: int) -> None:
         if not stream_id or not stream_id & 1 or stream_id > self.last_stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a frame for a stream that was never opened")
-
-    def _was_skipped(self, stream_id: int) -> bool:
-        return any(low <= stream_id <= high for low, high in self._skipped)
