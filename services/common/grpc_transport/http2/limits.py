@@ -43,7 +43,7 @@ class Limits:
     """The same for those who hold most, while more than half of the memory budget is used."""
     room_seconds: float = 5.0
     """A call whose handler asks for room for its answer waits so long for it."""
-    turn_seconds: float = 0.010
+    turn_seconds: float = 0.002
     """What connections send more than can be read in so long, all together, waits for the next turn of the event loop;
     likewise large answers that take longer to make."""
 
