@@ -46,7 +46,7 @@ class LogFiles:
             except FileNotFoundError:
                 return b""
             if len(self._open) > 32:
-                os.close(self._open.pop(min(self._open)))
+                os.close(self._open.pop(next(iter(self._open))))  # the one that was opened first
         return os.pread(self._open[start], size, offset - start)
 
     def record(self, offset: int) -> Record | None:

@@ -1,12 +1,15 @@
 """Three nodes in networks of their own, under load: cuts, pauses and kills, and promotions in the midst of them.
 
     python -m tests.faults.three_nodes --seed 7 --rounds 20 [--keep directory]      needs root
+    python -m tests.faults.three_nodes --seed 7 --every-step                        no chance: one trouble, step by step
 
 Producers are at all three nodes all the time: whoever takes messages is found out. Each round does something to the
 nodes, promotes a slave or both of them (never with accept-loss), and does something more while that is under way. Then
 everything is let go on, promotions that came to nothing are asked for again, and the others follow. Only a slave whose
-log is refused as a fork, or as ahead, is seeded anew. In the end each message told PUT_OK is on every node, once, with
-its number; the logs are the same, and their audit finds nothing. Prints a report as JSON.
+log is refused as a fork, or as ahead, is seeded anew. With `--every-step` the trouble is always the same (see `STEPS`),
+and each of the slaves in turn is asked to take over before each of its steps, and after the last. In the end each
+message told PUT_OK is on every node, once, with its number; the logs are the same, and their audit finds nothing.
+Prints a report as JSON.
 """
 
 import argparse
@@ -42,7 +45,11 @@ SIDES: tuple[Side, ...] = ("a", "b", "c")
 HEAL_SECONDS = 120.0
 FILE_SIZES = (96 * 1024, 192 * 1024, 1 << 20)
 REPLICATOR = {**GIVES_UP_SOON, "haHousekeepingInterval": 1_500}
+STEPS = ("cut", "acknowledge", "lose other", "lose master", "other back", "mend", "master back")
+"""A slave is cut off from its master; messages are acknowledged without it; the replicator of the other slave is
+killed; the master is killed; the replicator is back; all reach one another; the master is back."""
 _PROMOTE_SECONDS = 20.0
+_ACKNOWLEDGED_SECONDS = 3.0
 _LOOKS_BEFORE_SEEDING = 20
 """A slave that is refused may have asked before its master was told of something."""
 
@@ -72,8 +79,8 @@ class ThreeNodes:
         self.problems: list[str] = []
         self.heal_seconds: list[float] = []
 
-    def run(self, rounds: int) -> dict[str, Any]:
-        """So many rounds; the report."""
+    def run(self, rounds: int | None) -> dict[str, Any]:
+        """So many rounds, or a promotion at every step; the report."""
         ledgers: list[Ledger] = []
         try:
             with ExitStack() as stack:
@@ -84,7 +91,9 @@ class ThreeNodes:
                     for side, node in self.nodes.items():
                         one = load(node.address("store"), None, self.file_size, self.seed, name=side, check=False)
                         ledgers.append(loads.enter_context(one))
-                    for _ in range(rounds):
+                    if rounds is None:
+                        self.every_step(ledgers)
+                    for _ in range(rounds or 0):
                         self.one_round(ledgers)
                 self.heal()
                 self.at_rest(ledgers)
@@ -126,12 +135,59 @@ class ThreeNodes:
             for one in asked:
                 one.result(_PROMOTE_SECONDS + 10)
         self.heal()
+        self.goes_on(ledgers)
+
+    def goes_on(self, ledgers: Sequence[Ledger]) -> None:
+        """Wait until more is acknowledged than was."""
         before = sum(len(one.of()) for one in ledgers)
         until(
             lambda: sum(len(one.of()) for one in ledgers) > before,
             HEAL_SECONDS,
             lambda: f"nothing is acknowledged: {self.describe()}",
         )
+
+    def every_step(self, ledgers: Sequence[Ledger]) -> None:
+        """The slave that is cut off, and then the other, is promoted before each step of the trouble, and after all."""
+        for place in range(len(STEPS) + 1):
+            for asks_the_other in (False, True):
+                master, slaves = self.master, [side for side in SIDES if side != self.master]
+                lagging, other = slaves[place % 2], slaves[1 - place % 2]
+                asked = other if asks_the_other else lagging
+                self.history.append(
+                    f"-- {asked} is asked before step {place}; {master} leads, {lagging} will be cut off"
+                )
+                for number, step in enumerate((*STEPS, "over")):
+                    if number == place:
+                        self.promote(asked, old_master_is_gone=True)
+                    self.take(step, master, lagging, other, ledgers)
+                self.heal()
+                self.goes_on(ledgers)
+
+    def take(self, step: str, master: Side, lagging: Side, other: Side, ledgers: Sequence[Ledger]) -> None:
+        """One step of the trouble."""
+        self.done[step] += 1
+        self.history.append(step)
+        if step == "cut":
+            self.net.cut(master, lagging)
+            self.net.cut(lagging, master)
+        elif step == "acknowledge":
+            self.acknowledge(ledgers)
+        elif step == "lose other":
+            self.nodes[other].replicator.kill()
+        elif step == "lose master":
+            self.nodes[master].kill()
+        elif step == "other back":
+            self.nodes[other].replicator.start()
+        elif step == "mend":
+            self.net.mend()
+        elif step == "master back":
+            self.nodes[master].start()
+
+    def acknowledge(self, ledgers: Sequence[Ledger]) -> None:
+        """Wait for a few messages: none come where a promotion has been promised to somebody."""
+        before, deadline = sum(len(one.of()) for one in ledgers), time.monotonic() + _ACKNOWLEDGED_SECONDS
+        while sum(len(one.of()) for one in ledgers) < before + 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def trouble(self) -> None:
         """Cut, pause or kill something; mostly it hits the master."""
@@ -277,10 +333,12 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--every-step", action="store_true", help="no rounds, but a promotion at every step")
     parser.add_argument("--keep", type=Path, help="leave the nodes here")
     arguments = parser.parse_args()
+    rounds = None if arguments.every_step else arguments.rounds
     with tempfile.TemporaryDirectory(prefix="tandem-three-") as scratch, network(SIDES) as net:
-        report = ThreeNodes(arguments.keep or Path(scratch), net, arguments.seed).run(arguments.rounds)
+        report = ThreeNodes(arguments.keep or Path(scratch), net, arguments.seed).run(rounds)
     json.dump(report, sys.stdout, indent=1)
     return 1 if report["problems"] else 0
 
