@@ -1,8 +1,8 @@
 """Who did what: the log of actions.
 
 `actions.log` in adminDirectory has a JSON line when an action begins, and one more when it has ended. Both have the
-same `id` and all that is known; in the first the outcome is empty. What cannot be written down is not done. Calls that
-were turned away are in `refused.log`, so that nobody can fill the other file with them.
+same `id` and all that is known, and a checksum; in the first the outcome is empty. What cannot be written down is not
+done. Calls that were turned away are in `refused.log`, so that nobody can fill the other file with them.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_status import status_of
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
+from tandemmq.common.sealed import seal, unseal
 
 log = get_log(__name__)
 
@@ -81,6 +82,8 @@ class Actions:
         self._guard = guard
         guard.on_refused = self.refused
         self._refusals: set[asyncio.Task[None]] = set()
+        self._unreadable: set[str] = set()
+        """Lines that were told of."""
         self.counts: Counter[tuple[str, str]] = Counter()
         """By method and outcome, for the metrics."""
 
@@ -147,7 +150,7 @@ class Actions:
 
     def last(self, limit: int) -> Sequence[ActionLine]:
         """The last ones by their begin, newest first."""
-        both = heapq.merge(_actions_of(self._done), _actions_of(self._refused), key=lambda one: -one.at_ms)
+        both = heapq.merge(self._lines(self._done), self._lines(self._refused), key=lambda one: -one.at_ms)
         found: dict[str, ActionLine] = {}
         for action in both:
             found.setdefault(action.id, action)  # the end of an action comes first, reading backwards
@@ -155,17 +158,19 @@ class Actions:
                 break
         return sorted(found.values(), key=lambda one: one.at_ms, reverse=True)[:limit]
 
-
-def _actions_of(file: LineFile) -> Iterator[ActionLine]:
-    for line in file.backwards():
-        try:
-            yield ActionLine(**json.loads(line))
-        except (ValueError, TypeError):  # cut by a kill
-            continue
+    def _lines(self, file: LineFile) -> Iterator[ActionLine]:
+        """Backwards. One that was cut by a kill or has rotted is left out, and told once."""
+        for line in filter(None, file.backwards()):
+            try:
+                yield ActionLine(**unseal(line.encode()))
+            except (ValueError, TypeError) as error:
+                if line not in self._unreadable:
+                    self._unreadable.add(line)
+                    log.warning("action not readable", path=str(file.path), problem=str(error), line=line[:80])
 
 
 async def _write(file: LineFile, action: ActionLine) -> None:
-    await asyncio.to_thread(file.append, json.dumps(asdict(action), ensure_ascii=False))
+    await asyncio.to_thread(file.append, seal(asdict(action)).decode())
 
 
 async def _write_or_tell(file: LineFile, action: ActionLine) -> None:

@@ -1,16 +1,26 @@
-"""Jobs as files, so that what they reported outlives admin: `jobs/<id>.json`, a `Job` of the contract each."""
+"""Jobs as files, so that what they reported outlives admin: `jobs/<id>.json`, a `Job` of the contract each.
+
+JSON, sealed (see `common.sealed`)::
+
+    version   1
+    job       the Job, with the names of the contract
+    crc32     of the rest
+"""
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
-from google.protobuf.json_format import MessageToJson, Parse, ParseError
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from tandemmq.admin.errors import CannotRecord
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.log_output import get_log
+from tandemmq.common.sealed import seal, unseal
 
 log = get_log(__name__)
+
+_VERSION = 1
 
 
 class JobFiles:
@@ -25,8 +35,8 @@ class JobFiles:
         temporary = path.with_suffix(".tmp")
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(MessageToJson(job, preserving_proto_field_name=True, ensure_ascii=False))
+            with temporary.open("wb") as file:
+                file.write(seal({"version": _VERSION, "job": MessageToDict(job, preserving_proto_field_name=True)}))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -41,8 +51,13 @@ class JobFiles:
     def read(self, job_id: str) -> admin_pb2.Job | None:
         """A job that was kept, None if it cannot be read."""
         try:
-            return Parse(self._path(job_id).read_text(encoding="utf-8"), admin_pb2.Job(), ignore_unknown_fields=True)
-        except (OSError, ParseError, UnicodeDecodeError) as error:
+            document = unseal(self._path(job_id).read_bytes())
+            if document.get("version") != _VERSION:
+                raise ValueError(f"it is of version {document.get('version')!r}, and this one knows {_VERSION}")
+            if not isinstance(job := document.get("job"), dict):
+                raise ValueError("there is no job in it")
+            return ParseDict(job, admin_pb2.Job(), ignore_unknown_fields=True)
+        except (OSError, ParseError, ValueError) as error:
             log.failure("job not readable", error, job=job_id)
             return None
 

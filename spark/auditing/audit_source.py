@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tandemmq.common.record_lock import is_locked
+from tandemmq.common.sealed import unseal
 from tandemmq.spark.auditing.audit_index import find_index_layout, index_paths
 from tandemmq.spark.auditing.audit_queues import UNIT, queues_on_disk
 from tandemmq.spark.errors import BadJobOption, MissingLog
@@ -17,7 +18,6 @@ from tandemmq.spark.reading.running_store import is_directory_of
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.manifest import NAME as MANIFEST
 from tandemmq.store.format.manifest import Manifest
-from tandemmq.store.format.sealed import unseal
 from tandemmq.store.format.unit import DELAY_LEVELS_MS, UNIT_SIZE
 
 _DAMAGE = "tandem.damage"

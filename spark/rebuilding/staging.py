@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.common.durable import sync_directory
+from tandemmq.common.sealed import seal, unseal
 from tandemmq.spark.errors import StagingMismatch
-from tandemmq.store.format.sealed import seal, unseal
 
 NAME = "tandem.rebuild"
 PLAN = "plan.json"

@@ -61,7 +61,7 @@ Files of RocketMQ::
 
 Files of ours::
 
-    sealed.py          JSON with a checksum: the form of most of them
+    naturals.py        numbers in our own documents, which are JSON with a checksum (common/sealed.py)
     manifest.py        `tandem.manifest`        staged.py           `tandem.rebuilt`
     audit_result.py    `tandem.audit`           replica_stretch.py  `tandem.replica`
     log_reached.py     `tandem.end`

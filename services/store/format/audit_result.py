@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tandemmq.store.format.sealed import natural, seal, unseal
+from tandemmq.common.sealed import seal, unseal
+from tandemmq.store.format.naturals import natural
 
 NAME = "tandem.audit"
 VERSION = 1

@@ -16,8 +16,9 @@ first and next queue offset; ``index``: name and next entry number of each file,
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.format.errors import FormatError
-from tandemmq.store.format.sealed import natural, queue_bounds, seal, unseal
+from tandemmq.store.format.naturals import natural, queue_bounds
 
 FILE_NAME = "tandem.rebuilt"
 VERSION = 1

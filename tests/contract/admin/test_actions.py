@@ -227,3 +227,17 @@ def test_who_it_was_and_who_was_turned_away(node: Node, tmp_path: Path) -> None:
         who = admin.stub.WhoAmI(pb.WhoAmIRequest(), timeout=DEADLINE)
         assert (who.user, who.open) == ("", True)
         assert {"PutTopic", "WhoAmI"} <= set(who.methods)
+
+
+def test_a_line_that_has_rotted_is_left_out_and_told(node: Node, tmp_path: Path) -> None:
+    log = tmp_path / "own" / "actions.log"
+    with AdminProcess(tmp_path / "own", {"one": node}) as admin:
+        put(admin, "a-rotten")
+        put(admin, "a-sound")
+        whole = log.read_bytes()
+        log.write_bytes(whole.replace(b"a-rotten", b"a-r0tten"))
+        (action,) = actions(admin)
+        assert "a-sound" in action.request_json
+        assert len(actions(admin)) == 1
+        told = [one["path"] for one in admin.events() if one["event"] == "action not readable"]
+        assert told == [str(log)] * 2, "both lines of it, once each"

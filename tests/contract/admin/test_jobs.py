@@ -104,7 +104,7 @@ def test_an_audit_tells_its_progress_and_reports(admin: AdminProcess, filled: No
     assert get(admin, job) == last
     listed = next(one for one in jobs(admin) if one.id == job.id)
     assert (listed.state, listed.report_json, list(listed.log)) == (pb.SUCCEEDED, "", [])
-    kept = json.loads((admin.directory / "jobs" / f"{job.id}.json").read_text())
+    kept = json.loads((admin.directory / "jobs" / f"{job.id}.json").read_text())["job"]
     assert json.loads(kept["report_json"]) == report
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.log.edges.disk import Disk, write_atomically
 from tandemmq.store.log.recovery.file_problems import FileProblem
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.store.format.sealed import seal, unseal
+from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.log.edges.disk import Disk, write_atomically
 from tandemmq.store.log.errors import UnusableDirectory
 
