@@ -35,12 +35,11 @@ from tandemmq.spark.source.conditions import Condition, offset_bounds
 from tandemmq.spark.source.schema import SCHEMA, arrow_schema, choose
 from tandemmq.spark.source.source_filters import condition_of
 from tandemmq.spark.source.source_options import SourceOptions
-from tandemmq.store.format.record import MAGIC_V1, MAGIC_V2
+from tandemmq.store.format.record_fields import has_record_magic
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, Filter
 
-_MAGICS = tuple(magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -165,7 +164,7 @@ def last_written(files: Sequence[LogFile]) -> LogFile:
     """The last file with a record in it, else the first file. A store makes its next file before it needs it."""
     for file in reversed(files[1:]):
         with MappedLogFile(file) as mapped:
-            if mapped.map[4:8] in _MAGICS:  # so it need not be walked, and nothing compiled be loaded
+            if has_record_magic(mapped.map):  # so it need not be walked, and nothing compiled be loaded
                 return file
         from tandemmq.spark.reading.range_reading import has_record
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.assertions import Assertions
+from tests.field_offsets import field_offsets
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SERVICES = REPOSITORY / "services"
@@ -180,6 +181,64 @@ def test_a_test_that_asserts_nothing_is_found(tmp_path: Path) -> None:
     )
     found = [line.rpartition(" ")[2] for line in Assertions(package).silent()]
     assert found == ["test_silent", "test_at_rest", "test_given"]
+
+
+OTHER_LAYOUTS = {
+    "services/common/access/keeper.py": "a digest becomes a number",
+    "services/common/grpc_transport/": "HTTP/2 and gRPC",
+    "services/common/health_probe.py": "HTTP/2, for one question",
+    "services/common/record_lock.py": "the kernel's struct flock",
+    "services/common/wire/": "RocketMQ's remoting protocol",
+    "services/replicator/frames.py": "RocketMQ's HA protocol",
+    "services/store/delivery/delays/timer_check.py": "RocketMQ's `timercheck`",
+    "services/store/delivery/delays/timer_entry.py": "the index of timers, which is our own",
+}
+"""Homes of layouts that are no record's, and not of the files of RocketMQ's store: path or folder -> what it is."""
+
+HOME_OF_RECORDS = "services/store/format/"
+
+
+def home_of(path: str) -> str | None:
+    return next((home for home in OTHER_LAYOUTS if path.startswith(home)), None)
+
+
+def test_only_format_knows_where_fields_are() -> None:
+    """Else a change of the layout, or a fault in reading it, has as many places as there are readers.
+
+    The compiled core is translated to C and has offsets in its code; its records are compared with those of Python.
+    """
+    lines = {name_of(path): field_offsets(path.read_text()) for path in sources("services", "spark")}
+    knowing = {path: found for path, found in lines.items() if found}
+    elsewhere = {
+        path: found for path, found in knowing.items() if not path.startswith(HOME_OF_RECORDS) and home_of(path) is None
+    }
+    assert not elsewhere
+    assert sum(path.startswith(HOME_OF_RECORDS) for path in knowing) > 5, "what knows them is not found"
+    assert not OTHER_LAYOUTS.keys() - {home_of(path) for path in knowing}, "exceptions that are no longer needed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import struct",
+        "from struct import Struct, unpack_from",
+        "size = int.from_bytes(file.map[at : at + 4], 'big')",
+        "offset = int.from_bytes(pulled.records[_PHYSICAL_OFFSET], 'big')",
+        "_PHYSICAL_OFFSET = slice(28, 36)",
+        "is_blank = file.map[at + 4 : at + 8] == MAGIC_BLANK.to_bytes(4, 'big')",
+        "is_record = mapped.map[4:8] in MAGICS",
+        "same = record[at + 20 : at + 28] == number",
+        "UNIT = np.dtype([('physical', '>i8'), ('size', '>i4')])",
+        "before = int_at(at + 16)",
+    ],
+)
+def test_code_that_knows_a_field_is_found(line: str) -> None:
+    assert field_offsets(line) == [1]
+
+
+def test_code_that_names_what_it_reads_is_no_finding() -> None:
+    lines = ["size_at(file.map, at)", "units[at * UNIT_SIZE : stop * UNIT_SIZE]", "file.map[begin:end]", "row[:2]"]
+    assert field_offsets("\n".join(lines)) == []
 
 
 FORBIDDEN_TEXT = {

@@ -25,7 +25,7 @@ from tandemmq.store.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZ
 
 Longs = NDArray[np.int64]
 
-_ENTRY = np.dtype([("hash", ">i4"), ("physical", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+_ENTRY = np.dtype(index_layout.ENTRY_FIELDS)
 _USUAL_RATIO = 4  # entries per slot, with RocketMQ's defaults and whoever scales both
 _MAX_INT = 0x7FFFFFFF
 _HASH_BITS = 31
@@ -127,7 +127,7 @@ def _possible_layouts(path: Path, size: int) -> list[tuple[int, int]]:
         number = (most - least) // (ENTRY_SIZE // SLOT_SIZE) + 1
         if number < 1:
             return []
-        first = HEADER_SIZE + SLOT_SIZE * least + ENTRY_SIZE + 4
+        first = index_layout.entry_position(least, 1) + index_layout.ENTRY_PHYSICAL_AT
         begins, ends = (
             np.ndarray((number,), ">i8", buffer, at, (ENTRY_SIZE,)) for at in (first, first + ENTRY_SIZE * (count - 2))
         )
@@ -136,8 +136,7 @@ def _possible_layouts(path: Path, size: int) -> list[tuple[int, int]]:
         for at in np.flatnonzero(fits).tolist():
             slots = least + at * (ENTRY_SIZE // SLOT_SIZE)
             hashed = index_layout.read_entry(buffer, slots, count - 1).key_hash
-            place = HEADER_SIZE + SLOT_SIZE * (hashed % slots) if hashed >= 0 else 0
-            if place and int.from_bytes(buffer[place : place + SLOT_SIZE], "big") == count - 1:
+            if hashed >= 0 and index_layout.read_slot(buffer, hashed % slots) == count - 1:
                 found.append((slots, (size - HEADER_SIZE - SLOT_SIZE * slots) // ENTRY_SIZE))
         del begins, ends, fits
         return found

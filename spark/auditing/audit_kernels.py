@@ -7,7 +7,14 @@ import numpy as np
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.compiled.jit import helper, kernel
 from tandemmq.store.format.compiled.memory import address_of, int_at, long_at
-from tandemmq.store.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tandemmq.store.format.index_layout import (
+    ENTRY_PHYSICAL_AT,
+    ENTRY_PREVIOUS_AT,
+    ENTRY_SECONDS_AT,
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT_SIZE,
+)
 
 _DETOURS = 16
 """Steps an entry, over all, that chains may make through entries of other slots: no chain makes any in a sound file."""
@@ -38,7 +45,7 @@ def _look(file: int, slots: int, count: int, entries: int, live: bool, newest: A
     for slot in range(slots):
         number = int_at(file + HEADER_SIZE + SLOT_SIZE * slot)
         while live and count <= number < entries:
-            before = int_at(base + ENTRY_SIZE * number + 16)
+            before = int_at(base + ENTRY_SIZE * number + ENTRY_PREVIOUS_AT)
             number = before if before < number else 0
         if 0 < number < count:
             newest[slot] = number
@@ -47,7 +54,8 @@ def _look(file: int, slots: int, count: int, entries: int, live: bool, newest: A
     low, high, after = 1 << 62, -1, 1 << 62
     for number in range(count - 1, 0, -1):
         at = base + ENTRY_SIZE * number
-        hashed, physical, seconds, previous = int_at(at), long_at(at + 4), int_at(at + 12), int_at(at + 16)
+        hashed, physical = int_at(at), long_at(at + ENTRY_PHYSICAL_AT)
+        seconds, previous = int_at(at + ENTRY_SECONDS_AT), int_at(at + ENTRY_PREVIOUS_AT)
         impossible = hashed < 0 or physical < 0 or seconds < 0 or previous < 0 or previous >= number
         if impossible or (hashed | physical | seconds | previous) == 0:
             _note(result, places, 1, number)
@@ -60,7 +68,7 @@ def _look(file: int, slots: int, count: int, entries: int, live: bool, newest: A
         slot = hashed % slots
         while newest[slot] > number and left > 0:  # through an entry of another slot, as a search would go
             at = base + ENTRY_SIZE * newest[slot]
-            before = int_at(at + 16)
+            before = int_at(at + ENTRY_PREVIOUS_AT)
             newest[slot] = before if 0 < before < newest[slot] else 0
             left -= 1
         if newest[slot] == number:

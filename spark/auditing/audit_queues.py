@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from tandemmq.spark.auditing.audit_findings import FindingPlace, Findings
 from tandemmq.spark.reading.log_files import NAME_DIGITS
 from tandemmq.spark.rebuilding.queue_writer import Interval, QueueKey
-from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE, impossible_units
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_FIELDS, UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun
 
 Units = NDArray[Any]
 Bools = NDArray[np.bool_]
 Spans = Sequence[tuple[int, int]]
 
-UNIT = np.dtype([("physical", ">i8"), ("size", ">i4"), ("tags", ">i8")])
+UNIT = np.dtype(UNIT_FIELDS)
 _BLANK_SIZE = 0x7FFFFFFF
 COMPARED = ("unit-missing", "unit-blank", "unit-wrong")
 """Kinds of findings that comparing the messages of the log with their units can have."""
@@ -152,17 +152,14 @@ class RunComparer:
     def put(self, run: UnitRun, *, compare: bool = True) -> int:
         """Compare a run, or only note its offsets; gives how many of its units are not right. Raises OSError."""
         key = run.topic, run.queue_id
-        impossible = impossible_units(run.first_queue_offset, run.units)
+        possible = run.possible()
+        impossible = run.count - (0 if possible is None else possible.count)
         if impossible and self._accepted is None:
             place = FindingPlace(*key, run.first_queue_offset, run.first_physical, count=impossible)
             self._findings.add("offset-impossible", place)
-        if impossible == run.count:
+        if possible is None:
             return 0
-        first, units, begin = run.first_queue_offset + impossible, run.units, run.first_physical
-        if impossible:
-            units = units[impossible * UNIT_SIZE :]
-            begin = int.from_bytes(units[:8], "big")
-        come = Interval(first, first + run.count - impossible, begin, run.last_end_physical)
+        come, units = Interval.of(possible), possible.units
         if self._accepted is not None:
             return sum(
                 self._compare(key, come, units, allowed)

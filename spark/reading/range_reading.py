@@ -16,8 +16,8 @@ from tandemmq.spark.reading.walking import RangeWalker, walker
 from tandemmq.spark.source.record_batches import record_batches, stretch_batch
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.compiled.record_columns import RecordColumns, renumbered
+from tandemmq.store.format.record_fields import physical_offset_at
 
-_PHYSICAL_AT = 28
 _ROWS = 1 << 15
 _PROOFS = (16 << 20, 64 << 20)
 """Bytes before a range that are looked at to prove where its first record begins."""
@@ -73,7 +73,7 @@ def damaged_batches(
     """
     while begin < end:
         # Where the place is wrong, not the checksum, the records count as standing where the first one says.
-        named = int.from_bytes(buffer[begin + _PHYSICAL_AT : begin + _PHYSICAL_AT + 8], "big", signed=True)
+        named = physical_offset_at(buffer, begin)
         walk = walker().walk(buffer, begin, end, named - begin, check_crc=False, limit=_ROWS)
         if not walk.count:
             stretch = stretch_batch(base + begin, base + end, wanted)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tandemmq.spark.reading.log_files import NAME_DIGITS
-from tandemmq.store.format.unit import UNIT_SIZE, impossible_units
+from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.format.walker import UnitRun
 
 QueueKey = tuple[str, int]
@@ -29,6 +29,12 @@ class Interval(NamedTuple):
     end: int
     physical_begin: int
     physical_end: int
+
+    @classmethod
+    def of(cls, run: UnitRun) -> "Interval":
+        """The offsets of a run."""
+        first = run.first_queue_offset
+        return cls(first, first + run.count, run.first_physical, run.last_end_physical)
 
 
 class QueueFiles:
@@ -97,14 +103,10 @@ class RunWriter:
     def put(self, run: UnitRun) -> None:
         """Take a run. Raises OSError."""
         key = run.topic, run.queue_id
-        impossible = impossible_units(run.first_queue_offset, run.units)
-        if impossible == run.count:
+        possible = run.possible()
+        if possible is None:
             return
-        first, units, begin = run.first_queue_offset + impossible, run.units, run.first_physical
-        if impossible:
-            units = units[impossible * UNIT_SIZE :]
-            begin = int.from_bytes(units[:8], "big")
-        come = Interval(first, first + run.count - impossible, begin, run.last_end_physical)
+        come, units = Interval.of(possible), possible.units
         if self._accepted is not None:
             for allowed in self._accepted.get(key, ()):
                 if allowed.physical_begin <= come.physical_begin < allowed.physical_end:

@@ -22,10 +22,10 @@ from tandemmq.spark.rebuilding.rebuild_plan import RebuildPlan, plan_of
 from tandemmq.spark.rebuilding.staging import StagingDirectory, sync_file
 from tandemmq.store.format.compiled.index import entries_before
 from tandemmq.store.format.compiled.keys import keys_of
-from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, is_queue_name
+from tandemmq.store.format.unit import BLANK_UNIT, UNIT_FIELDS, UNIT_SIZE, is_queue_name
 from tandemmq.store.format.walker import UnitRun
 
-_UNIT = np.dtype([("physical", ">i8"), ("size", ">i4"), ("tags", ">i8")])
+_UNIT = np.dtype(UNIT_FIELDS)
 _BLANK_SIZE = 0x7FFFFFFF
 _CHECK_UNITS = 1 << 20
 

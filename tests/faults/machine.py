@@ -169,7 +169,7 @@ class StoreMachine(RuleBasedStateMachine):
         return [f"c{self.life}-p0-{at}" for at in range(first, first + count)]
 
     def sent(self, value: str, queue: Queue, offset: int, physical: int, size: int, end: int) -> None:
-        data = self.store.commit_log.read(physical, size)
+        data = self.store.read_record(physical, size)
         assert data is not None
         self.pending.append((Ack(value, *value_parts(value), queue, offset, physical, size, zlib.crc32(data)), end))
 

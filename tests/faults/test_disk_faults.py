@@ -93,7 +93,7 @@ class Script:
 
     @staticmethod
     def ack(store: MessageStore, value: str, queue: tuple[str, int], offset: int, physical: int, size: int) -> Ack:
-        data = store.commit_log.read(physical, size)
+        data = store.read_record(physical, size)
         assert data is not None
         return Ack(value, *value_parts(value), queue, offset, physical, size, zlib.crc32(data))
 

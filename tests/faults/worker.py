@@ -162,7 +162,7 @@ class Worker:
             self.tell("ack", value, *queue, *place)
 
     def crc(self, appended: Appended) -> int:
-        data = self._store.commit_log.read(appended.physical_offset, appended.size)
+        data = self._store.read_record(appended.physical_offset, appended.size)
         assert data is not None, f"what was just appended cannot be read: {appended}"
         return zlib.crc32(data)
 

@@ -3,7 +3,6 @@
 Sources: RocketMQ's TopicValidator, HookUtils, MessageExtEncoder and SendMessageProcessor.
 """
 
-import struct
 import zlib
 
 from tandemmq.common.topic_names import BROKER_WRITES, is_name, longest_topic
@@ -11,6 +10,7 @@ from tandemmq.store.broker import preparing
 from tandemmq.store.broker.errors import BadRequest, ForbiddenTopic, IllegalMessage, NotSupported, PropertiesTooLong
 from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
+from tandemmq.store.format.batch import glance_at_batch
 
 CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
@@ -35,8 +35,6 @@ SPECIAL = frozenset(
 _OWN = (properties.POP_CK, properties.CRC32)
 _MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
 """Parts of the names that are not allowed inside an encoded batch."""
-_PIECE = struct.Struct(">i12xi")  # size of a batch's piece, body length
-_PIECE_OVERHEAD = 22
 _LONGEST_NUMBER = 10
 
 
@@ -122,27 +120,18 @@ def check_batch(blob: bytes, body_limit: int) -> int | None:
     """The bodies and properties inside an encoded batch (`tandemmq.store.format.batch` has the layout).
 
     Gives the number of messages, or None for a malformed batch, which is not this function's affair: whoever lays it
-    out refuses it. Costs a third of a microsecond a message: the properties are looked into only if one of all may have
-    a name that is not allowed.
+    out refuses it. The properties are looked into only if one of all may have a name that is not allowed.
     """
-    at, end, pieces = 0, len(blob), []
-    head = _PIECE.unpack_from
-    while at <= end - _PIECE_OVERHEAD:
-        size, body_size = head(blob, at)
-        if not 0 <= body_size <= size - _PIECE_OVERHEAD or size > end - at:
-            return None
-        if body_size > body_limit:
-            check_body(body_size, body_limit)
-        properties_at = at + _PIECE_OVERHEAD + body_size
-        at += size
-        pieces.append(blob[properties_at:at])
+    pieces, too_long, whole = glance_at_batch(blob, body_limit)
+    if too_long:
+        check_body(too_long, body_limit)
     joined = b"\2".join(pieces)
     if any(mark in joined for mark in _MARKS):
         for piece in pieces:
             _check_batch_properties(piece)
     if b"\0\2" in joined or joined.endswith(b"\0"):
         _check_batch_ends(pieces)
-    return len(pieces) if at == end else None
+    return len(pieces) if whole else None
 
 
 def _check_batch_properties(data: bytes) -> None:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus
+from tandemmq.store.format.record_fields import physical_offset_at
 from tandemmq.store.log.message_store import MessageStore
 
 MASTER = 0
 SLAVE = 1
 """Broker ids that are advised: the defaults of RocketMQ's subscription groups."""
-
-_PHYSICAL_OFFSET = slice(28, 36)  # of a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,5 +62,5 @@ class SlaveReads:
         """Id of the broker to pull from next: a slave, where reading what comes next would cost the disk; else 0."""
         if not self._rules.slave_read or not pulled.records:
             return MASTER
-        read = int.from_bytes(pulled.records[_PHYSICAL_OFFSET], "big")
+        read = physical_offset_at(pulled.records)
         return SLAVE if self._store.commit_log.max_offset - read > self._rules.lag_max else MASTER

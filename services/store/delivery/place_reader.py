@@ -15,6 +15,7 @@ from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.format.intact import flaw_of
 from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
+from tandemmq.store.format.record_fields import physical_offset_at, queue_offset_at
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 
@@ -93,7 +94,7 @@ class PlaceReader:
             reason = flaw_of(record)
             if not reason:
                 continue
-            at = int.from_bytes(record[28:36], "big")
+            at = physical_offset_at(record)
             if stretches and stretches[-1][1] == at:
                 stretches[-1] = stretches[-1][0], at + len(record), stretches[-1][2]
             else:
@@ -133,4 +134,4 @@ _NOTHING = frozenset(
 
 def _split(data: bytes) -> list[tuple[int, bytes]]:
     """Records that follow one another, each with its queue offset."""
-    return [(int.from_bytes(record[20:28], "big"), record) for record in split_records(data)]
+    return [(queue_offset_at(record), record) for record in split_records(data)]

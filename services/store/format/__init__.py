@@ -45,6 +45,7 @@ Records and what is in them::
 
     record.py          reading one              record_encoder.py   making one
     message.py         a message on its way in  record_identity.py  whether it is the one that a unit names
+    record_fields.py   single fields of one that lies somewhere
     sysflag.py         the SYSFLAG bits         properties.py       the properties string
     batch.py           many in one body         host.py             an address
     message_id.py      the two ids              crc.py, java.py     checksums, Java's view of text

@@ -11,20 +11,19 @@ from typing import NamedTuple
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.record import (
     BLANK_SIZE,
-    MAGIC_BLANK,
     MAGIC_V1,
     MAX_PROPERTIES,
     MAX_TOPIC,
     MIN_RECORD_SIZE,
     PROPERTIES_LENGTH_SIZE,
 )
+from tandemmq.store.format.record_fields import PLACED_SIZE, SYS_FLAG_AT, has_blank_magic, physical_offset_at
 from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
 from tandemmq.store.format.walker import REASONS, CrcProperty, Stop, Walker
 
 _INT = Struct(">i")
-_LONG = Struct(">q")
-_PHYSICAL_AT, _SYS_FLAG_AT, _FIXED = 28, 36, 88
-"""PHYSICALOFFSET, SYSFLAG, and the body with IPv4 hosts."""
+_FIXED = 88
+"""Where the body begins with IPv4 hosts."""
 _MORE_FOR_V6 = 12
 
 
@@ -85,13 +84,13 @@ def why_no_beginning(head: memoryview, physical: int, room: int, largest: int) -
     if arrived < _INT.size:
         return ""
     (size,) = _INT.unpack_from(head)
-    if arrived >= BLANK_SIZE and int.from_bytes(head[4:8], "big") == MAGIC_BLANK:
+    if arrived >= BLANK_SIZE and has_blank_magic(head):
         return "" if size == room else f"the file's end of {room:,} bytes is said to have {size:,}"
     if not MIN_RECORD_SIZE <= size <= min(largest, room - BLANK_SIZE):
         if size == room and arrived < BLANK_SIZE:
             return ""
         return f"a record cannot have {size:,} bytes there"
-    if arrived >= _PHYSICAL_AT + _LONG.size and _LONG.unpack_from(head, _PHYSICAL_AT)[0] != physical:
+    if arrived >= PLACED_SIZE and physical_offset_at(head) != physical:
         return REASONS[Stop.BAD_POSITION]
     return "" if _lengths_may_fit(head, size) else REASONS[Stop.BAD_SIZE]
 
@@ -99,9 +98,9 @@ def why_no_beginning(head: memoryview, physical: int, room: int, largest: int) -
 def _lengths_may_fit(head: memoryview, size: int) -> bool:
     """Whether the lengths inside that have arrived leave room for the rest, and where all have, add up to ``size``."""
     arrived = len(head)
-    if arrived < _SYS_FLAG_AT + _INT.size:
+    if arrived < SYS_FLAG_AT + _INT.size:
         return True
-    (sys_flag,) = _INT.unpack_from(head, _SYS_FLAG_AT)
+    (sys_flag,) = _INT.unpack_from(head, SYS_FLAG_AT)
     body_at = _FIXED + sum(_MORE_FOR_V6 for host in (BORN_HOST_V6, STORE_HOST_V6) if sys_flag & host)
     if arrived < body_at:
         return True

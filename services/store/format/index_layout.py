@@ -31,6 +31,9 @@ from tandemmq.store.format.errors import FormatError
 HEADER_SIZE = 40
 SLOT_SIZE = 4
 ENTRY_SIZE = 20
+ENTRY_PHYSICAL_AT, ENTRY_SECONDS_AT, ENTRY_PREVIOUS_AT = 4, 12, 16
+ENTRY_FIELDS = [("hash", ">i4"), ("physical", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
+"""An entry as NumPy's data types are described."""
 _HEADER = Struct(">qqqqii")
 _SLOT = Struct(">i")
 _ENTRY = Struct(">iqii")
@@ -106,6 +109,12 @@ def read_entry(buffer: ReadBuffer, slots: int, number: int) -> IndexEntry:
     return IndexEntry._make(_ENTRY.unpack_from(buffer, entry_position(slots, number)))
 
 
+def read_slot(buffer: ReadBuffer, slot: int) -> int:
+    """Number of the newest entry in a slot's chain, as it stands there."""
+    number: int = _SLOT.unpack_from(buffer, HEADER_SIZE + SLOT_SIZE * slot)[0]
+    return number
+
+
 def _wrap(value: int) -> int:
     """As a Java long."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -174,7 +183,7 @@ def find(
     last = min(header.index_count, entries - 1)
     left = entries if limit is None else limit
     slot = key_hash % slots
-    (number,) = _SLOT.unpack_from(buffer, HEADER_SIZE + SLOT_SIZE * slot)
+    number = read_slot(buffer, slot)
     suspect = suspect or _ignore
     if not 0 <= number <= last:
         suspect(0, f"slot {slot} names entry {number} of {last}")
@@ -254,7 +263,7 @@ def rebuild_chains(buffer: WriteBuffer, slots: int, entries: int, count: int) ->
         at = entry_position(slots, number)
         (key_hash,) = _SLOT.unpack_from(buffer, at)
         slot = key_hash % slots
-        _SLOT.pack_into(buffer, at + ENTRY_SIZE - SLOT_SIZE, newest[slot])
+        _SLOT.pack_into(buffer, at + ENTRY_PREVIOUS_AT, newest[slot])
         newest[slot] = number
     for slot, number in enumerate(newest):
         at = HEADER_SIZE + SLOT_SIZE * slot

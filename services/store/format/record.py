@@ -57,6 +57,7 @@ from tandemmq.store.format.record_encoder import (
     topic_field_size,
     verify_crc_property,
 )
+from tandemmq.store.format.record_fields import size_at
 from tandemmq.store.format.sysflag import HOSTS_V6
 
 __all__ = [
@@ -253,6 +254,6 @@ def split_records(data: bytes) -> Iterator[bytes]:
     """The bytes of each of the records that follow one another in ``data``, as a pull has found them."""
     at = 0
     while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
+        size = size_at(data, at)
         yield data[at : at + size]
         at += size

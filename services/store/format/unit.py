@@ -18,7 +18,11 @@ from tandemmq.store.format.java import tags_code
 from tandemmq.store.format.record_encoder import MIN_RECORD_SIZE
 
 _UNIT = Struct(">qiq")
+_PLACE = Struct(">q")
 UNIT_SIZE = _UNIT.size
+TAGS_CODE_AT = 12
+UNIT_FIELDS = [("physical", ">i8"), ("size", ">i4"), ("tags", ">i8")]
+"""A unit as NumPy's data types are described."""
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """The topic in which delayed messages wait; its units hold the delivery time instead of a tags code."""
@@ -61,6 +65,17 @@ def count_below(units: bytes, limit: int) -> int:
     return 0
 
 
+def place_of(units: ReadBuffer, number: int = 0) -> int:
+    """Log offset of the record of the ``number``-th of ``units``."""
+    place: int = _PLACE.unpack_from(units, number * UNIT_SIZE)[0]
+    return place
+
+
+def bytes_of_records(units: bytes) -> int:
+    """What the records of ``units`` take in the log."""
+    return sum(size for _, size, _ in _UNIT.iter_unpack(units))
+
+
 def pack_unit(physical_offset: int, size: int, tags_code: int) -> bytes:
     """The 20 bytes of a unit."""
     return _UNIT.pack(physical_offset, size, tags_code)
@@ -97,12 +112,11 @@ def impossible_units(first: int, units: ReadBuffer) -> int:
     where a run begins depends on how the log was walked.
     """
     low, high = 0, len(units) // UNIT_SIZE
-    if high and is_possible(first, int.from_bytes(units[:8], "big", signed=True)):
+    if high and is_possible(first, place_of(units)):
         return 0  # the usual case
     while low < high:
         middle = (low + high) // 2
-        at = middle * UNIT_SIZE
-        if is_possible(first + middle, int.from_bytes(units[at : at + 8], "big", signed=True)):
+        if is_possible(first + middle, place_of(units, middle)):
             high = middle
         else:
             low = middle + 1

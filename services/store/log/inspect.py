@@ -11,8 +11,8 @@ from pathlib import Path
 from tandemmq.common.record_lock import is_locked
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
-from tandemmq.store.format.record import Record, decode_record
-from tandemmq.store.format.unit import SCHEDULE_TOPIC, UNIT_SIZE
+from tandemmq.store.format.record import Record
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, TAGS_CODE_AT, UNIT_SIZE, bytes_of_records
 from tandemmq.store.format.walker import UnitRun, Walker
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.boot import boot_id
@@ -29,10 +29,8 @@ from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.missing_files import believed, find_missing
+from tandemmq.store.log.segments.record_reader import RecordReader
 from tandemmq.store.log.segments.scan import LogScan
-
-TAGS_CODE_SIZE = 8
-"""The last field of a consume queue unit."""
 
 
 @dataclass(slots=True)
@@ -129,13 +127,13 @@ def _read_log(
     nothing_known = DamageList(found.root / "none", ReadOnlyDisk())
     config = StoreConfig(found.root)
     scan = LogScan(files, walker, nothing_known, check_crc=True, delay_levels=config.message_delay_levels)
-    last = -1
+    records, last = RecordReader(files, nothing_known), -1
     for step in scan.steps(found.min_offset):
         if step.walk is not None and step.walk.count:
             found.records += step.walk.count
             last = step.walk.last_offset
-            if found.first_record is None and step.file is not None:
-                found.first_record = decode_record(step.file.map, step.walk.rows()[0].position - step.file.start)
+            if found.first_record is None:
+                found.first_record = records.decoded(step.walk.rows()[0].position, verify=True)
             for run in step.walk.runs():
                 _count(found, run, queues.get(run.topic, run.queue_id))
         if step.damage is not None:
@@ -143,9 +141,7 @@ def _read_log(
         position = step.torn_at if step.torn_at >= 0 else step.position
         on_progress(position - found.min_offset, total)
     found.max_offset = position
-    file = files.find(last) if last >= 0 else None
-    if file is not None:
-        found.last_record = decode_record(file.map, last - file.start)
+    found.last_record = records.decoded(last, verify=True) if last >= 0 else None
     torn = files.find(position)
     if torn is not None and (behind := torn.map[position - torn.start :].rstrip(b"\0")):
         found.damage.append(DamagedRange(position, position + len(behind), "torn", "nothing valid follows"))
@@ -157,11 +153,11 @@ def _count(found: StoreInspection, run: UnitRun, queue: ConsumeQueue | None) -> 
     seen.next_offset = max(seen.next_offset, run.first_queue_offset + run.count)
     seen.messages += run.count
     units = run.units
-    seen.log_bytes += sum(int.from_bytes(units[at + 8 : at + 12], "big") for at in range(0, len(units), UNIT_SIZE))
+    seen.log_bytes += bytes_of_records(units)
     if queue is not None and queue.read_bytes(run.first_queue_offset, run.count) == units:
         return
     # Of delayed messages the tags code is the delivery time, which follows from settings that are not known here.
-    compared = UNIT_SIZE - TAGS_CODE_SIZE if run.topic == SCHEDULE_TOPIC else UNIT_SIZE
+    compared = TAGS_CODE_AT if run.topic == SCHEDULE_TOPIC else UNIT_SIZE
     for at in range(0, len(units), UNIT_SIZE):
         have = queue.read_bytes(run.first_queue_offset + at // UNIT_SIZE, 1) if queue is not None else b""
         if have[:compared] != units[at : at + compared]:

@@ -431,17 +431,7 @@ class MessageStore:
 
     def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
         """Give one whole record, of ``size`` if that is known; None where there is none: expired, damaged, another."""
-        file = self._parts.files.find(physical_offset)
-        if file is None or physical_offset + 91 > self.commit_log.max_offset:
-            return None
-        if self._parts.damage.ranges and self._parts.damage.covering(physical_offset) is not None:
-            return None
-        at = physical_offset - file.start
-        actual = int.from_bytes(file.map[at : at + 4], "big")
-        position = int.from_bytes(file.map[at + 28 : at + 36], "big")
-        if position != physical_offset or (size is not None and actual != size) or actual < 91:
-            return None
-        return self.commit_log.read(physical_offset, actual)
+        return self._parts.records.read(physical_offset, size, self.commit_log.max_offset)
 
     async def touch(self, offsets: Sequence[int]) -> None:
         """Have records that are to be read soon in memory by then; a thread waits for the disk. Best effort."""

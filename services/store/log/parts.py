@@ -19,6 +19,7 @@ from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica_group import GroupFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
+from tandemmq.store.log.segments.record_reader import RecordReader
 from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,11 @@ class StoreParts:
     """The machine's `boot_id`."""
     problems: list[FileProblem] = field(default_factory=list)
     """Files beside the log that this start could not use."""
+    records: RecordReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read records of these files, around this damage."""
+        self.records = RecordReader(self.files, self.damage)
 
     def note_damage(self, damage: DamagedRange) -> None:
         """Remember a damaged stretch of the log, and tell of it, unless it is known.

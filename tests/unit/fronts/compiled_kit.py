@@ -13,9 +13,7 @@ def changed_by_sends(kit: Kit) -> object:
 def logged(kit: Kit) -> list[Record]:
     """The records of a log of one file."""
     log = kit.store.commit_log
-    data = log.read(0, log.max_offset)
-    assert data is not None
-    return [decode_record(one) for one in split_records(data)]
+    return [decode_record(one) for one in split_records(log.files.files[0].map[: log.max_offset])]
 
 
 def comparable(record: Record) -> object:

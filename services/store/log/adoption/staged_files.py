@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tandemmq.store.format.record import MAGIC_BLANK, CorruptRecord, Record, decode_record
+from tandemmq.store.format.record import BLANK_SIZE
+from tandemmq.store.format.record_fields import has_blank_magic
 from tandemmq.store.format.staged import FILE_NAME, StagedManifest, UnreadableStagedManifest
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, is_blank, is_empty, pack_unit
 from tandemmq.store.log.edges.disk import create_file, make_dirs
@@ -124,7 +125,7 @@ class StagedFiles:
         at = unit.physical_offset
         if is_blank(unit) or at < _log_min(parts) or parts.damage.covering(at) is not None:
             return True
-        record = _record_at(parts, at)
+        record = parts.records.placed(at)
         return record is None or (record.topic, record.queue_id, record.queue_offset) == name
 
     def _open_index(self, *, tidy: bool) -> None:
@@ -146,7 +147,7 @@ class StagedFiles:
         self.index = index
 
     def _store_time(self, physical_offset: int) -> int | None:
-        record = _record_at(self._parts, physical_offset)
+        record = self._parts.records.placed(physical_offset)
         return None if record is None else record.store_timestamp
 
     # -- finishing --------------------------------------------------------------------------------------------------
@@ -319,25 +320,10 @@ def _queue_file_size(parts: StoreParts) -> int:
 
 def _begins(parts: StoreParts, offset: int) -> bool:
     """Whether a record begins at ``offset``, or the blank at the end of a file, or damage is known there."""
-    record = _record_at(parts, offset)
-    if record is not None or parts.damage.covering(offset) is not None:
+    if parts.records.placed(offset) is not None or parts.damage.covering(offset) is not None:
         return True
     file = parts.files.find(offset)
-    if file is None:
-        return True
-    at = offset - file.start
-    return file.size - at < UNIT_SIZE or file.map[at + 4 : at + 8] == MAGIC_BLANK.to_bytes(4, "big")
-
-
-def _record_at(parts: StoreParts, physical_offset: int) -> Record | None:
-    file = parts.files.find(physical_offset)
-    if file is None:
-        return None
-    try:
-        record = decode_record(file.map, physical_offset - file.start, verify=False)
-    except CorruptRecord:
-        return None
-    return record if record.physical_offset == physical_offset else None
+    return file is None or file.end - offset < BLANK_SIZE or has_blank_magic(file.map, offset - file.start)
 
 
 def _log_min(parts: StoreParts) -> int:

@@ -15,7 +15,16 @@ from pathlib import Path
 
 from tandemmq.store.format.record import Record
 from tandemmq.store.format.sysflag import is_indexed_in_queue
-from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, impossible_units, is_blank, is_empty, unpack_units
+from tandemmq.store.format.unit import (
+    BLANK_UNIT,
+    UNIT_SIZE,
+    Unit,
+    impossible_units,
+    is_blank,
+    is_empty,
+    place_of,
+    unpack_units,
+)
 from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches, is_zero, make_dirs
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.observer import NullObserver, Observer
@@ -163,7 +172,7 @@ class ConsumeQueue:
             return 0
         if impossible:
             units, first = units[impossible * UNIT_SIZE :], first + impossible
-        physical = int.from_bytes(units[:8], "big")
+        physical = place_of(units)
         if first < self.max_offset:
             self.take_back(first, physical)
             self._tell_taken(first, units)
@@ -208,8 +217,8 @@ class ConsumeQueue:
         known = self._message_at(first) if first < gap else None
         if gap == number or (first < gap and (known is None or known.physical_offset != physical)):
             return False
-        odd = int.from_bytes(self.read_bytes(number, 1)[:8], "big")
-        self.tell_misnumbered(number, odd, f"the next one is {first}")
+        odd = self.unit(number)
+        self.tell_misnumbered(number, 0 if odd is None else odd.physical_offset, f"the next one is {first}")
         self.go_back(max(gap, first))
         return True
 

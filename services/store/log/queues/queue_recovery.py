@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tandemmq.store.format.record import CorruptRecord, Record, decode_record
+from tandemmq.store.format.record import Record
 from tandemmq.store.format.sysflag import is_indexed_in_queue
-from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
+from tandemmq.store.format.unit import UNIT_SIZE, is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.parts import StoreParts
@@ -105,27 +105,26 @@ class QueueRecovery:
         Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
         cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
         """
-        for run in self._queues.nameable(runs):
-            impossible = impossible_units(run.first_queue_offset, run.units)
-            if impossible == run.count:
+        for one in self._queues.nameable(runs):
+            run = one.possible()
+            if run is None:
                 continue
-            first = run.first_queue_offset + impossible
+            first = run.first_queue_offset
             queue = self._queues.ensure(run.topic, run.queue_id)
             key = (run.topic, run.queue_id)
-            units = run.units[impossible * UNIT_SIZE :]
-            queue.take_back(first, int.from_bytes(units[:8], "big"))
+            queue.take_back(first, run.first_physical)
             _count_on(queue, damage, first)
             if first > queue.max_offset and key not in self._touched:
                 queue.rebuilding = True
             self._touched.add(key)
             begins = self._begins.get(key, queue.first_offset_on_disk)
-            lost = min(begins - first, len(units) // UNIT_SIZE)
+            lost = min(begins - first, run.count)
             if lost > 0:  # files go after their records: the first ones are lost, with what they had before these
                 self._begins[key] = begins
                 queue.rebuilding = True
-                queue.put(first, units[: lost * UNIT_SIZE])
+                queue.put(first, run.units[: lost * UNIT_SIZE])
                 queue.min_offset = min(queue.min_offset, first)
-            queue.append_run(first, units, run.last_end_physical)
+            queue.append_run(first, run.units, run.last_end_physical)
 
     def keep_numbers_of_damaged(self, damage: DamageList) -> None:
         """Let a queue count on behind units whose records lie in damaged stretches.
@@ -191,14 +190,8 @@ def _changed_record(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int
     if unit is None or is_blank(unit) or is_empty(unit) or not begin <= unit.physical_offset <= end - unit.size:
         return None
     place = unit.physical_offset
-    file = parts.files.find(place)
-    if file is None or parts.damage.covering(place) is not None:
-        return None
-    try:
-        record = decode_record(file.map, place - file.start)
-    except CorruptRecord:
-        return None
-    if (record.physical_offset, record.size, record.queue_offset) != (place, unit.size, number):
+    record = None if parts.damage.covering(place) is not None else parts.records.decoded(place, verify=True)
+    if record is None or (record.physical_offset, record.size, record.queue_offset) != (place, unit.size, number):
         return None
     wrong = (record.topic != queue.topic) + (record.queue_id != queue.queue_id)
     return record if wrong + (not is_indexed_in_queue(record.sys_flag)) == 1 else None

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tandemmq.store.format.offset_ranges import OffsetRanges
-from tandemmq.store.format.record_encoder import MIN_RECORD_SIZE
-from tandemmq.store.format.record_identity import behind_topic
 from tandemmq.store.format.unit import UNIT_SIZE, Unit, unpack_units
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.parts import StoreParts
@@ -129,21 +127,4 @@ class Neighbours:
 
     def _record_end(self, number: int, unit: Unit) -> int:
         """Log offset behind the unit's record; -1 where that is not the record of this number."""
-        return own_record_end(self._parts, self._queue, self._topic, number, unit, self._log_end)
-
-
-def own_record_end(
-    parts: StoreParts, queue: ConsumeQueue, topic: bytes, number: int, unit: Unit, log_end: int
-) -> int:  # fmt: skip
-    """Log offset behind the record that a unit points at; -1 if that is not the record of this queue and number."""
-    offset, size, _ = unit
-    if size < MIN_RECORD_SIZE or offset < 0 or offset + size > log_end:
-        return -1
-    file = parts.files.find(offset)
-    if file is None or offset + size > file.end:
-        return -1
-    if behind_topic(file.map, offset - file.start, topic, queue.queue_id, number, offset, size) < 0:
-        return -1
-    if parts.damage.ranges and parts.damage.covering(offset) is not None:
-        return -1
-    return offset + size
+        return self._parts.records.end_of(unit, self._topic, self._queue.queue_id, number, self._log_end)

@@ -1,9 +1,7 @@
 """Finding a queue offset by time (RocketMQ: ``ConsumeQueue.getOffsetInQueueByTime``)."""
 
-from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
-from tandemmq.store.log.queues.queue_stretch import own_record_end
 
 
 def offset_by_time(parts: StoreParts, queue: ConsumeQueue, timestamp_ms: int, log_end: int) -> int:
@@ -29,11 +27,7 @@ def offset_by_time(parts: StoreParts, queue: ConsumeQueue, timestamp_ms: int, lo
 
 def _time_at(parts: StoreParts, queue: ConsumeQueue, topic: bytes, offset: int, log_end: int) -> int | None:
     unit = queue.unit(offset)
-    if unit is None or own_record_end(parts, queue, topic, offset, unit, log_end) < 0:
+    if unit is None or parts.records.end_of(unit, topic, queue.queue_id, offset, log_end) < 0:
         return None
-    file = parts.files.find(unit.physical_offset)
-    assert file is not None
-    try:
-        return decode_record(file.map, unit.physical_offset - file.start, verify=False).store_timestamp
-    except CorruptRecord:
-        return None
+    record = parts.records.decoded(unit.physical_offset)
+    return None if record is None else record.store_timestamp

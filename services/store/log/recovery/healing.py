@@ -23,6 +23,7 @@ from functools import partial
 
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.record import BLANK_SIZE
+from tandemmq.store.format.record_fields import size_at
 from tandemmq.store.format.sysflag import is_indexed_by_key
 from tandemmq.store.format.walker import REASONS, Stop, Walk, WalkRow
 from tandemmq.store.log.dispatch import Dispatcher
@@ -195,7 +196,7 @@ class Healing:
             yield from walk.rows()
             at = base + walk.position
             if walk.stop == Stop.BLANK and end == file.end:
-                size = int.from_bytes(data[at - base : at - base + 4], "big")
+                size = size_at(data, at - base)
                 if BLANK_SIZE <= size == end - at:
                     return
             elif walk.stop == Stop.ROWS_FULL or at == end:

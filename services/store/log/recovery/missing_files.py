@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
+from tandemmq.store.format.record_fields import PREFIX_SIZE
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk, is_zero
 from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
@@ -155,7 +156,7 @@ def is_last_full(config: StoreConfig, end: int) -> bool:
     size = config.mapped_file_size_commit_log
     files = ReadOnlyFiles(config.commit_log_dir, size)
     last = files.last
-    if last is None or is_zero(last.map[:8]):
+    if last is None or is_zero(last.map[:PREFIX_SIZE]):
         return False
     walker = Walkers(config.compiled_walker).for_bytes(size)
     nothing_known = DamageList(config.store_path_root_dir / "none", ReadOnlyDisk())

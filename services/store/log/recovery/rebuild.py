@@ -9,11 +9,10 @@ loop.
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 
-from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.format.unit import UNIT_SIZE, impossible_units, is_blank, is_empty
+from tandemmq.store.format.unit import is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.parts import StoreParts
@@ -82,7 +81,7 @@ class Rebuild:
         async for _, runs in self._walk(begin, self._tail):
             for run in parts.queues.nameable(runs):
                 queue = parts.queues.ensure(run.topic, run.queue_id)
-                self._put((one for one in _one_by_one(run) if not self._given_again(queue, one)), waits=False)
+                self._put((one for one in run.one_by_one() if not self._given_again(queue, one)), waits=False)
                 queue.min_offset = queue.first_offset_on_disk
                 queue.correct_min_offset(log_min)
                 parts.offsets.raise_to((run.topic, run.queue_id), queue.max_offset)
@@ -93,12 +92,7 @@ class Rebuild:
         unit = queue.unit(number) if number < queue.max_offset else None
         if unit is None or is_blank(unit) or is_empty(unit) or unit.physical_offset == one.first_physical:
             return False
-        file = self._parts.files.find(unit.physical_offset)
-        try:
-            record = None if file is None else decode_record(file.map, unit.physical_offset - file.start)
-        except CorruptRecord:
-            return False
-        if record is None or (record.topic, record.queue_id, record.queue_offset) != (one.topic, one.queue_id, number):
+        if self._parts.records.named(unit.physical_offset, (one.topic, one.queue_id), number, verify=True) is None:
             return False
         log.error(
             "Message %d of queue %d of %s at log offset %d is back; its number was given to the one at %d meanwhile",
@@ -134,7 +128,7 @@ class Rebuild:
         Nor a number that is too high: the queue's unit knows the record, or those that come after it in the log.
         """
         for one in self._parts.queues.nameable(runs):
-            run = _without(one, impossible_units(one.first_queue_offset, one.units))
+            run = one.possible()
             if run is None:
                 continue
             queue, first = self._parts.queues.ensure(run.topic, run.queue_id), run.first_queue_offset
@@ -166,44 +160,11 @@ class Rebuild:
                 self._restore(queue, run, taken)
 
     def _restore(self, queue: ConsumeQueue, run: UnitRun, taken: _Taken) -> None:
-        rest = _without(run, taken.end - run.first_queue_offset)
+        rest = run.without(taken.end - run.first_queue_offset)
         if rest is not None:
             taken.end = rest.first_queue_offset + rest.count
             self.units_restored += restore_units(queue, rest.first_queue_offset, rest.units)
             self.units_restored += queue.append_run(rest.first_queue_offset, rest.units, rest.last_end_physical)
-
-
-def _without(run: UnitRun, count: int) -> UnitRun | None:
-    """A run without its first ``count`` units; None where nothing is left."""
-    if count <= 0:
-        return run
-    units = run.units[count * UNIT_SIZE :]
-    return (
-        None
-        if not units
-        else replace(
-            run,
-            first_queue_offset=run.first_queue_offset + count,
-            count=run.count - count,
-            units=units,
-            first_physical=int.from_bytes(units[:8], "big"),
-        )
-    )
-
-
-def _one_by_one(run: UnitRun) -> Iterator[UnitRun]:
-    """Each unit of a run as a run of its own."""
-    for at in range(run.count):
-        unit = run.units[at * UNIT_SIZE : (at + 1) * UNIT_SIZE]
-        begin = int.from_bytes(unit[:8], "big")
-        yield replace(
-            run,
-            first_queue_offset=run.first_queue_offset + at,
-            count=1,
-            units=unit,
-            first_physical=begin,
-            last_end_physical=begin + int.from_bytes(unit[8:12], "big"),
-        )
 
 
 async def rebuild_index(parts: StoreParts) -> None:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import is_zero
 from tandemmq.store.log.errors import FlushFailed, UnusableDirectory
 from tandemmq.store.log.index.index_recovery import recover_index
@@ -290,10 +289,8 @@ class Recovery:
 
     def _first_store_time(self, file: MappedFile) -> int:
         """Store time of a file's first record, 0 where it has none that is whole."""
-        try:
-            return decode_record(file.map, 0).store_timestamp
-        except CorruptRecord:
-            return 0
+        record = self._parts.records.decoded(file.start, verify=True)
+        return 0 if record is None else record.store_timestamp
 
     # -- the walk ---------------------------------------------------------------------------------------------------
 
@@ -361,27 +358,16 @@ class Recovery:
     # -- looking things up ------------------------------------------------------------------------------------------
 
     def _store_time(self, physical_offset: int) -> int | None:
-        file = self._parts.files.find(physical_offset)
-        if file is None:
-            return None
-        try:
-            record = decode_record(file.map, physical_offset - file.start, verify=False)
-        except CorruptRecord:
-            return None
-        return record.store_timestamp if record.physical_offset == physical_offset else None
+        record = self._parts.records.placed(physical_offset)
+        return None if record is None else record.store_timestamp
 
     def _record_fits(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bool:
         """Whether the record at ``physical_offset`` is the one that a unit says it is.
 
         True where the log has expired, or is known to be damaged.
         """
-        file = self._parts.files.find(physical_offset)
-        if file is None:
+        if self._parts.files.find(physical_offset) is None:
             return self._parts.files.first_from(physical_offset) is not None  # expired, or in a missing file
         if self._parts.damage.covering(physical_offset) is not None:
             return True  # whatever can be read there now, the number was given away once
-        try:
-            record = decode_record(file.map, physical_offset - file.start, verify=False)
-        except CorruptRecord:
-            return False
-        return (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset)
+        return self._parts.records.named(physical_offset, (topic, queue_id), queue_offset) is not None

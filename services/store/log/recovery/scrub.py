@@ -19,7 +19,6 @@ from tandemmq.store.log.index.index_repairs import IndexRepairs
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
-from tandemmq.store.log.queues.queue_stretch import own_record_end
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.recovery.restoring import Restoring
 from tandemmq.store.log.segments.scan import LogScan, Step
@@ -170,7 +169,7 @@ class Scrub:
             if want == there:
                 continue
             elsewhere = want.physical_offset != there.physical_offset
-            if elsewhere and own_record_end(self._parts, queue, topic, number, there, log_end) >= 0:
+            if elsewhere and self._parts.records.end_of(there, topic, queue.queue_id, number, log_end) >= 0:
                 continue  # two records claim this number
             queue.put(number, units[(number - first) * UNIT_SIZE : (number - first + 1) * UNIT_SIZE])
             if want.physical_offset >= self._parts.files.files[0].start:

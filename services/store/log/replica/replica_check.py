@@ -14,6 +14,7 @@ from isal.isal_zlib import crc32
 
 from tandemmq.store.format.arrival import Arrived, check_arrived
 from tandemmq.store.format.record import meant_crc_property
+from tandemmq.store.format.record_fields import PLACED_SIZE, size_at
 from tandemmq.store.format.walker import CrcProperty, Stop
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.parts import StoreParts
@@ -24,8 +25,6 @@ from tandemmq.store.log.segments.mapped_file import MappedFile
 log = logging.getLogger(__name__)
 
 _LONGEST_RECORD = 8 << 20
-_HEAD = 36
-"""Bytes of a record that show what is wrong with it where its length cannot be believed: up to PHYSICALOFFSET."""
 
 
 class RefusedBytes(NamedTuple):
@@ -128,7 +127,7 @@ class ReplicaCheck:
     @staticmethod
     def _size_end(file: MappedFile, found: Arrived) -> int:
         """Where the record or blank that failed ends, by its own size."""
-        return found.whole + int.from_bytes(file.map[found.whole : found.whole + 4], "big")
+        return found.whole + size_at(file.map, found.whole)
 
     def _judge(self, file: MappedFile, found: Arrived, following: int, end: int, *, sound: bool) -> bool:
         """Whether bad bytes are proven to be the master's own; False where more of them must come for that.
@@ -151,8 +150,8 @@ class ReplicaCheck:
             if following < 0 and (stop - at < proven[1] or self._bytes(file, at, stop) == proven):
                 self._searched = end
                 return False
-        if following < 0:
-            following = self._size_end(file, found) if found.stop is Stop.BAD_CRC else min(end, at + _HEAD)
+        if following < 0:  # where its length cannot be believed, its head shows what is wrong
+            following = self._size_end(file, found) if found.stop is Stop.BAD_CRC else min(end, at + PLACED_SIZE)
         refused = self._bytes(file, at, following)
         known = self.refused
         times = known.times + 1 if known is not None and known.which == refused else 1

@@ -13,6 +13,7 @@ from tandemmq.store.format import sysflag
 from tandemmq.store.format.batch import BatchWriter, MalformedBatch
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
+from tandemmq.store.format.record_fields import PREFIX_SIZE
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.errors import RecordTooLarge
@@ -23,7 +24,6 @@ from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 
 # Room beside the body for everything else in a record (RocketMQ: MessageExtEncoder).
 ENCODER_HEAD_ROOM = 65_536
-_HEAD = 8  # TOTALSIZE and MAGICCODE, written last
 _SMALL = 512
 """Replica bytes up to this size are copied into the mapping; a system call costs more."""
 _ZEROS = 1 << 20
@@ -162,8 +162,8 @@ class CommitLog:
             raise self._too_large("A record", size)
         end = at + size
         mapping = file.map
-        mapping[at + _HEAD : end] = data[_HEAD:]
-        mapping[at : at + _HEAD] = data[:_HEAD]
+        mapping[at + PREFIX_SIZE : end] = data[PREFIX_SIZE:]
+        mapping[at : at + PREFIX_SIZE] = data[:PREFIX_SIZE]
         self.last_store_timestamp = timestamp
         self._at = end
         if numbered:
@@ -196,8 +196,8 @@ class CommitLog:
         mapping, start = file.map, file.start
         for record, number in zip(records, numbers, strict=True):
             behind = at + len(record)
-            mapping[at + _HEAD : behind] = record[_HEAD:]
-            mapping[at : at + _HEAD] = record[:_HEAD]
+            mapping[at + PREFIX_SIZE : behind] = record[PREFIX_SIZE:]
+            mapping[at : at + PREFIX_SIZE] = record[:PREFIX_SIZE]
             appended.append(_appended(Appended, (start + at, behind - at, number, timestamp, end)))
             at = behind
         self._at = at
@@ -397,16 +397,3 @@ class CommitLog:
             f"{what} of {size:,} bytes does not fit: the limit is {self._largest:,} bytes.",
             remedy="Send a smaller message, or raise maxMessageSize and mappedFileSizeCommitLog.",
         )
-
-    # -- read -------------------------------------------------------------------------------------------------------
-
-    def read(self, offset: int, size: int) -> bytes | None:
-        """Copy ``size`` bytes at ``offset``.
-
-        None where they do not lie within one kept file before the end of the log.
-        """
-        file = self.files.find(offset)
-        if file is None or size < 0 or offset + size > min(file.end, self.max_offset):
-            return None
-        at = offset - file.start
-        return file.map[at : at + size]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from tandemmq.store.format.record_fields import size_at
 from tandemmq.store.format.walker import REASONS, Stop, Walk, Walker
 from tandemmq.store.log.edges.disk import data_stretches, is_zero
 from tandemmq.store.log.recovery.damage import DamagedRange, KnownDamage
@@ -158,7 +159,7 @@ class LogScan:
 
     def _is_half(self, file: MappedFile, at: int, end: int) -> bool:
         """Whether the bytes of ``file`` from ``at`` to ``end`` may be the first half of a record."""
-        size = int.from_bytes(file.map[at : at + 4], "big")
+        size = size_at(file.map, at)
         return self._half_at_end and (end - at < 4 or size <= min(_LONGEST_RECORD, file.size - at))
 
     def _next_valid(self, file: MappedFile, begin: int) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 
-from tandemmq.store.format.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from tandemmq.store.format.record_fields import is_half
 from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange
@@ -10,9 +10,6 @@ from tandemmq.store.log.segments.mapped_file import MappedFile, file_name
 from tandemmq.store.log.segments.scan import nonzero_stretches
 
 log = logging.getLogger(__name__)
-
-_PREFIX = 8
-"""Size and magic number of a record."""
 
 
 def cut_tail(parts: StoreParts, end: int, damage: list[DamagedRange]) -> int:
@@ -52,7 +49,7 @@ def _zero_behind(parts: StoreParts, file: MappedFile, at: int, damage: list[Dama
     stop = stretches[-1][1]
     content = file.map[at:stop].rstrip(b"\0")
     kept = ""
-    if not (parts.mastership.is_slave and _is_half(content)):  # a slave's master sends it again, whole
+    if not (parts.mastership.is_slave and is_half(content)):  # a slave's master sends it again, whole
         kept = _keep(parts.disk, parts, file.start + at, content)
     for begin, end in stretches:
         file.map[begin:end] = bytes(end - begin)
@@ -60,12 +57,6 @@ def _zero_behind(parts: StoreParts, file: MappedFile, at: int, damage: list[Dama
     if kept:
         damage.append(DamagedRange(file.start + at, file.start + at + len(content), "torn", f"cut off, kept as {kept}"))
     return len(content)
-
-
-def _is_half(content: bytes) -> bool:
-    """Whether these may be the first bytes of a record that had not come to its end, and no damage."""
-    size, magic = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")
-    return len(content) < _PREFIX or (magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK) and len(content) < size)
 
 
 def _keep(disk: Disk, parts: StoreParts, offset: int, content: bytes) -> str:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from tandemmq.store.format.record_fields import size_at
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 
 _FIRST = 4_096
@@ -22,6 +23,6 @@ def touch_records(files: MappedFileQueue, offsets: Iterable[int]) -> None:
         at = offset - file.start
         with suppress(OSError):
             head = os.pread(file.fd, _FIRST, at)
-            size = min(int.from_bytes(head[:4], "big"), _MOST)
+            size = min(size_at(head), _MOST)
             if size > len(head) == _FIRST:
                 os.pread(file.fd, size - _FIRST, at + _FIRST)
