@@ -110,8 +110,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     delivery = made(broker, groups, ledger, journal, clock, life)
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(
-        HalfLog(store, settings.store_host(), clock),
-        journal,
+        HalfLog(store, journal, settings.store_host(), clock),
         broker.acknowledgement,
         delivery.sessions,
         settings.transaction_rules(),

@@ -39,6 +39,8 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `answer`: the answer to a receive, while it is filled and when it is given
 * `attempts`: receives that may be repeated
 * `selection`: which messages a receive wants
+* `queue_cursor`: how services read queues of the broker's own: where they go on, and wait
+* `kept_positions`: where they stand, as facts
 * `place_reader`: reads the messages of a place
 * `side_state`: what receiving keeps in mind beside the ledger
 * `figures`: what operators see of groups

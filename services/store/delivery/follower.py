@@ -2,6 +2,9 @@
 
 The newest record names the base; from there on all records are applied in their order. On a slave records are applied
 as they are dispatched, so that a promotion finds the state as it was on the master a moment ago.
+
+It has no `queue_cursor`. It works on slaves too, passes over what it cannot read, so that all stores come to the same
+state, and finds its place in what it reads.
 """
 
 import asyncio

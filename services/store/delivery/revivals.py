@@ -14,8 +14,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.dead_letters import origin_of
-from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
-from tandemmq.store.delivery.facts import Moved, Place
+from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
 from tandemmq.store.delivery.handles import Shown, own_topic, topic_shown
 from tandemmq.store.delivery.java_pops import (
@@ -31,7 +30,9 @@ from tandemmq.store.delivery.java_pops import (
     read_checkpoint,
 )
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.kept_positions import SystemGroupPosition
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format import properties
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Record, decode_record
@@ -50,37 +51,30 @@ _GRACE_MS = 3_000
 class _ReviveLog:
     """One queue of a revive topic: pops that were read, in their order."""
 
-    def __init__(self, waiting: WaitingQueue, next_offset: int) -> None:
-        self.waiting = waiting
-        self.next = next_offset
+    def __init__(self, store: MessageStore, position: SystemGroupPosition, topic: str, queue_id: int) -> None:
+        self.position = position
         self.pops: dict[PopKey, Pop] = {}
-
-    @property
-    def place(self) -> Place:
-        """Where RocketMQ's own group stands in it."""
-        return Place(REVIVE_GROUP, self.waiting.topic, self.waiting.queue_id)
+        self._cursor = QueueCursor(store, topic, queue_id, position)
+        self._cursor.begin()
 
     def read_on(self) -> bool:
         """Read some more; whether there is still more. Raises StoreError, OSError."""
-        self.next = self.waiting.from_first(self.next)
-        end = self.waiting.queue.readable_end
-        for _ in range(_AT_ONCE):
-            unit = self.waiting.unit(self.next, end)
-            if unit is None:
-                return False
-            record = self.waiting.record(self.next, unit)
+        cursor = self._cursor
+        cursor.pass_expired()
+        end = cursor.queue.readable_end
+        for unit in cursor.units(end, _AT_ONCE):
+            record = cursor.record(unit)
             if record is not None:
                 try:
                     self._take(record)
                 except BadPop as error:
-                    log.error("a note of a pop is passed over", offset=self.next, reason=str(error))
-            self.next += 1
-        return True
+                    log.error("a note of a pop is passed over", offset=cursor.next, reason=str(error))
+        return cursor.next < end
 
     def _take(self, record: Record) -> None:
         tag = record.properties.get(properties.TAGS)
         if tag == CHECKPOINT:
-            pop = read_checkpoint(record.body, self.next)
+            pop = read_checkpoint(record.body, record.queue_offset)
             self.pops[pop.key] = pop
         elif tag in (ACK, BATCH_ACK):
             key, offsets = read_acknowledged(record.body)
@@ -124,9 +118,8 @@ class Revivals:
             if config.name.startswith(REVIVE_TOPICS):
                 names |= {(config.name, queue) for queue in range(config.write_queues)}
         for topic, queue in sorted(names):
-            progress = self._journal.ledger.progress(Place(REVIVE_GROUP, topic, queue))
-            begin = 0 if progress is None else progress.cursor + 1
-            self._logs.append(_ReviveLog(WaitingQueue(self._store, topic, queue), begin))
+            position = SystemGroupPosition(self._journal, Place(REVIVE_GROUP, topic, queue), names_last=True)
+            self._logs.append(_ReviveLog(self._store, position, topic, queue))
         if self._logs:
             self._task = asyncio.create_task(self._run(), name="messages that were popped at RocketMQ")
 
@@ -163,9 +156,7 @@ class Revivals:
                 await self._topics.add([TopicConfig(retry, queues, queues)])
             if not self._revive_pop(pop, retry):
                 return
-            progress = self._journal.ledger.progress(one.place)
-            resets = 0 if progress is None else progress.resets
-            self._journal.note(Moved(one.place, pop.log_offset, resets))
+            one.position.keep(pop.log_offset + 1)
             del one.pops[key]
             await self._store.timers.sleep(0)
 

@@ -8,9 +8,9 @@ import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.tags import parse_tags
-from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format.unit import BLANK_UNIT, pack_unit
 from tandemmq.store.log.errors import QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records
@@ -155,14 +155,15 @@ async def test_nobody_skips_what_a_lost_first_file_had_where_the_manifest_is_gon
         assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
         with pytest.raises(QueueNotReady):
             kit.pull("orders")
-        waiting = WaitingQueue(kit.store, "orders", 0)
+        cursor = QueueCursor(kit.store, "orders", 0)
+        cursor.begin(7)
         with pytest.raises(QueueNotReady):
-            waiting.from_first(7)
+            cursor.pass_expired()
         await kit.store.rebuilt()
         assert not kit.catalog.offsets("orders", 0, None)[0].rebuilding
         assert bodies(kit.pull("orders")) == [b"%d" % number for number in range(250)]
         assert isinstance(PlaceReader(kit.store, kit.puller).one(place, 7), bytes)
-        assert waiting.from_first(7) == 7
+        assert (cursor.pass_expired(), cursor.next) == (0, 7)
 
 
 async def test_nobody_is_sent_back_while_a_queue_is_being_rebuilt(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import pytest
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.errors import TransactionEnded
 from tandemmq.store.delivery.facts import Moved
-from tandemmq.store.delivery.transactions.following import HALF_PLACE, OP_PLACE, position_of_java
+from tandemmq.store.delivery.transactions.following import position_of_java
+from tandemmq.store.delivery.transactions.half_log import HALF_PLACE, OP_PLACE
 from tandemmq.store.delivery.transactions.half_message import DISCARD_TOPIC, OP_TOPIC
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message import Message
+from tandemmq.store.format.unit import pack_unit
 from tests.golden import copy_of, golden_store
 from tests.unit.broker.broker_kit import HOST
 from tests.unit.delivery.transaction_kit import COMMIT, ROLLBACK, Positions, Scene, scene
@@ -117,6 +119,20 @@ async def test_a_position_beyond_the_end_is_put_right(tmp_path: Path) -> None:
         await on.timers.advance(1)
     async with scene(tmp_path, positions) as on:
         assert on.pending() == ["a"]
+
+
+async def test_a_half_message_whose_unit_is_wrong_is_not_passed(tmp_path: Path) -> None:
+    """Its unit is put right from the log. What is passed is never asked about again, also after the next start."""
+    async with scene(tmp_path) as on:
+        await on.half("a")
+        await on.half("b")
+        await on.transactions.stop()
+        queue = on.kit.store.queue(HALF_TOPIC, 0)
+        assert queue is not None
+        queue.put(1, pack_unit(7, 200, 0))
+        on.transactions.start()
+        await on.timers.advance(0)
+        assert on.pending() == ["a", "b"]
 
 
 async def test_half_messages_without_what_they_need(tmp_path: Path) -> None:

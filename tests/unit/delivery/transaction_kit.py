@@ -136,9 +136,9 @@ async def scene(
         sessions = Sessions(timers)
         journal = Journal(kit.store, ledger, kit.broker.acknowledgement, HOST)
         journal.open = True
-        half_log = HalfLog(kit.store, HOST, clock)
+        half_log = HalfLog(kit.store, journal, HOST, clock)
         transactions = Transactions(
-            half_log, journal, kit.broker.acknowledgement, sessions, rules or TransactionRules(), kit.traffic
+            half_log, kit.broker.acknowledgement, sessions, rules or TransactionRules(), kit.traffic
         )
         transactions.start()
         await timers.advance(0)

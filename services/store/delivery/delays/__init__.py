@@ -5,7 +5,6 @@ their real topic and queue, and a fact in the journal says how far that has come
 
 * `delays`: all of it as one service of the master
 * `levels`: the queues of SCHEDULE_TOPIC_XXXX, one for each delay level
-* `waiting_queue`: one such queue, read in order
 * `timed_messages`: what waits in rmq_sys_wheel_timer
 * `timer_window`: the timers that are due next, in memory
 * `timer_follower`: keeps the index of timers in step with the log

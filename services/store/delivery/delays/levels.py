@@ -4,8 +4,6 @@ RocketMQ: ``ScheduleMessageService``. One timer stands for all of them, at the t
 due; a level without messages costs nothing. A level that fails waits for itself and holds up no other.
 """
 
-import asyncio
-import functools
 import math
 import time
 from collections.abc import Sequence
@@ -14,13 +12,13 @@ from typing import NamedTuple
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.due_copies import DueCopies, Undeliverable
-from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import LevelDone
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.kept_positions import LevelPosition
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.errors import QueueNotReady, StoreError
+from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
@@ -46,27 +44,26 @@ class LevelState(NamedTuple):
 class _Level:
     """One level: where it is, and since when it cannot go on."""
 
-    def __init__(self, number: int, waiting: WaitingQueue, delay_ms: int | None) -> None:
+    def __init__(self, number: int, store: MessageStore, position: LevelPosition, delay_ms: int | None) -> None:
         self.number = number
-        self.waiting = waiting
+        self.position = position
+        self.cursor = QueueCursor(store, SCHEDULE_TOPIC, number - 1, position)
         self.delay_ms = delay_ms
-        self.next = 0
         self.failures = 0
         self.not_before = 0.0  # after a failure, by `Timers.time`
         # The clock was set back: what was stored below that queue offset is due when the timers show that time.
         self.stepped_below = 0
         self.stepped_until = 0.0
-        self.idle: asyncio.Future[None] | None = None
 
     def seconds_left(self, unit: Unit, now_ms: int, now: float) -> float:
-        """How long the message at `next` has to wait; 0 and less when it is due."""
+        """How long the next message has to wait; 0 and less when it is due."""
         left = (unit.tags_code - now_ms) / 1_000
         if self.delay_ms is None:
             return left
         delay = self.delay_ms / 1_000
-        if left > delay and self.next >= self.stepped_below:
-            self.stepped_below, self.stepped_until = self.waiting.queue.max_offset, now + delay
-        if self.next < self.stepped_below:
+        if left > delay and self.cursor.next >= self.stepped_below:
+            self.stepped_below, self.stepped_until = self.cursor.queue.max_offset, now + delay
+        if self.cursor.next < self.stepped_below:
             left = min(left, self.stepped_until - now)
         return left
 
@@ -104,9 +101,8 @@ class Levels:
         numbers |= {queue_id + 1 for topic, queue_id in self._store.queue_names() if topic == SCHEDULE_TOPIC}
         for number in sorted(numbers):
             delay = self._delays_ms[number - 1] if number <= len(self._delays_ms) else None
-            level = _Level(number, WaitingQueue(self._store, SCHEDULE_TOPIC, number - 1), delay)
-            level.next = self._journal.ledger.levels.get(number, 0)
-            self._levels[number] = level
+            level = self._levels[number] = _Level(number, self._store, LevelPosition(self._journal, number), delay)
+            level.cursor.begin()
         self._running = True
         self._plan(0.0)
 
@@ -115,8 +111,7 @@ class Levels:
         self._running = False
         self._wake_at = math.inf
         for level in self._levels.values():
-            if level.idle is not None:
-                level.idle.cancel()
+            level.cursor.stop()
         self._levels.clear()
 
     # -- turns ------------------------------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ class Levels:
         left = math.inf
         for number in order:
             level = self._levels[number]
-            if level.idle is not None:
+            if level.cursor.waits:
                 continue
             if time.perf_counter() >= until:
                 self._first = sorted(self._levels).index(number)  # it is the first next time
@@ -153,53 +148,34 @@ class Levels:
         now = self._timers.time()
         if level.not_before > now:
             return level.not_before - now
-        begun, copy = level.next, -1
-        left = math.inf
+        cursor, copy, left = level.cursor, -1, 0.0
         try:
             self._journal.check()
-            end = self._end(level)
-            for _ in range(_AT_ONCE):
-                unit = level.waiting.unit(level.next, end)
-                if unit is None:
-                    left = math.inf
-                    self._wait_for_more(level)
-                    break
+            begun, expired = cursor.next, cursor.settle()
+            self._counts.unreadable += expired if begun else 0
+            end = cursor.queue.readable_end
+            for unit in cursor.units(end, _AT_ONCE, until):
                 left = level.seconds_left(unit, self._wall.now_ms(), now)
                 if left > 0:
                     break
                 copy = self._deliver(level, unit, copy)
-                level.next += 1
-                if time.perf_counter() >= until:
-                    break
+            if cursor.next >= end:
+                left = math.inf
+                cursor.wait(self._woken)
             level.failures = 0
         except NotDelivering:
             return math.inf if not self._journal.open else _MOST_BACK_OFF
         except (StoreError, OSError) as error:
             left = self._failed(level, error)
-        if level.next != begun:
-            self._journal.note(LevelDone(level.number, level.next, copy))
+        level.position.keep(cursor.next, copy)
         return left
-
-    def _end(self, level: _Level) -> int:
-        """Where the level's queue ends; the level goes on within what there is of it."""
-        queue = level.waiting.queue
-        first = level.waiting.from_first(level.next)
-        self._counts.unreadable += first - level.next if level.next else 0
-        level.next = first
-        end = queue.readable_end
-        if level.next > queue.max_offset:
-            if not level.waiting.complete:  # not to be waited for: it may never come so far as the progress says
-                raise QueueNotReady(f"The queue of level {level.number} is being rebuilt from the commit log.")
-            log.warning("a delay level ends before its progress", level=level.number, end=end, progress=level.next)
-            level.next = queue.max_offset
-        return end
 
     def _deliver(self, level: _Level, unit: Unit, copy: int) -> int:
         """Copy one message to where it belongs; gives the copy's log offset, or `copy` where there is none."""
-        record = level.waiting.record(level.next, unit)
+        record = level.cursor.record(unit)
         if record is None:
             self._counts.unreadable += 1
-            log.error("a delayed message cannot be read any more", level=level.number, offset=level.next)
+            log.error("a delayed message cannot be read any more", level=level.number, offset=level.cursor.next)
             return copy
         try:
             place = self._copies.append(record)
@@ -210,20 +186,14 @@ class Levels:
         self._counts.delivered += 1
         return place.physical_offset
 
-    def _wait_for_more(self, level: _Level) -> None:
-        level.idle = level.waiting.queue.wait_beyond(level.next)
-        level.idle.add_done_callback(functools.partial(self._woken, level))
-
-    def _woken(self, level: _Level, _: object) -> None:
-        level.idle = None
-        if self._running:
-            self._plan(0.0)
+    def _woken(self) -> None:
+        self._plan(0.0)
 
     def _failed(self, level: _Level, error: Exception) -> float:
         """Try a level again later, each time later."""
         self._counts.failed += 1
         if not level.failures:
-            log.warning("a delay level waits", level=level.number, offset=level.next, reason=str(error))
+            log.warning("a delay level waits", level=level.number, offset=level.cursor.next, reason=str(error))
         left = min(_LEAST_BACK_OFF * 2.0**level.failures, _MOST_BACK_OFF)
         level.failures = min(level.failures + 1, 30)
         level.not_before = self._timers.time() + left
@@ -235,15 +205,15 @@ class Levels:
         """How the levels stand that have something to deliver."""
         states = []
         for level in self._levels.values():
-            queue = level.waiting.queue
-            waiting = queue.max_offset - max(level.next, queue.min_offset)
+            queue = level.cursor.queue
+            waiting = queue.max_offset - max(level.cursor.next, queue.min_offset)
             if waiting > 0:
                 states.append(LevelState(level.number, waiting, self._late_ms(level, queue.max_offset)))
         return states
 
     def _late_ms(self, level: _Level, end: int) -> int:
         try:
-            unit = level.waiting.unit(level.next, end)
+            unit = level.cursor.peek(end)
         except (StoreError, OSError):
             return 0
         return 0 if unit is None else self._wall.now_ms() - unit.tags_code

@@ -25,7 +25,6 @@ from tandemmq.store.delivery.delays.timer_entry import (
 from tandemmq.store.delivery.delays.timer_follower import TimerFollower
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
-from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.facts import TimersDone
 from tandemmq.store.delivery.journal import Journal
@@ -81,7 +80,6 @@ class TimedMessages:
         self._roll_after_ms = roll_after_ms
         self._counts = counts
         self._timers = store.timers
-        self._waiting = WaitingQueue(store, TIMER_TOPIC, 0)
         self._window = TimerWindow(index, precision_ms, None)
         self._must_index = 0
         self._done = (0, -1)
@@ -265,7 +263,7 @@ class TimedMessages:
 
         Raises BadEntries, StoreError, OSError, NotDelivering.
         """
-        record = self._waiting.record_at(entry.offset, entry.physical) or self._record(entry.offset)
+        record = self._follower.record_of(entry)
         if record is None:
             self._counts.unreadable += 1
             log.error("a timed message cannot be read any more", offset=entry.offset)
@@ -288,16 +286,12 @@ class TimedMessages:
         self._counts.timers_out[record.properties[properties.REAL_TOPIC]] += 1
         return place.physical_offset
 
-    def _record(self, offset: int) -> Record | None:
-        unit = self._waiting.known_unit(offset)
-        return None if unit is None else self._waiting.record(offset, unit)
-
     def _is_superseded(self, entry: TimerEntry, record: Record) -> bool:
         """Whether a later record says that this one is not to be delivered."""
         topic, key = record.properties.get(properties.REAL_TOPIC), record.properties.get(properties.UNIQ_KEY, "")
         mine = recalled_key(record)
         for later in self._window.about(entry):
-            other = self._record(later.offset)
+            other = self._follower.record_of(later)
             if other is None or other.properties.get(properties.REAL_TOPIC) != topic:
                 continue
             recalled = recalled_key(other)

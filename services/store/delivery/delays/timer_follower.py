@@ -1,7 +1,6 @@
 """Keeps the index of timers in step with the queue of `rmq_sys_wheel_timer`, on masters and slaves."""
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable
 
@@ -10,10 +9,10 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.timer_entry import BadEntries, TimerEntry, entry_of
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
-from tandemmq.store.delivery.delays.waiting_queue import WaitingQueue
 from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format import properties
-from tandemmq.store.format.record import MIN_RECORD_SIZE
+from tandemmq.store.format.record import MIN_RECORD_SIZE, Record
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import QueueNotReady, StoreError
 from tandemmq.store.log.message_store import MessageStore
@@ -42,12 +41,11 @@ class TimerFollower:
         self._store = store
         self._timers = store.timers
         self._index = index
-        self._waiting = WaitingQueue(store, TIMER_TOPIC, 0)
+        self._cursor = QueueCursor(store, TIMER_TOPIC, 0)  # the index keeps the place
         self._precision_ms = precision_ms
         self._roll_after_ms = roll_after_ms
         self._progress = progress
         self._counts = counts
-        self._idle: asyncio.Future[None] | None = None
         self._checkpoints: asyncio.Task[None] | None = None
         self._running = False
         self._changed = False
@@ -74,8 +72,7 @@ class TimerFollower:
     async def stop(self) -> None:
         """End, with a checkpoint."""
         self._running = False
-        if self._idle is not None:
-            self._idle.cancel()
+        self._cursor.stop()
         if self._checkpoints is not None:
             self._checkpoints.cancel()
             await asyncio.gather(self._checkpoints, return_exceptions=True)
@@ -84,19 +81,23 @@ class TimerFollower:
 
     def entry(self, offset: int) -> TimerEntry | None:
         """The entry of a record as the log has it now; None where it cannot be read. Raises StoreError, OSError."""
-        unit = self._waiting.queue.unit(offset)
-        record = None if unit is None else self._waiting.record(offset, unit)
+        unit = self._cursor.queue.unit(offset)
+        record = None if unit is None else self._cursor.record_of(offset, unit)
         return None if record is None else entry_of(record, self._precision_ms, self._roll_after_ms)
+
+    def record_of(self, entry: TimerEntry) -> Record | None:
+        """The record of an entry, None where it cannot be read any more. Raises StoreError, OSError."""
+        return self._cursor.record_seen(entry.offset, entry.physical)
 
     @property
     def end(self) -> int:
         """Where the queue ends, as far as it may be read."""
-        return self._waiting.queue.readable_end
+        return self._cursor.queue.readable_end
 
     @property
     def stored_end(self) -> int:
         """Where the queue ends; what no replica has yet belongs to it. Copies lie behind it, and are seen no sooner."""
-        return self._waiting.queue.max_offset
+        return self._cursor.queue.max_offset
 
     # -- following --------------------------------------------------------------------------------------------------
 
@@ -110,16 +111,14 @@ class TimerFollower:
         """Throw the index away and make it from the log."""
         log.warning("the index of timers is made anew from the log", reason=why)
         self._index.clear()
-        self._waiting.forget()
+        self._cursor.forget()
         self._changed = True
-        idle, self._idle = self._idle, None
-        if idle is not None:
-            idle.cancel()
+        self._cursor.stop()
         self.on_cleared()
         self._timers.call_soon(self._turn)
 
     def _turn(self) -> None:
-        if not self._running or self._idle is not None:
+        if not self._running or self._cursor.waits:
             return
         try:
             more = self._follow(time.perf_counter() + _TURN_SECONDS)
@@ -133,27 +132,19 @@ class TimerFollower:
         if more:
             self._timers.call_soon(self._turn)
         else:
-            self._idle = self._waiting.queue.wait_beyond(self._index.indexed)
-            self._idle.add_done_callback(functools.partial(self._woken, self._idle))
-
-    def _woken(self, idle: "asyncio.Future[None]", _: object) -> None:
-        if self._idle is idle:
-            self._idle = None
-        self._turn()
+            self._cursor.wait(self._turn)
 
     def _follow(self, until: float) -> bool:
         """Take some records; whether there are more. Raises BadEntries, StoreError, OSError."""
-        index, waiting = self._index, self._waiting
-        queue = waiting.queue
-        self._check_end(queue.max_offset)
-        offset, physical, end = waiting.from_first(index.indexed), index.physical, queue.readable_end
+        index, cursor = self._index, self._cursor
+        self._check_end(cursor.queue.max_offset)
+        cursor.begin(index.indexed)
+        cursor.pass_expired()
+        physical, end = index.physical, cursor.queue.readable_end
         entries: list[TimerEntry] = []
         try:
-            while offset < end and len(entries) < _AT_ONCE and time.perf_counter() < until:
-                unit = waiting.unit(offset, end)
-                if unit is None:
-                    break
-                record = waiting.record(offset, unit)
+            for unit in cursor.units(end, _AT_ONCE, until):
+                record = cursor.record(unit)
                 if record is None:
                     self.unreadable += 1
                 else:
@@ -163,29 +154,28 @@ class TimerFollower:
                         self._counts.timers_in[record.properties.get(properties.REAL_TOPIC, "")] += 1
                 if unit.size >= MIN_RECORD_SIZE:
                     physical = unit.end
-                offset += 1
         finally:
-            if offset > index.indexed:
-                index.add(entries, offset, physical)
+            if cursor.next > index.indexed:
+                index.add(entries, cursor.next, physical)
                 self._changed = True
                 self.on_entries(entries)
-        return offset < end
+        return cursor.next < end
 
     def _check_end(self, end: int) -> None:
         """Where the log was cut, cut the index too.
 
         Raises QueueNotReady: it is not known yet whether it was. BadEntries: the index is not one of this queue.
         """
-        index, queue = self._index, self._waiting.queue
+        index, queue = self._index, self._cursor.queue
         if index.indexed > end:
-            if not self._waiting.complete:  # not to be waited for: it may never come so far as the index says
+            if not self._cursor.complete:  # not to be waited for: it may never come so far as the index says
                 raise QueueNotReady(f"The queue of timers ends at {end}, and is being rebuilt from the commit log.")
             unit = queue.unit(end - 1) if end > queue.min_offset else None
             if unit is not None and index.entry_of(end - 1) != self.entry(end - 1):
                 raise BadEntries("the log was cut, and may have grown again")
             log.info("the index of timers is cut", indexed=index.indexed, end=end)
             index.cut(end, unit.end if unit is not None else 0)
-            self._waiting.forget()
+            self._cursor.forget()
             self._changed = True
             self.on_cleared()
         elif index.indexed > queue.min_offset:

@@ -1,25 +1,25 @@
 """From the two topics to the state: all of it when a mastership begins, and new half messages from then on."""
 
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker.preparing import HALF_QUEUE, HALF_TOPIC
-from tandemmq.store.delivery.facts import Moved, Place
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.transactions.half_log import HalfLog
-from tandemmq.store.delivery.transactions.half_message import OP_QUEUE, OP_TOPIC, TRANSACTION_GROUP, read_half, read_op
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.transactions.half_log import HalfLog, TopicPlace
+from tandemmq.store.delivery.transactions.half_message import read_half, read_op
 from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
 from tandemmq.store.format.record import Record
-from tandemmq.store.log.edges.slices import Slices
+from tandemmq.store.log.errors import StoreError
 
 log = get_log(__name__)
 
-HALF_PLACE = Place(TRANSACTION_GROUP, HALF_TOPIC, HALF_QUEUE)
-OP_PLACE = Place(TRANSACTION_GROUP, OP_TOPIC, OP_QUEUE)
 _OPS_BEFORE = 10_000
 """So many op records before those that are needed are read too: a repeated ending is recognized after a restart."""
+_TURN_SECONDS = 0.001
+_RETRY_SECONDS = 0.1
 
 
 def position_of_java(root: Path, place: Place) -> int:
@@ -35,63 +35,88 @@ def position_of_java(root: Path, place: Place) -> int:
 class HalfFollowing:
     """Reads half messages, and keeps the positions of the group `CID_RMQ_SYS_TRANS`."""
 
-    def __init__(self, half_log: HalfLog, journal: Journal, began: Callable[[PendingTransaction], None]) -> None:
+    def __init__(self, half_log: HalfLog, began: Callable[[PendingTransaction], None]) -> None:
         """`began` hears of every transaction that is pending, and again when a record of it is found."""
         self._log = half_log
-        self._journal = journal
+        self._half, self._ops = half_log.half_topic, half_log.op_topic
         self._began = began
-        self._queue = half_log.store.ensure_queue(HALF_TOPIC, HALF_QUEUE)
-        self._seen = 0
+        self._taking = False
 
     async def build(self) -> None:
-        """Read ops, then half messages, from the saved positions on; others have their turn in between."""
-        slices = Slices()
-        half_first, half_end = self._begin(HALF_PLACE)
-        op_first, op_end = self._begin(OP_PLACE)
-        op_first = max(min(op_first, op_end - _OPS_BEFORE), self._log.bounds(OP_TOPIC)[0])
-        halves = self._log.halves = Halves(half_first, op_first)
-        self._log.end_offset = self._log.store.commit_log.max_offset
-        for _, record in self._log.records(OP_TOPIC, op_first, op_end):
-            if record is not None:
-                halves.closed(read_op(record))
-            await slices.pause()
-        self._seen = half_first
-        while self._seen < half_end:
-            for offset, record in self._log.records(HALF_TOPIC, self._seen, half_end):
-                self._find(offset, record)
-                await slices.pause()
-            self._seen, half_end = half_end, self._log.bounds(HALF_TOPIC)[1]
+        """Read ops, then half messages, from the saved positions on; others have their turn in between.
+
+        Raises NotDelivering.
+        """
+        for step in (self._begin, self._read_ops, self._read_halves):
+            await self._all_of(step)
+        halves = self._log.halves
         halves.all_read()
         for pending in halves:
             self._began(pending)
-        log.info("half messages are known", pending=len(halves), read=half_end - half_first, ops=op_end - op_first)
+        log.info("half messages are known", pending=len(halves))
 
-    def _begin(self, place: Place) -> tuple[int, int]:
-        """Where to read from, and the queue's end. A position beyond the end is put right, or messages were passed."""
-        first, end = self._log.bounds(place.topic)
-        known = self._journal.ledger.progress(place)
-        if known is None:
-            return min(max(position_of_java(self._log.store.config.store_path_root_dir, place), first), end), end
-        if known.cursor < first:
-            return first, end
-        if known.cursor > end:
-            log.error(
-                "a position of transactions lies beyond the queue", topic=place.topic, saved=known.cursor, end=end
-            )
-            self._journal.note(Moved(place, end, known.resets + 1))
-            return end, end
-        return known.cursor, end
+    async def _all_of(self, step: Callable[[], bool]) -> None:
+        """Take steps until one says that there are no more; where a queue is being put right, after a while."""
+        more, told = True, False
+        while more:
+            pause = 0.0
+            try:
+                more = step()
+            except (StoreError, OSError) as error:
+                if not told:
+                    log.warning("half messages wait to be read", reason=str(error))
+                told, pause = True, _RETRY_SECONDS
+            await self._log.store.timers.sleep(pause)
+
+    def _begin(self) -> bool:
+        """Stand where the positions say, or where a Java broker stood; one step."""
+        for topic in (self._half, self._ops):
+            kept, end = topic.position.kept(), topic.cursor.queue.max_offset
+            root = self._log.store.config.store_path_root_dir
+            topic.cursor.begin(min(position_of_java(root, topic.place), end) if kept is None else kept)
+            topic.cursor.forget()  # units that were read before this store was a slave
+            topic.cursor.settle()
+        half, ops = self._half.cursor, self._ops.cursor
+        ops.begin(max(min(ops.next, ops.queue.max_offset - _OPS_BEFORE), ops.queue.min_offset))
+        self._log.halves = Halves(half.next, ops.next)
+        self._log.end_offset = self._log.store.commit_log.max_offset
+        return False
+
+    def _read_ops(self) -> bool:
+        return self._read(self._ops, self._close)
+
+    def _read_halves(self) -> bool:
+        return self._read(self._half, self._find)
+
+    @staticmethod
+    def _read(topic: TopicPlace, take: Callable[[int, Record | None], object]) -> bool:
+        """Read some of a topic; whether there is more. What the replicas do not have yet may be ended all the same."""
+        cursor = topic.cursor
+        end, until = cursor.queue.max_offset, time.perf_counter() + _TURN_SECONDS
+        for unit in cursor.units(end, sys.maxsize, until):
+            take(cursor.next, cursor.record(unit))
+        return cursor.next < end
+
+    def _close(self, _: int, record: Record | None) -> None:
+        if record is not None:
+            self._log.halves.closed(read_op(record))
 
     def follow(self) -> None:
-        """Take in the half messages that have been dispatched since."""
-        end = self._queue.max_offset
-        if end <= self._seen:
+        """Take in the half messages that were dispatched since; what cannot be read now is read at a later call."""
+        cursor = self._half.cursor
+        end = cursor.dispatched.max_offset
+        if end <= cursor.next or self._taking:
             return
-        first, self._seen = self._seen, end
-        for offset, record in self._log.records(HALF_TOPIC, first, end):
-            pending = self._find(offset, record)
-            if pending is not None:
-                self._began(pending)
+        self._taking = True
+        try:
+            for unit in cursor.units(end, sys.maxsize):
+                pending = self._find(cursor.next, cursor.record(unit))
+                if pending is not None:
+                    self._began(pending)
+        except (StoreError, OSError) as error:
+            log.debug("half messages wait to be read", reason=str(error))
+        finally:
+            self._taking = False
 
     def _find(self, offset: int, record: Record | None) -> PendingTransaction | None:
         half = None if record is None else read_half(record)
@@ -104,7 +129,5 @@ class HalfFollowing:
     def save(self) -> None:
         """Note how far both topics are dealt with, where that has changed. Raises NotDelivering."""
         halves = self._log.halves
-        for place, offset in ((HALF_PLACE, halves.half_offset), (OP_PLACE, halves.op_offset)):
-            known = self._journal.ledger.progress(place)
-            if offset > (0 if known is None else known.cursor):  # a store without transactions notes nothing
-                self._journal.note(Moved(place, offset, 0 if known is None else known.resets))
+        self._half.position.keep(halves.half_offset)
+        self._ops.position.keep(halves.op_offset)

@@ -1,12 +1,18 @@
 """The half topic and the op topic in the store's log: what is read from them and appended."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tandemmq.store.broker.preparing import HALF_QUEUE, HALF_TOPIC
 from tandemmq.store.delivery.clock import DeliveryClock
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.kept_positions import SystemGroupPosition
 from tandemmq.store.delivery.port import Ending
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.delivery.transactions.half_message import (
     OP_QUEUE,
+    OP_TOPIC,
+    TRANSACTION_GROUP,
     HalfMessage,
     Op,
     make_op,
@@ -15,58 +21,42 @@ from tandemmq.store.delivery.transactions.half_message import (
 from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
-from tandemmq.store.format.record import CorruptRecord, Record, decode_record
+from tandemmq.store.format.record import Record
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
 
-_UNITS = 256
-"""So many units of a queue are read at once."""
+HALF_PLACE = Place(TRANSACTION_GROUP, HALF_TOPIC, HALF_QUEUE)
+OP_PLACE = Place(TRANSACTION_GROUP, OP_TOPIC, OP_QUEUE)
+
+
+class TopicPlace:
+    """One of both topics: how far it was read, and how far it is dealt with."""
+
+    def __init__(self, store: MessageStore, journal: Journal, place: Place) -> None:
+        self.place = place
+        self.position = SystemGroupPosition(journal, place)
+        self.cursor = QueueCursor(store, place.topic, place.queue, self.position)
 
 
 class HalfLog:
     """Reads and appends; the state that goes with it is in `halves`."""
 
-    def __init__(self, store: MessageStore, host: Host, clock: DeliveryClock) -> None:
+    def __init__(self, store: MessageStore, journal: Journal, host: Host, clock: DeliveryClock) -> None:
         """`host`: the store host of what is appended."""
         self.store = store
         self.host = host
         self.clock = clock
+        self.half_topic = TopicPlace(store, journal, HALF_PLACE)
+        self.op_topic = TopicPlace(store, journal, OP_PLACE)
         self.halves = Halves(0, 0)
         self.end_offset = 0
         """Log offset behind the newest op record; what was read at the start may not be durable yet."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    def bounds(self, topic: str) -> tuple[int, int]:
-        """First and next queue offset of one of both topics."""
-        queue = self.store.queue(topic, 0)
-        return (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
-
-    def records(self, topic: str, first: int, end: int) -> Iterator[tuple[int, Record | None]]:
-        """Queue offset and record of each message; None where it cannot be read."""
-        queue = self.store.queue(topic, HALF_QUEUE if topic == HALF_TOPIC else OP_QUEUE)
-        while queue is not None and first < end:
-            units = queue.read(first, min(_UNITS, end - first))
-            if not units:  # the file is gone: go on at the next one
-                first = min((first // queue.units_per_file + 1) * queue.units_per_file, end)
-                continue
-            for offset, unit in enumerate(units, first):
-                yield offset, self._record(topic, offset, unit.physical_offset)
-            first += len(units)
-
     def record(self, half: HalfMessage) -> Record | None:
         """The half message itself; None where it cannot be read: damaged, or its file is gone."""
-        return self._record(HALF_TOPIC, half.queue_offset, half.physical_offset)
-
-    def _record(self, topic: str, queue_offset: int, physical_offset: int) -> Record | None:
-        data = self.store.read_record(physical_offset)
-        try:
-            record = None if data is None else decode_record(data)
-        except CorruptRecord:
-            record = None
-        if record is None or (record.topic, record.queue_offset) != (topic, queue_offset):
-            return None
-        return record
+        return self.half_topic.cursor.record_at(half.queue_offset, half.physical_offset)
 
     # -- appending --------------------------------------------------------------------------------------------------
 

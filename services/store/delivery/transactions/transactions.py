@@ -11,7 +11,6 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe, TransactionEnded, UnknownTransaction
-from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Ending
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.checking import Checking, TransactionRules
@@ -46,7 +45,6 @@ class Transactions:
     def __init__(
         self,
         half_log: HalfLog,
-        journal: Journal,
         acknowledgement: Acknowledgement,
         sessions: Sessions,
         rules: TransactionRules,
@@ -56,7 +54,7 @@ class Transactions:
         self._acknowledgement = acknowledgement
         self._traffic = traffic
         self.checking = Checking(half_log, sessions, rules)
-        self._following = HalfFollowing(half_log, journal, self.checking.watch)
+        self._following = HalfFollowing(half_log, self.checking.watch)
         self._building: asyncio.Task[None] | None = None
         self._ready = False
         self._end_listening: Callable[[], None] | None = None
@@ -98,6 +96,7 @@ class Transactions:
         """Each second of one life, from its start to its stop."""
         if life is not self._building:
             return
+        self._following.follow()  # what could not be read when it came
         with contextlib.suppress(TandemError):
             self.checking.keep_up()
             self._following.save()
