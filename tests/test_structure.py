@@ -187,7 +187,7 @@ OTHER_LAYOUTS = {
     "services/common/access/keeper.py": "a digest becomes a number",
     "services/common/grpc_transport/": "HTTP/2 and gRPC",
     "services/common/health_probe.py": "HTTP/2, for one question",
-    "services/common/record_lock.py": "the kernel's struct flock",
+    "services/common/files/record_lock.py": "the kernel's struct flock",
     "services/common/wire/": "RocketMQ's remoting protocol",
     "services/replicator/frames.py": "RocketMQ's HA protocol",
     "services/store/delivery/delays/timer_check.py": "RocketMQ's `timercheck`",

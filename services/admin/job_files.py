@@ -7,14 +7,14 @@ JSON, sealed (see `common.sealed`)::
     crc32     of the rest
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from tandemmq.admin.errors import CannotRecord
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.files.file_system import LOCAL
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.common.sealed import seal, unseal
 
@@ -32,17 +32,11 @@ class JobFiles:
     def write(self, job: admin_pb2.Job) -> None:
         """Keep a job as it is now. Raises CannotRecord."""
         path = self._path(job.id)
-        temporary = path.with_suffix(".tmp")
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                file.write(seal({"version": _VERSION, "job": MessageToDict(job, preserving_proto_field_name=True)}))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            document = {"version": _VERSION, "job": MessageToDict(job, preserving_proto_field_name=True)}
+            write_atomically(LOCAL, path, seal(document))
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
             raise CannotRecord(
                 f"the job cannot be written down in {path}: {error.strerror}",
                 remedy="make room there, or give admin's user the right to write",

@@ -32,8 +32,7 @@ One noun per file::
     service_metrics.py   what the collectors of all services share
     metrics_endpoint.py  the Prometheus endpoint
     shutdown.py          SIGTERM and SIGINT as something to wait for
-    exchange.py          two names that change places in one step
-    durable.py           what makes names durable
+    files/               files written as a whole and durably, locks on directories: the same with a broker and without
     server.py            ServiceHost: a service's gRPC server, of all of the above
 
 A service's `__main__.py` is a list of steps over these; see `server.ServiceHost`.

@@ -14,13 +14,16 @@ LONGEST_TOPIC = 127
 LONGEST_GROUP_TOPIC = 255
 """A topic that belongs to a group may be longer."""
 
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+"""Where messages wait for the time of their delay level; units there hold that time instead of a tags code."""
+
 DELIVERY = "TANDEM_SYS_DELIVERY"
 """Where this broker keeps what groups have received and acknowledged."""
 
 ROCKETMQ_SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
+        SCHEDULE_TOPIC,
         "BenchmarkTest",
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRACE_TOPIC",

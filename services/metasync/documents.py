@@ -5,13 +5,13 @@ a second name, `.bak`. A crash at any moment leaves a whole document under one o
 ever empty. A file that could not be read never becomes the back-up: that would destroy the one that can be.
 """
 
-import contextlib
 import fcntl
 import os
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.durable import sync_directory
+from tandemmq.common.files.file_system import LOCAL
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
@@ -65,17 +65,12 @@ class Document:
         Raises:
             DocumentNotSaved: what was there is still there.
         """
-        temporary = self.path.with_name(self.path.name + ".tmp")
         try:
-            make_directory(self.path.parent)
+            make_dirs(LOCAL, self.path.parent)
             if self._sound:
                 self._keep_backup()
-            _write_synced(temporary, dumps_table(document))
-            os.replace(temporary, self.path)
-            sync_directory(self.path.parent)
+            write_atomically(LOCAL, self.path, dumps_table(document))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
             raise DocumentNotSaved(f"Cannot write {self.path}: {error.strerror or error}.") from error
         self._sound = True
 
@@ -88,8 +83,9 @@ class Document:
         except FileNotFoundError:
             return
         except OSError:
-            _write_synced(link, self.path.read_bytes())
-        os.replace(link, self._backup)
+            write_atomically(LOCAL, self._backup, self.path.read_bytes())
+            return
+        LOCAL.rename(link, self._backup)
 
 
 class DirectoryLock:
@@ -99,7 +95,7 @@ class DirectoryLock:
         """Raises DirectoryInUse, DocumentNotSaved."""
         path = directory / "tandem.metasync.lock"
         try:
-            make_directory(directory)
+            make_dirs(LOCAL, directory)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise DocumentNotSaved(f"Cannot use {directory}: {error.strerror or error}.") from error
@@ -112,19 +108,3 @@ class DirectoryLock:
     def release(self) -> None:
         """Lets others in."""
         os.close(self._fd)
-
-
-def make_directory(path: Path) -> None:
-    """The directory and its missing parents, each new name made durable. Raises OSError."""
-    if path.is_dir():
-        return
-    make_directory(path.parent)
-    path.mkdir(exist_ok=True)
-    sync_directory(path.parent)
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -8,6 +8,7 @@ from typing import Any
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.topic_names import SCHEDULE_TOPIC
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.offset_tables import topic_and_group
 from tandemmq.metasync.tables import TableKind
@@ -15,7 +16,6 @@ from tandemmq.store.v1 import store_pb2, store_pb2_grpc
 
 log = get_log(__name__)
 
-DELAY_TOPIC = "SCHEDULE_TOPIC_XXXX"
 ASK_SECONDS = 10.0
 
 
@@ -43,7 +43,7 @@ async def take_back(keeper: Keeper, store_address: str, dialer: Dialer) -> bool:
                 keeper.offsets.reset(key, queue, end)
                 entry = keeper.offsets.entries[key]
                 changed.add(key)
-    queues = ends.get(DELAY_TOPIC, {})
+    queues = ends.get(SCHEDULE_TOPIC, {})
     levels = {level for level, offset in delays.items() if offset > queues.get(int(level) - 1, 0)}
     for level in levels:
         keeper.delays.put(int(level), queues.get(int(level) - 1, 0), reset=True)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.common import java_json
-from tandemmq.common.durable import replace_file
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.files.file_system import LOCAL
+from tandemmq.common.files.replacing import write_atomically
 
 ORDER_TOPICS = "ORDER_TOPIC_CONFIG"
 """The namespace of topics whose queues have an order: `broker:queues;broker:queues` by topic."""
@@ -73,7 +74,7 @@ class KvStore:
     def _save(self, table: Table) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._path, java_json.dumps({"configTable": table}))
+            write_atomically(LOCAL, self._path, java_json.dumps({"configTable": table}))
         except OSError as error:
             raise ValuesNotSaved(f"cannot write {self._path}: {error.strerror or error}") from error
         self._table = table

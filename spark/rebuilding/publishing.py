@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.durable import replace_file, sync_directory
-from tandemmq.common.exchange import NOT_SUPPORTED, exchange
-from tandemmq.common.record_lock import NAME as LOCK
-from tandemmq.common.record_lock import take_record_lock
+from tandemmq.common.files.exchange import NOT_SUPPORTED, exchange
+from tandemmq.common.files.file_system import LOCAL
+from tandemmq.common.files.record_lock import NAME as LOCK
+from tandemmq.common.files.record_lock import take_record_lock
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.spark.errors import StagingMismatch, StoreInUse
 from tandemmq.spark.reading.log_files import identity_of, list_log_files
 from tandemmq.spark.rebuilding.staging import StagingDirectory, sync_file
@@ -67,7 +68,7 @@ def publish_offline(root: Path, staging: StagingDirectory, rebuilt: StagedManife
         if before is not None and not before.belongs_to((checkpoint.physic, checkpoint.logics, checkpoint.index)):
             before = None
         (root / manifest_file.NAME).unlink(missing_ok=True)
-        sync_directory(root)
+        LOCAL.sync_dir(root)
         for topic, queue_id in sorted(rebuilt.queues):
             name = Path("consumequeue") / topic / str(queue_id)
             _put_in_place(staging.path / name, root / name)
@@ -76,7 +77,7 @@ def publish_offline(root: Path, staging: StagingDirectory, rebuilt: StagedManife
             _put_in_place(staging.index, root / "index")
         manifest = Manifest.of_rebuilt(rebuilt, checkpoint, before)
         if manifest is not None:
-            replace_file(root / manifest_file.NAME, manifest.encode())
+            write_atomically(LOCAL, root / manifest_file.NAME, manifest.encode())
         shutil.rmtree(staging.path)
 
 
@@ -94,8 +95,8 @@ def _put_in_place(rebuilt: Path, place: Path) -> None:
     else:
         place.parent.mkdir(parents=True, exist_ok=True)
         rebuilt.rename(place)
-        sync_directory(place.parent.parent)
-    sync_directory(place.parent)
+        LOCAL.sync_dir(place.parent.parent)
+    LOCAL.sync_dir(place.parent)
 
 
 def _checkpoint(root: Path) -> Checkpoint:

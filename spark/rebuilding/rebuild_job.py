@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
+from tandemmq.common.files.boot import boot_id
 from tandemmq.spark.errors import BadJobOption
 from tandemmq.spark.reading.ranges import split
 from tandemmq.spark.reading.walking import Damage
@@ -26,7 +28,7 @@ from tandemmq.spark.rebuilding.index_builder import Spill, create_file, key_befo
 from tandemmq.spark.rebuilding.publishing import publish_offline, refuse_if_in_use
 from tandemmq.spark.rebuilding.queue_writer import QueueKey
 from tandemmq.spark.rebuilding.rebuild_plan import RebuildPlan, saved_plan
-from tandemmq.spark.rebuilding.rebuild_source import LogSource, adopt, ask_store, boot_id, look_at
+from tandemmq.spark.rebuilding.rebuild_source import LogSource, adopt, ask_store, look_at
 from tandemmq.spark.rebuilding.staging import NAME, StagingDirectory
 from tandemmq.spark.rebuilding.stitching import LogFindings, QueuePlan, accept_all, settle
 from tandemmq.spark.running.progress import OnProgress, phase_of
@@ -176,7 +178,7 @@ class _Rebuild:
             queues=request.queues,
             index=request.index,
             whole=tuple(sorted(whole)),
-            boot=boot_id(),
+            boot=str(UUID(bytes=boot_id())),
         )
 
     # -- phases -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _INTERNAL_PORT = 9081
 _ADOPT_SECONDS = 6 * 3600.0
 """The store answers when all is in place and on disk."""
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,6 @@ def look_at(request: "RebuildRequest") -> LogSource:
         delay_levels=request.delay_levels,
     )
     return LogSource(without_unused(files), layout, identity_of(files))
-
-
-def boot_id() -> str:
-    """Another after each start of this machine; empty where it has none."""
-    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
 
 
 def _refuse_other_file_system(root: Path, staging: Path) -> None:

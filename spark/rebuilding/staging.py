@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.durable import sync_directory
+from tandemmq.common.files.file_system import LOCAL, UNSYNCED, FileSystem
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.sealed import seal, unseal
 from tandemmq.spark.errors import StagingMismatch
 
@@ -84,22 +85,16 @@ class StagingDirectory:
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Put a document in its place at once; not synced, as nothing is resumed after a power cut. Raises OSError."""
-        self._put(name, seal(document), synced=False)
+        self._put(UNSYNCED, name, seal(document))
 
     def write_whole(self, name: str, data: bytes) -> None:
         """Put a file in its place at once, synced. Raises OSError."""
-        self._put(name, data, synced=True)
+        self._put(LOCAL, name, data)
 
-    def _put(self, name: str, data: bytes, *, synced: bool) -> None:
+    def _put(self, files: FileSystem, name: str, data: bytes) -> None:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        with temporary.open("wb") as file:
-            file.write(data)
-            if synced:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.rename(path)
+        write_atomically(files, path, data, path.with_name(f"{path.name}.{os.getpid()}.tmp"))
 
     def read(self, name: str) -> dict[str, Any] | None:
         """A document; None if it is not there, or not whole."""
@@ -124,8 +119,8 @@ class StagingDirectory:
         """Make the names of all rebuilt files durable. Raises OSError."""
         for top in (self.queues, self.index):
             for directory, _, _ in os.walk(top):
-                sync_directory(Path(directory))
-        sync_directory(self.path)
+                LOCAL.sync_dir(Path(directory))
+        LOCAL.sync_dir(self.path)
 
 
 def sync_file(path: Path) -> None:

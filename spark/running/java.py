@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandemmq.common.errors import Kind
+from tandemmq.common.files.file_system import UnsyncedFileSystem
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.spark.errors import SparkJobError
-from tandemmq.spark.running.user_cache import cache_directory, write_whole
+from tandemmq.spark.running.user_cache import cache_directory
 
 OLDEST = 17
 """Spark 4.3's classes have the format of this version."""
@@ -135,7 +137,7 @@ def _wrapped(command: Path) -> Path:
     text = _WRAPPER.format(module=_OPTIONAL_MODULE, command=shlex.quote(str(command)))
     if not script.is_file() or script.read_text() != text:
         script.parent.mkdir(exist_ok=True)
-        write_whole(script, text, mode=0o755)
+        write_atomically(UnsyncedFileSystem(mode=0o755), script, text.encode(), script.with_name(f"java.{os.getpid()}"))
     return home
 
 

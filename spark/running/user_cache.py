@@ -27,15 +27,6 @@ def cache_directory(key: str) -> Path:
     return Path(tempfile.mkdtemp(prefix="tandem-cache-"))
 
 
-def write_whole(path: Path, text: str, mode: int) -> None:
-    """Write a file so that others see all of it or nothing."""
-    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    os.chmod(made, mode)
-    os.replace(made, path)
-
-
 def _roots() -> list[Path]:
     named = os.environ.get("XDG_CACHE_HOME", "")
     usual = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"

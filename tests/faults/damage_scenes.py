@@ -8,6 +8,7 @@ from pathlib import Path
 from tandemmq.common.access.signing import MODE
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.files.boot import boot_id
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.standing import NodeRole, Standing, StandingKeeper
@@ -19,7 +20,6 @@ from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.format.replica_stretch import MarkWords
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import CorruptReplica
 from tandemmq.store.log.message_store import MessageStore

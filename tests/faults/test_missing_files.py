@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.files.boot import boot_id
 from tandemmq.store.format.walker import python_walker
-from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import LogFilesMissing, NothingMissing, WrongRole
 from tandemmq.store.log.inspect import inspect_store

@@ -2,14 +2,16 @@
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.common.files.file_system import LocalFileSystem
+from tandemmq.common.files.replacing import create_file
 
-_MODE = 0o600
+_PRIVATE = LocalFileSystem(mode=0o600)
 
 
 @contextmanager
@@ -24,29 +26,22 @@ def replacing(path: Path) -> Iterator[Callable[[str], None]]:
         raise CommandFailed(f"{path.parent}: {error.strerror}") from error
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
-        yield lambda text: _replace(path, text, directory)
+        yield lambda text: _replace(path, text)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
     finally:
         os.close(directory)
 
 
-def _replace(path: Path, text: str, directory: int) -> None:
-    """Write beside it, then change names: whoever reads finds the old text or the new one. Raises OSError."""
-    beside = f".{path.name}."
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=beside, delete=False, encoding="utf-8") as new:
-        try:
-            new.write(text)
-            new.flush()
-            os.fchmod(new.fileno(), _MODE)
-            if path.exists():
-                before = path.stat()
-                if (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
-                    os.fchown(new.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(new.fileno(), before.st_mode & 0o7777)
-            os.fsync(new.fileno())
-            os.replace(new.name, path)
-        except BaseException:
-            os.unlink(new.name)
-            raise
-    os.fsync(directory)
+def _replace(path: Path, text: str) -> None:
+    """Whoever reads finds the old text or the new one, and only who may read it. Raises OSError."""
+
+    def fill(fd: int) -> None:
+        _PRIVATE.pwrite(fd, text.encode(), 0)
+        if path.exists():
+            before = path.stat()
+            if (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
+                os.fchown(fd, before.st_uid, before.st_gid)
+            os.fchmod(fd, before.st_mode & 0o7777)
+
+    create_file(_PRIVATE, path, path.with_name(f".{path.name}.{token_hex(4)}"), fill)

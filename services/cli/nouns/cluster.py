@@ -1,9 +1,8 @@
 """`tandem cluster`: all nodes at a glance, what people did, and a bundle for whoever helps."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -175,20 +174,21 @@ def bundle(
     With --json: one document, {"file", "bytes"}.
     """
     from tandemmq.admin.v1 import admin_pb2
+    from tandemmq.common.files.file_system import LocalFileSystem
+    from tandemmq.common.files.replacing import create_file
 
     output = Output(as_json=as_json)
     size = 0
-    target = file.absolute()
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
-        try:
-            with admin_at(address) as admin:
-                for piece in admin.GetSupportBundle(admin_pb2.GetSupportBundleRequest()):
-                    part.write(piece.data)
-                    size += len(piece.data)
-            os.replace(part.name, target)
-        except BaseException:
-            os.unlink(part.name)
-            raise
+    target, files = file.absolute(), LocalFileSystem(mode=0o600)
+
+    def fill(fd: int) -> None:
+        nonlocal size
+        with admin_at(address) as admin:
+            for piece in admin.GetSupportBundle(admin_pb2.GetSupportBundleRequest()):
+                files.pwrite(fd, piece.data, size)
+                size += len(piece.data)
+
+    create_file(files, target, target.with_name(f".{target.name}.{token_hex(4)}"), fill)
     if as_json:
         output.document({"file": str(target), "bytes": size})
     else:

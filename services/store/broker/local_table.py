@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from tandemmq.common import java_json
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.event import Event
 

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any, Generic
 
 from tandemmq.common import java_json
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.local_table import Additions, One, TableForm
-from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.event import Event
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tandemmq.common import java_json
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursors
 from tandemmq.store.delivery.facts import Fact, Place
@@ -24,7 +25,7 @@ from tandemmq.store.delivery.images import (
 )
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.message_store import MessageStore
 

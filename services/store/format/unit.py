@@ -12,6 +12,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
+from tandemmq.common import topic_names
 from tandemmq.store.format import properties
 from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.java import tags_code
@@ -24,7 +25,7 @@ TAGS_CODE_AT = 12
 UNIT_FIELDS = [("physical", ">i8"), ("size", ">i4"), ("tags", ">i8")]
 """A unit as NumPy's data types are described."""
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SCHEDULE_TOPIC = topic_names.SCHEDULE_TOPIC
 """The topic in which delayed messages wait; its units hold the delivery time instead of a tags code."""
 
 DELAY_LEVELS_MS = tuple(

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandemmq.common.record_lock import is_locked
+from tandemmq.common.files.boot import boot_id
+from tandemmq.common.files.record_lock import is_locked
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.format.index_layout import HEADER_SIZE, IndexHeader
 from tandemmq.store.format.record import Record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, TAGS_CODE_AT, UNIT_SIZE, bytes_of_records
 from tandemmq.store.format.walker import UnitRun, Walker
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import is_zero
 from tandemmq.store.log.edges.read_only import ReadOnlyDisk, ReadOnlyFiles
 from tandemmq.store.log.errors import UnusableDirectory

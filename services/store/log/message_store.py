@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.files.boot import boot_id
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.clock import Clock, SystemClock
-from tandemmq.store.log.edges.disk import Disk, LocalDisk, make_dirs
+from tandemmq.store.log.edges.disk import Disk, LocalDisk
 from tandemmq.store.log.edges.offset_waiters import Told, settling
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.edges.timers import LoopTimers, Timers

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.store.format.staged import FILE_NAME, StagedManifest
 from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import SystemClock
-from tandemmq.store.log.edges.disk import LocalDisk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.edges.read_only import ReadOnlyFiles
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.exchange import exchange
+from tandemmq.common.files.exchange import exchange
 from tandemmq.store.format.checkpoint import Checkpoint
 from tandemmq.store.format.staged import StagedManifest
 from tandemmq.store.log.edges.disk import LocalDisk

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.files.boot import boot_id
 from tandemmq.store.format.replica_stretch import MarkWords
-from tandemmq.store.log.edges.boot import boot_id
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.replica.replica_mark import NAME

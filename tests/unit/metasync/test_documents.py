@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def test_a_document_of_another_kind_counts_as_unreadable(path: Path) -> None:
     assert Document(path).load(check) == OLD
 
 
-@pytest.mark.parametrize("operation", ["fsync", "replace", "link"])
+@pytest.mark.parametrize("operation", ["fsync", "fdatasync", "rename", "link"])
 @pytest.mark.parametrize("at", range(1, 4))
 def test_whatever_fails_a_whole_table_is_left(
     path: Path, operation: str, at: int, monkeypatch: pytest.MonkeyPatch
@@ -121,18 +123,19 @@ def test_what_is_durable_and_when(path: Path, monkeypatch: pytest.MonkeyPatch) -
     """The new content is on disk before it gets its name, and the name before `save` returns (#9705)."""
     document = saved(path, OLD)
     steps: list[str] = []
-    fsync, replace = os.fsync, os.replace
+    rename = os.rename
 
-    def seen_fsync(fd: int) -> None:
+    def seen_sync(real: Callable[[int], None], fd: int) -> None:
         steps.append(f"sync {Path(os.readlink(f'/proc/self/fd/{fd}')).name}")
-        fsync(fd)
+        real(fd)
 
-    def seen_replace(source: Path, target: Path) -> None:
+    def seen_rename(source: Path, target: Path) -> None:
         steps.append(f"name {Path(target).name}")
-        replace(source, target)
+        rename(source, target)
 
-    monkeypatch.setattr(os, "fsync", seen_fsync)
-    monkeypatch.setattr(os, "replace", seen_replace)
+    monkeypatch.setattr(os, "fsync", partial(seen_sync, os.fsync))
+    monkeypatch.setattr(os, "fdatasync", partial(seen_sync, os.fdatasync))
+    monkeypatch.setattr(os, "rename", seen_rename)
     document.save(NEW)
     name = path.name
     assert steps == [f"name {name}.bak", f"sync {name}.tmp", f"name {name}", "sync config"]

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common import exchange as exchange_module
+from tandemmq.common.files import exchange as exchange_module
+from tandemmq.common.files.file_system import LocalFileSystem
 from tandemmq.spark.errors import BadJobOption, StagingMismatch, StoreInUse
 from tandemmq.spark.rebuilding import publishing, rebuild_job, staging
 from tandemmq.spark.rebuilding.rebuild_job import rebuild
@@ -145,10 +146,11 @@ def finishes(root: Path, monkeypatch: pytest.MonkeyPatch, at: int, behind: bool,
         real = publishing.publish_offline
 
         def watched(*arguments: Any) -> None:
-            for name in ("rename", "unlink", "mkdir"):
+            for name in ("unlink", "mkdir"):
                 steps.watch(Path, name)
-            steps.watch(publishing, "sync_directory")
-            steps.watch(os, "rmdir")
+            steps.watch(LocalFileSystem, "sync_dir")
+            for name in ("rename", "rmdir"):
+                steps.watch(os, name)
             real(*arguments)
 
         patch.setattr(rebuild_job, "publish_offline", watched)

@@ -130,7 +130,7 @@ def test_nothing_is_gone_on_with_after_a_power_cut(root: Path, want: Files, monk
     killed_at(monkeypatch, 8, "after", lambda: attempt(root, 2))
     for spill in (root / "tandem.rebuild" / "keys").iterdir():
         spill.write_bytes(bytes(spill.stat().st_size))
-    monkeypatch.setattr(rebuild_job, "boot_id", lambda: "another")
+    monkeypatch.setattr(rebuild_job, "boot_id", lambda: b"another boot, ok")
     assert attempt(root, 2).resumed_ranges == 0
     assert files_of(root / "tandem.rebuild").differences(want) == []
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 from dataclasses import replace
 
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.timer_check import BadTimerCheck, TimerCheck
@@ -18,7 +19,7 @@ from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.facts import Fact, TimersDone
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.message_store import MessageStore
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
 
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.delays.timer_checkpoint import BadCheckpoint, TimerCheckpoint
 from tandemmq.store.delivery.delays.timer_entry import (
@@ -24,7 +25,7 @@ from tandemmq.store.delivery.delays.timer_entry import (
 )
 from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of, parents_of, slot_of_name
 from tandemmq.store.delivery.facts import TimersDone
-from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.file_cache import FileCache
 
 log = get_log(__name__)

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandemmq.common.exchange import NOT_SUPPORTED
+from tandemmq.common.files.exchange import NOT_SUPPORTED
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.store.format.staged import FILE_NAME
 from tandemmq.store.log.adoption.staged_files import STAGING_PATTERN, StagedFiles
 from tandemmq.store.log.dispatch import Dispatcher
-from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import AdoptionRefused, StoreClosed, disk_error
 from tandemmq.store.log.marks.checkpointer import Checkpointer

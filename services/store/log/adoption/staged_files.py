@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tandemmq.common.files.replacing import create_file, make_dirs
 from tandemmq.store.format.record import BLANK_SIZE
 from tandemmq.store.format.record_fields import has_blank_magic
 from tandemmq.store.format.staged import FILE_NAME, StagedManifest, UnreadableStagedManifest
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, Unit, is_blank, is_empty, pack_unit
-from tandemmq.store.log.edges.disk import create_file, make_dirs
 from tandemmq.store.log.errors import BadStagingName, NoStaging, UnusableDirectory, UnusableStaging
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.index.index_recovery import cut_to

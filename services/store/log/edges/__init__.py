@@ -1,6 +1,5 @@
 """Where this layer touches the machine: disk, time, threads, descriptors.
 
-boot.py              which start of the machine this is
 clock.py             the time of day
 disk.py              every side effect on files
 file_cache.py        open descriptors

@@ -2,12 +2,13 @@
 
 import mmap
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tandemmq.common.exchange import exchange
+from tandemmq.common.files.exchange import exchange
+from tandemmq.common.files.file_system import FileSystem, LocalFileSystem
+from tandemmq.common.files.replacing import create_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +29,15 @@ class DiskUsage:
         return 0 if available == 0 else -(-100 * self.used // available)
 
 
-class Disk(Protocol):
+class Disk(FileSystem, Protocol):
     """What the store asks of a file system. Every method may raise ``OSError``."""
-
-    def open(self, path: Path, flags: int) -> int:
-        """Open ``path``; gives a file descriptor."""
-        ...
 
     def allocate(self, fd: int, offset: int, length: int) -> None:
         """Reserve blocks, so that writing there cannot run out of room (``posix_fallocate``)."""
         ...
 
-    def truncate(self, fd: int, length: int) -> None:
-        """Set the length of a file without reserving blocks."""
-        ...
-
-    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
-        """Write all of ``data`` at ``offset``."""
-        ...
-
-    def sync(self, fd: int) -> None:
-        """Make what was written to this file durable (``fdatasync``; includes dirty pages of mappings)."""
-        ...
-
-    def sync_dir(self, path: Path) -> None:
-        """Make the names in a directory durable (trap T24)."""
-        ...
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename atomically."""
-        ...
-
     def exchange(self, one: Path, other: Path) -> None:
-        """Let two names change places atomically; `tandemmq.common.exchange` says what where the system cannot."""
+        """Let two names change places atomically; see `tandemmq.common.files.exchange` where the system cannot."""
         ...
 
     def unlink(self, path: Path) -> None:
@@ -76,42 +53,12 @@ class Disk(Protocol):
         ...
 
 
-class LocalDisk:
+class LocalDisk(LocalFileSystem):
     """The real file system."""
-
-    def open(self, path: Path, flags: int) -> int:
-        """Open ``path``; see `Disk`."""
-        return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def allocate(self, fd: int, offset: int, length: int) -> None:
         """Reserve blocks; see `Disk`."""
         os.posix_fallocate(fd, offset, length)
-
-    def truncate(self, fd: int, length: int) -> None:
-        """Set the length; see `Disk`."""
-        os.ftruncate(fd, length)
-
-    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
-        """Write all of ``data``; see `Disk`."""
-        written = os.pwrite(fd, data, offset)
-        while written < len(data):
-            written += os.pwrite(fd, memoryview(data)[written:], offset + written)
-
-    def sync(self, fd: int) -> None:
-        """Flush a file; see `Disk`."""
-        os.fdatasync(fd)
-
-    def sync_dir(self, path: Path) -> None:
-        """Flush a directory; see `Disk`."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename; see `Disk`."""
-        os.rename(source, target)
 
     def exchange(self, one: Path, other: Path) -> None:
         """Exchange; see `Disk`."""
@@ -134,36 +81,6 @@ class LocalDisk:
         )
 
 
-def write_atomically(disk: Disk, path: Path, data: bytes) -> None:
-    """Replace the content of ``path`` so that a crash leaves the old or the new content, never a mixture (trap T20)."""
-    temporary = path.with_name(path.name + ".tmp")
-
-    def fill(fd: int) -> None:
-        disk.truncate(fd, 0)
-        disk.pwrite(fd, data, 0)
-
-    create_file(disk, path, temporary, fill)
-
-
-def create_file(disk: Disk, path: Path, temporary: Path, fill: Callable[[int], None]) -> None:
-    """Make a file under a temporary name, let ``fill(fd)`` give it its content, sync it and give it its name.
-
-    A failure removes the temporary file and leaves whatever was at ``path``.
-    """
-    fd = disk.open(temporary, os.O_RDWR | os.O_CREAT)
-    try:
-        try:
-            fill(fd)
-            disk.sync(fd)
-        finally:
-            os.close(fd)
-        disk.rename(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    disk.sync_dir(path.parent)
-
-
 def map_fresh(disk: Disk, path: Path, data: bytes) -> tuple[int, mmap.mmap]:
     """Put a new small file in the place of ``path``, and map it; gives the descriptor too. Raises OSError."""
 
@@ -179,17 +96,6 @@ def map_fresh(disk: Disk, path: Path, data: bytes) -> tuple[int, mmap.mmap]:
     except BaseException:
         os.close(fd)
         raise
-
-
-def make_dirs(disk: Disk, path: Path) -> None:
-    """Create ``path`` and its missing parents, each new name made durable."""
-    missing: list[Path] = []
-    while not path.is_dir():
-        missing.append(path)
-        path = path.parent
-    for directory in reversed(missing):
-        directory.mkdir(exist_ok=True)
-        disk.sync_dir(directory.parent)
 
 
 _ZEROS = bytes(1 << 20)

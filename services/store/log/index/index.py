@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.store.format import index_layout, java
 from tandemmq.store.format.index_layout import IndexHeader
 from tandemmq.store.format.walker import Walk
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, NotWritable
 from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.segments.walkers import Walkers

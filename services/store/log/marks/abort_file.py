@@ -9,7 +9,8 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.common.files.replacing import write_atomically
+from tandemmq.store.log.edges.disk import Disk
 
 NAME = "abort"
 _OURS = b"tandemmq"

@@ -11,8 +11,8 @@ removes it.
 import os
 from pathlib import Path
 
+from tandemmq.common.files.boot import NO_BOOT
 from tandemmq.store.format.log_reached import PLACES, ReachWords, UnreadableReach, decode_reached
-from tandemmq.store.log.edges.boot import NO_BOOT
 from tandemmq.store.log.edges.disk import Disk, map_fresh
 from tandemmq.store.log.marks.abort_file import Exit
 from tandemmq.store.log.recovery.file_problems import FileProblem

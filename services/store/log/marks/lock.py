@@ -7,7 +7,7 @@ broker and a TandemMQ store therefore keep each other out.
 import os
 from pathlib import Path
 
-from tandemmq.common.record_lock import NAME, take_record_lock
+from tandemmq.common.files.record_lock import NAME, take_record_lock
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import StoreLocked
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.store.format.manifest import NAME, Manifest
-from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.recovery.file_problems import FileProblem
 
 __all__ = ["NAME", "Manifest", "read_manifest", "write_manifest"]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+from tandemmq.common.files.replacing import create_file, make_dirs
 from tandemmq.store.format.record import Record
 from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import (
@@ -25,7 +26,7 @@ from tandemmq.store.format.unit import (
     place_of,
     unpack_units,
 )
-from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches, is_zero, make_dirs
+from tandemmq.store.log.edges.disk import Disk, data_stretches, is_zero
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.replica.confirmed import Confirmed

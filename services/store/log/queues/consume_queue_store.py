@@ -10,10 +10,11 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.errors import ForeignFile, MisplacedDirectory, UnusableDirectory
 from tandemmq.store.log.event import Event

@@ -9,9 +9,10 @@ newest file is damage of kind ``rot``: that file is there.
 from dataclasses import dataclass
 
 from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.files.boot import boot_id
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.edges.boot import boot_id
-from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import NothingMissing, WrongRole
 from tandemmq.store.log.marks import abort_file
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.sealed import seal, unseal
-from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.recovery.file_problems import FileProblem
 
 NAME = "tandem.damage"

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.format.naturals import natural
-from tandemmq.store.log.edges.disk import Disk, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.marks.manifest import read_manifest

@@ -16,8 +16,8 @@ with its own checksums. Every start removes the file, and so does a clean end: i
 import os
 from pathlib import Path
 
+from tandemmq.common.files.boot import NO_BOOT
 from tandemmq.store.format.replica_stretch import BEGIN_AT, SIZE, STATE_AT, Mark, MarkWords, UnreadableMark, decode_mark
-from tandemmq.store.log.edges.boot import NO_BOOT
 from tandemmq.store.log.edges.disk import Disk, map_fresh
 from tandemmq.store.log.marks.abort_file import Exit
 from tandemmq.store.log.recovery.file_problems import FileProblem

@@ -12,7 +12,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tandemmq.store.log.edges.disk import Disk, create_file, data_stretches
+from tandemmq.common.files.replacing import create_file
+from tandemmq.store.log.edges.disk import Disk, data_stretches
 from tandemmq.store.log.errors import disk_errors
 
 NAME_DIGITS = 20

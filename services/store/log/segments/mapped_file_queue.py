@@ -12,8 +12,9 @@ from concurrent.futures import Future
 from operator import attrgetter
 from pathlib import Path
 
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.common.started_pool import started_pool
-from tandemmq.store.log.edges.disk import Disk, make_dirs
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, MisplacedDirectory
 from tandemmq.store.log.segments.mapped_file import NAME_DIGITS, MappedFile, file_name
 

@@ -2,8 +2,9 @@
 
 import logging
 
+from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.store.format.record_fields import is_half
-from tandemmq.store.log.edges.disk import Disk, make_dirs, write_atomically
+from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.recovery.damage import DamagedRange
 from tandemmq.store.log.segments.mapped_file import MappedFile, file_name
