@@ -9,23 +9,26 @@ import pytest
 
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.mapped_file import MappedFile
 from tests.unit.log.replica_kit import FILE_SIZE, config, message
 
 MESSAGES = 600
 
 
 class HeldDisk(LocalDisk):
-    """A disk that takes its time over removing log files."""
+    """A disk that takes its time over removing the files of one directory, but for those removed on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str = "commitlog") -> None:
+        super().__init__()
+        self.directory = directory
         self.reached, self.go_on = threading.Event(), threading.Event()
         self.where: list[str] = []
 
     def unlink(self, path: Path) -> None:
-        if path.parent.name == "commitlog" and path.name.isdigit():
+        if path.parent.name == self.directory and path.name.isdigit():
             self.where.append(threading.current_thread().name)
             self.reached.set()
-            assert self.go_on.wait(60)
+            assert threading.current_thread() is threading.main_thread() or self.go_on.wait(60)
         super().unlink(path)
 
 
@@ -60,6 +63,54 @@ async def test_the_loop_serves_others_while_files_go(tmp_path: Path) -> None:
     assert all(name != threading.main_thread().name for name in disk.where)
     await store.close()
     assert len(list((tmp_path / "commitlog").iterdir())) == 1
+
+
+async def test_the_loop_serves_others_while_index_files_go(tmp_path: Path) -> None:
+    disk = HeldDisk("index")
+    store = filled(tmp_path, disk)
+    going = asyncio.create_task(store._retention.run_once())
+    await asyncio.to_thread(disk.reached.wait, 60)
+    assert threading.main_thread().name not in disk.where
+    place = store.append(message(MESSAGES))
+    store.catch_up()
+    newest = f"{MESSAGES:032X}"
+    assert list(store.query_index(f"Topic{MESSAGES % 3}", newest, 0, 1 << 60)) == [place.physical_offset]
+    disk.go_on.set()
+    await asyncio.wait_for(going, 60)
+    assert len(disk.where) > 1
+    left = {path.name for path in (tmp_path / "index").iterdir()}
+    await store.close()
+    assert left == {path.name for path in (tmp_path / "index").iterdir()}
+    assert len(left) == 1
+
+
+async def test_index_files_stay_where_a_new_index_is_on_its_way(tmp_path: Path) -> None:
+    store = filled(tmp_path, LocalDisk())
+    before = sorted(path.name for path in (tmp_path / "index").iterdir())
+    async with store._checkpointer.held():
+        await store._retention._drop_index_files(store.commit_log.max_offset)
+    assert sorted(path.name for path in (tmp_path / "index").iterdir()) == before
+    await store._retention._drop_index_files(store.commit_log.max_offset)
+    assert [path.name for path in (tmp_path / "index").iterdir()] == before[-1:]
+    await store.close()
+
+
+async def test_the_blocks_of_what_goes_are_freed_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name goes at once, the blocks with the last reference: a GiB of them takes a while."""
+    store = filled(tmp_path, LocalDisk())
+    freed: list[tuple[Path, str]] = []
+    real = MappedFile.__del__
+
+    def seen(file: MappedFile) -> None:
+        freed.append((file.path, threading.current_thread().name))
+        real(file)
+
+    monkeypatch.setattr(MappedFile, "__del__", seen)
+    count = await store._retention.run_once()
+    assert len([path for path, _ in freed if path.parent.name == "commitlog"]) == count
+    assert [path for path, _ in freed if path.parent.name == "index"]
+    assert threading.main_thread().name not in {where for _, where in freed}
+    await store.close()
 
 
 async def test_a_store_that_is_closed_meanwhile_brings_no_file_back(tmp_path: Path) -> None:

@@ -172,14 +172,16 @@ class Index:
         """Remove the newest file."""
         self.files.pop().file.remove()
 
-    def drop_files_below(self, log_min: int) -> list[Path]:
-        """Remove files whose records are all gone from the log; never the newest. Gives the removed paths."""
-        removed = []
-        while len(self.files) > 1 and self.files[0].header.end_physical_offset < log_min:
-            file = self.files.pop(0)
-            file.file.remove()
-            removed.append(file.file.path)
-        return removed
+    def forget_files_below(self, log_min: int) -> list[IndexFile]:
+        """Leave out the files whose records are all gone from the log; never the newest.
+
+        Gives those files: their names are still to be taken away.
+        """
+        count = 0
+        while count < len(self.files) - 1 and self.files[count].header.end_physical_offset < log_min:
+            count += 1
+        gone, self.files[:count] = self.files[:count], []
+        return gone
 
     def replace_by(self, fresh: "Index") -> None:
         """Take over the files of an index that was built beside this one, and remove the present ones."""

@@ -141,6 +141,12 @@ class Checkpointer:
         finally:
             self.complete = True
 
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[bool]:
+        """No checkpoint is taken for the length of the block; True: nor are derived files made anew or exchanged."""
+        async with self._busy:
+            yield self.complete
+
     async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
         """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
         if self._flags.holds(Reason.FLUSH_FAILED):

@@ -10,10 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.parts import StoreParts
@@ -72,27 +75,36 @@ class Retention:
             return 0
         if not forced and not self._checkpointer.complete:
             return 0  # what a rebuild writes is not durable yet: a power cut may leave holes where messages expired
-        going: list[MappedFile] = []
-        kept_from = min((at for at in (guard() for guard in self.guards) if at is not None), default=None)
-        for file in parts.files.files[:-1][: config.delete_file_batch_max]:
-            if not forced and not self._expired(file):
-                break
-            if kept_from is not None and file.end > kept_from:
-                self._say_kept(file, forced=forced)
-                break  # what is needed of it is written again soon, and then it goes
-            going.append(file)
-        going = await self._recorded(going)
+        going = await self._recorded(self._due(forced=forced))
         if not going:
             return 0
         removed: list[MappedFile] = []
         try:
             await in_thread(self._remove, going, removed)
         finally:
-            for file in removed:
-                parts.files.forget_first()
-                log.info("Removed %s (%s)", file.path, "disk nearly full" if forced else "expired")
+            self._forget(removed, "disk nearly full" if forced else "expired")
+        count = len(removed)
+        await in_thread(_let_go, going, removed)
         await self._after(parts.files.files[0].start)
-        return len(removed)
+        return count
+
+    def _due(self, *, forced: bool) -> list[MappedFile]:
+        """The oldest files, as far as they have expired, or have to go."""
+        going: list[MappedFile] = []
+        kept_from = min((at for at in (guard() for guard in self.guards) if at is not None), default=None)
+        for file in self._parts.files.files[:-1][: self._parts.config.delete_file_batch_max]:
+            if not forced and not self._expired(file):
+                break
+            if kept_from is not None and file.end > kept_from:
+                self._say_kept(file, forced=forced)
+                break  # what is needed of it is written again soon, and then it goes
+            going.append(file)
+        return going
+
+    def _forget(self, removed: list[MappedFile], reason: str) -> None:
+        for file in removed:
+            self._parts.files.forget_first()
+            log.info("Removed %s (%s)", file.path, reason)
 
     def _say_kept(self, file: MappedFile, *, forced: bool) -> None:
         """The disk is nearly full, and a file that is needed stays all the same: said once a file."""
@@ -174,8 +186,32 @@ class Retention:
                 queue.drop_files_below(log_min)
             queue.correct_min_offset(log_min)
             await slices.pause()
-        if parts.index is not None:
-            parts.index.drop_files_below(log_min)
+        await self._drop_index_files(log_min)
         parts.damage.forget_below(log_min)
         for start in [start for start in self._last_record_times if start < log_min]:
             del self._last_record_times[start]
+
+    async def _drop_index_files(self, log_min: int) -> None:
+        """Remove the index files that speak of nothing in the log any more, in a thread.
+
+        Where the index is being made anew, the new one has none of them.
+        """
+        async with self._checkpointer.paused() as in_place:
+            if self._parts.index is not None and in_place:
+                await in_thread(_remove_index_files, self._parts.index.forget_files_below(log_min))
+
+
+def _remove_index_files(files: list[IndexFile]) -> None:
+    """In a thread. Raises OSError: the next start finds those that are left."""
+    try:
+        for file in files:
+            with suppress(FileNotFoundError):  # a new index took the place of this one meanwhile
+                file.file.remove()
+    finally:
+        _let_go(files)
+
+
+def _let_go(*lists: list[Any]) -> None:
+    """Give up the last references to files, in a thread: only then are their pages and blocks freed."""
+    for files in lists:
+        files.clear()
