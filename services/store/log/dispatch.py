@@ -51,7 +51,6 @@ class Dispatcher:
         self.position = position
         self._queue_units = QueueUnits(parts, position)
         self._fed: list[Derived] = [self._queue_units] if parts.index is None else [parts.index, self._queue_units]
-        self._behind: list[Derived] = []
         self.dispatched = Event()
         """Records were dispatched, or stepped over."""
         self.last_store_timestamp = 0
@@ -75,40 +74,8 @@ class Dispatcher:
     def begin_at(self, offset: int) -> None:
         """The log is empty, and begins at ``offset``."""
         self.position = offset
-        for derived in (*self._fed, *self._behind):
+        for derived in self._fed:
             derived.position = offset
-
-    # -- more that is derived ---------------------------------------------------------------------------------------
-
-    def feed(self, derived: Derived) -> None:
-        """Give it the records from its own position on: what it has missed in turns, then the new ones as they come."""
-        self._behind.append(derived)
-        self._timers.call_soon(self._help, derived)
-
-    def starve(self, derived: Derived) -> None:
-        """Give it no more records."""
-        for fed in (self._fed, self._behind):
-            if derived in fed:
-                fed.remove(derived)
-
-    def _help(self, derived: Derived) -> None:
-        """One turn for one that is behind."""
-        if self._stopped or derived not in self._behind:
-            return
-        if derived.position >= self.position:
-            self._behind.remove(derived)
-            self._fed.append(derived)
-            return
-        try:
-            step = self._scan.step(derived.position, self.position)
-            if step.walk is not None and step.walk.count:
-                derived.take(step.walk, step.position)
-            derived.position = step.position
-        except (OSError, StoreError) as error:
-            log.error("%s cannot be fed at log offset %d: %s", type(derived).__name__, derived.position, error)
-            self._timers.call_later(_RETRY_SECONDS, self._help, derived)
-            return
-        self._timers.call_soon(self._help, derived)
 
     # -- turns ------------------------------------------------------------------------------------------------------
 

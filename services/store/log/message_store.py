@@ -15,7 +15,6 @@ from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.derived import Derived
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk
@@ -382,14 +381,6 @@ class MessageStore:
     def dispatched(self) -> Event:
         """Records were given to queues, index and all else that is derived from the log."""
         return self._dispatcher.dispatched
-
-    def feed(self, derived: Derived) -> None:
-        """Give the records to ``derived`` too, from its own position on."""
-        self._dispatcher.feed(derived)
-
-    def starve(self, derived: Derived) -> None:
-        """Give it no more of them."""
-        self._dispatcher.starve(derived)
 
     def catch_up(self) -> None:
         """Dispatch now what waits to be: whoever was told of a message finds it in queues, index and offsets."""
