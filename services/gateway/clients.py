@@ -12,9 +12,6 @@ from tandemmq.store.delivery.member_questions import MOST_TEXT, MemberAnswer
 from tandemmq.store.delivery.sessions import Command, Member, Sessions
 from tandemmq.store.log.edges.timers import Timers
 
-_MOST_AT_ONCE = 1_000
-"""Members in one question."""
-
 
 class GatewaySessions(Sessions):
     """`Sessions` whose members are those of all brokers too. Each gets a number when it comes."""

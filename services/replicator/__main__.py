@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 Announce = Callable[[ServiceHost, ReplicatorNode], None]
-"""Told once, when gRPC and health answer. `ReplicatorNode.ha_port` is 0 until the store has said it is a master."""
+"""Told once, when gRPC and health answer. `ReplicatorNode.master` is None until the store has said it is a master."""
 
 
 def run_replicator(settings: ReplicatorSettings, announce: Announce | None = None) -> None:

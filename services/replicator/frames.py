@@ -53,13 +53,11 @@ def encode_report(offset: int) -> bytes:
 
 
 def encode_header(offset: int, size: int) -> bytes:
-    """The header of a TRANSFER with a body of `size` bytes that lies at `offset`. Raises struct.error."""
+    """The header of a TRANSFER with a body of `size` bytes that lies at `offset`; without one it is a heartbeat.
+
+    Raises struct.error.
+    """
     return _HEADER.pack(offset, size)
-
-
-def encode_heartbeat(next_offset: int) -> bytes:
-    """A TRANSFER without a body."""
-    return _HEADER.pack(next_offset, 0)
 
 
 class ReportReader:

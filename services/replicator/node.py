@@ -79,11 +79,6 @@ class ReplicatorNode:
         self._serving = False
         self._slave_now: SlaveNow | None = None
 
-    @property
-    def ha_port(self) -> int:
-        """Where slaves are accepted; 0 while they are not."""
-        return 0 if self.master is None else self.master.port
-
     def start(self) -> None:
         """Dial the store; everything else follows from what it says."""
         self.view.observe(self._changed)

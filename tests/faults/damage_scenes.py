@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandemmq.common.access.signing import MODE
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.files.boot import boot_id
@@ -185,7 +184,7 @@ async def _tables(root: Path) -> None:
     await WatchedGroupTable(root, disk).add([GroupConfig("g0"), GroupConfig("g1", retry_max_times=3)])
     GroupFile(root, disk).remember(GROUP)
     signing = root / "access.signing.toml"
-    signing.touch(MODE)
+    signing.touch(0o600)
     signing.write_text('[secrets]\nalice = "what alice signs with"\n')
     (root / AUDIT).write_bytes(AuditResult(FIRST_MS, 0, 1 << 16, {"rot": 1}, {"time-back": 2}).encode())
     (root / "access.toml").write_text(access_text(alice=["viewer"]))

@@ -16,6 +16,7 @@ from tandemmq.store.format.record import BLANK_SIZE, MAGIC_BLANK, Record, decode
 from tandemmq.store.log.message_store import MessageStore
 from tests.golden import golden_store
 from tests.integration.test_golden_stores import config_for
+from tests.stored_messages import message_of
 
 FILE_SIZE = 1 << 20
 
@@ -52,7 +53,7 @@ def put_all(store: MessageStore, clock: GoldenClock, records: list[Record]) -> N
         if record.physical_offset != store.commit_log.max_offset:  # the real broker rolled here
             while sum(one.size for one in records[at : at + count]) + BLANK_SIZE <= room:
                 count += 1
-        store.append_messages([one.to_message() for one in records[at : at + count]])
+        store.append_messages([message_of(one) for one in records[at : at + count]])
         at += count
 
 

@@ -20,7 +20,6 @@ from tandemmq.common.log_output import get_log
 log = get_log(__name__)
 
 _LOOK_SECONDS = 1.0
-MODE = 0o600
 
 
 def signing_file(access_file: Path) -> Path:

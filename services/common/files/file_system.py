@@ -34,14 +34,18 @@ class FileSystem(Protocol):
 
 
 class LocalFileSystem:
-    """The real one. New files get ``mode``, less what the umask takes."""
+    """The real one."""
 
-    def __init__(self, mode: int = 0o644) -> None:
-        self._mode = mode
+    mode = 0o644
+    """Of new files, less what the umask takes."""
+
+    def __init__(self, mode: int | None = None) -> None:
+        if mode is not None:
+            self.mode = mode
 
     def open(self, path: Path, flags: int) -> int:
         """Open ``path``; see `FileSystem`."""
-        return os.open(path, flags | os.O_CLOEXEC, self._mode)
+        return os.open(path, flags | os.O_CLOEXEC, self.mode)
 
     def truncate(self, fd: int, length: int) -> None:
         """Set the length; see `FileSystem`."""

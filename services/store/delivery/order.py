@@ -138,10 +138,6 @@ class MessageGroups:
             del self.held[spot[0]]
         return True
 
-    def held_in(self, queue: int) -> int:
-        """How many messages of a queue are set aside."""
-        return len(self.held.get(queue, ()))
-
 
 def line_key(place: Place, message_group: str | None) -> str:
     """The line that a message belongs to."""

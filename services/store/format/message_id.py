@@ -33,26 +33,6 @@ def decode_offset_id(text: str) -> tuple[Host, int]:
     return Host.unpack(data[:-8]), int.from_bytes(data[-8:], "big", signed=True)
 
 
-def make_unique_id(ip: bytes, pid: int, loader: int, ms_in_month: int, counter: int) -> str:
-    """A unique id from its parts; each is cut to its width."""
-    tail = (
-        (pid & 0xFFFF) << 80 | (loader & 0xFFFFFFFF) << 48 | (ms_in_month & 0xFFFFFFFF) << 16 | counter & 0xFFFF
-    ).to_bytes(12, "big")
-    return (ip + tail).hex().upper()
-
-
-def unique_id_time_hint(unique_id: str, now_ms: int, tz: tzinfo | None = None) -> int:
-    """When the id was made (ms), as far as it tells: the id counts from the start of a month it does not name.
-
-    Right only for ids younger than about a month, made in the same time zone (trap T25). ``tz`` None: local time.
-    Source: MessageClientIDSetter.getNearlyTimeFromID.
-    """
-    since = int.from_bytes(_unhex(unique_id)[-6:-2], "big")
-    now = datetime.fromtimestamp(now_ms / 1000, tz)
-    time = _month_start(now) + since
-    return time if time < now_ms else _month_start(now, -1) + since
-
-
 _LATEST = 1 << 47
 """In the year 6429. A later time counts as this one: no calendar of ours has a year 10,000."""
 

@@ -195,22 +195,6 @@ class Record:
             (fields, self.body, topic, len(self.properties_bytes).to_bytes(2, "big"), self.properties_bytes)
         )
 
-    def to_message(self) -> Message:
-        """What was stored, as a message; encode_record makes the same bytes of it again, but for outdated IPv6 bits."""
-        return Message(
-            topic=self.topic,
-            queue_id=self.queue_id,
-            body=self.body,
-            properties=self.properties_bytes,
-            flag=self.flag,
-            sys_flag=self.sys_flag,
-            born_timestamp=self.born_timestamp,
-            born_host=self.born_host,
-            store_host=self.store_host,
-            reconsume_times=self.reconsume_times,
-            prepared_transaction_offset=self.prepared_transaction_offset,
-        )
-
 
 def decode_record(buffer: ReadBuffer, at: int = 0, verify: bool = True) -> Record:
     """The record at index ``at`` of ``buffer``; the bytes are copied.

@@ -291,7 +291,7 @@ class Replay:
         if client is None:
             form = Serialization[line["serialize"]]
             client = ClassicClient(self.port, version=line["version"], serialization=form)
-            client.answer = lambda request: None if request.is_one_way else request.answer()
+            client.answer = lambda request: None if request.flag & ONE_WAY else request.answer()
             self.clients[line["connection"]] = client
         return client
 

@@ -36,6 +36,11 @@ PATIENCE = 20_000
 """Milliseconds: of a store with a slave that takes its time, of replicators with each other."""
 
 
+def ha_port(node: ReplicatorNode) -> int:
+    """Where slaves are accepted; 0 while they are not."""
+    return 0 if node.master is None else node.master.port
+
+
 class Replicator:
     """A node's replicator, as `serve` makes it but for signals."""
 
@@ -60,7 +65,7 @@ class Replicator:
 
     @property
     def ha_address(self) -> str:
-        return f"127.0.0.1:{self.node.ha_port}"
+        return f"127.0.0.1:{ha_port(self.node)}"
 
     @asynccontextmanager
     async def stub(self) -> AsyncIterator["ReplicationAsyncStub"]:
@@ -184,7 +189,7 @@ class Pair:
 async def pair(directory: Path, **settings: Any) -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
         master = await stack.enter_async_context(one_node(directory / "a", **settings))
-        await until(lambda: master.node.ha_port > 0)
+        await until(lambda: ha_port(master.node) > 0)
         more: dict[str, Any] = {
             "ha_master_address": master.it.ha_address,
             "ha_master_replicator_address": master.it.address,

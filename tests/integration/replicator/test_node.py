@@ -13,7 +13,7 @@ from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinRequest
 from tandemmq.replicator.service import caller_address
 from tests.faults.pair_process import free_port
 from tests.integration.replicator.master_kit import until
-from tests.integration.replicator.node_kit import OneNode, Replicator, one_node, pair
+from tests.integration.replicator.node_kit import OneNode, Replicator, ha_port, one_node, pair
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -82,7 +82,7 @@ async def test_a_store_that_is_killed_is_linked_again(tmp_path: Path) -> None:
 async def test_a_replicator_that_is_gone_and_back(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         await both.master.send(5)
-        port = both.master.node.ha_port
+        port = ha_port(both.master.node)
         await both.master.stop()
         await both.master.answers("SLAVE_NOT_AVAILABLE")
         await both.master.start(ha_listen_port=port)
@@ -132,7 +132,7 @@ async def test_a_second_replicator_of_one_store_gets_no_link(tmp_path: Path) -> 
 async def test_a_ha_port_that_is_taken_is_said_and_tried_again(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as first:
         await first.serving()
-        async with one_node(tmp_path / "b", ha_listen_port=first.node.ha_port) as second:
+        async with one_node(tmp_path / "b", ha_listen_port=ha_port(first.node)) as second:
             await until(lambda: "cannot accept slaves" in second.node.problem)
             assert await health(second) == HealthCheckResponse.NOT_SERVING
             assert await join(second) is grpc.StatusCode.UNAVAILABLE, "a master all the same: its slaves try again"
@@ -205,7 +205,7 @@ async def test_promotion_of_a_pair_in_step_and_the_way_back(tmp_path: Path) -> N
         assert promoted.state.identity.epoch == 2
         assert any("fenced" in step for step in promoted.steps)
         await new.serving()
-        await until(lambda: new.node.ha_port > 0)
+        await until(lambda: ha_port(new.node) > 0)
         with pytest.raises(Exception, match="newer master"):
             await old.send()
         await old.it.follow(new.it.ha_address, new.it.address)

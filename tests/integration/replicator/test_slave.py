@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinRequest, JoinResponse
-from tandemmq.replicator.frames import encode_header, encode_heartbeat
+from tandemmq.replicator.frames import encode_header
 from tests.integration.replicator.slave_kit import FILE_SIZE, Context, JoinServicer, scene, until
 
 LOG = b"\0" + random.Random(2).randbytes(3 * FILE_SIZE + 54321)
@@ -21,7 +21,7 @@ async def test_an_empty_slave_takes_the_whole_history(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
         slave = await it.master.connection()
         assert slave.reports == [1]
-        slave.send(encode_heartbeat(1))
+        slave.send(encode_header(1, 0))
         slave.send_log(LOG, 1)
         await slave.acked(len(LOG))
         assert it.store.log == LOG
@@ -39,7 +39,7 @@ async def test_the_first_report_comes_at_once(tmp_path: Path) -> None:
     """A RocketMQ slave takes five seconds; here the next one would be due long after this test has lost patience."""
     async with scene(tmp_path, LOG[:1000], ha_send_heartbeat_interval=100_000) as it:
         slave = await it.master.connection()
-        assert slave.received == encode_heartbeat(1)[:8]
+        assert slave.received == encode_header(1, 0)[:8]
 
 
 async def test_bytes_of_half_a_frame_reach_the_store_at_once(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_bytes_of_half_a_frame_reach_the_store_at_once(tmp_path: Path) -> 
 async def test_vector_6_a_heartbeat_tells_an_empty_slave_where_to_begin(tmp_path: Path) -> None:
     async with scene(tmp_path, sync_from_last_file=True) as it:
         slave = await it.master.connection()
-        slave.send(encode_heartbeat(2 * FILE_SIZE))
+        slave.send(encode_header(2 * FILE_SIZE, 0))
         await slave.acked(2 * FILE_SIZE)
         assert slave.reports == [0, 2 * FILE_SIZE]
         slave.send_log(LOG, 2 * FILE_SIZE)
@@ -71,7 +71,7 @@ async def test_vector_7_a_heartbeat_that_goes_back_is_refused(tmp_path: Path) ->
         slave = await it.master.connection()
         slave.send_log(LOG[:1000], 1)
         await slave.acked(1000)
-        slave.send(encode_heartbeat(1000 - 406))
+        slave.send(encode_header(1000 - 406, 0))
         await slave.ended()
         await until(lambda: it.follower.refused)
         assert "a frame at offset 594, expected was 1000: it goes back" in it.follower.problem
@@ -158,7 +158,7 @@ async def test_a_flood_of_empty_frames_holds_nothing_up(tmp_path: Path) -> None:
         slave = await it.master.connection()
         slave.send_log(LOG[:1000], 1)
         for _ in range(20):
-            slave.send(encode_heartbeat(1000) * 10_000)
+            slave.send(encode_header(1000, 0) * 10_000)
         slave.send_log(LOG[:5000], 1000)
         await slave.acked(5000)
         assert slave.reports == [1, 1000, 5000]
@@ -215,7 +215,7 @@ async def test_a_master_that_lost_its_end_is_refused(tmp_path: Path) -> None:
         slave = await it.master.connection()
         slave.send_log(LOG[:800], 1)
         while not slave.closed:
-            slave.send(encode_heartbeat(800))
+            slave.send(encode_header(800, 0))
             await asyncio.sleep(0.1)
         await until(lambda: it.follower.refused)
         assert "the master's log ends at offset 800, ours at 1000" in it.follower.problem
@@ -254,7 +254,7 @@ async def test_an_empty_slave_finds_the_first_file_of_a_rocketmq_master(tmp_path
             slave = await it.master.connection(number)
             asked = slave.reports[0] or len(LOG) - len(LOG) % FILE_SIZE
             if asked < FILE_SIZE:
-                slave.send(encode_heartbeat(asked))
+                slave.send(encode_header(asked, 0))
             else:
                 slave.send_log(LOG, asked)
         await it.master.connections[4].acked(len(LOG))
@@ -266,13 +266,13 @@ async def test_an_empty_slave_finds_the_first_file_of_a_rocketmq_master(tmp_path
 
 async def test_an_empty_master_is_searched_once(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
-        (await it.master.connection(1)).send(encode_heartbeat(1))
+        (await it.master.connection(1)).send(encode_header(1, 0))
         question = await it.master.connection(2)
         assert question.reports == [0]
-        question.send(encode_heartbeat(0))
+        question.send(encode_header(0, 0))
         slave = await it.master.connection(3)
         assert slave.reports == [1]
-        slave.send(encode_heartbeat(1))
+        slave.send(encode_header(1, 0))
         await until(lambda: it.follower.counters.heartbeats == 2)
         slave.send_log(LOG, 1)
         await slave.acked(len(LOG))
@@ -297,7 +297,7 @@ async def test_a_master_that_speaks_first_is_none(tmp_path: Path) -> None:
     join = SlowJoin()  # type: ignore[abstract]  # it has the one call that matters
     async with scene(tmp_path, LOG[:1], join=join) as it:
         await until(lambda: bool(it.master.connections))
-        it.master.connections[0].send(encode_heartbeat(1))
+        it.master.connections[0].send(encode_header(1, 0))
         await until(lambda: it.master.connections[0].closed, "it hangs up")
         join.go_on.set()
         await until(lambda: it.follower.refused)

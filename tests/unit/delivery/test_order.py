@@ -24,7 +24,7 @@ def test_what_is_dealt_with_lets_the_next_go() -> None:
     lines.hold((0, 7))
     assert lines.dealt((0, 5)) == (0, 6)
     assert lines.may_go((0, 6))
-    assert lines.held_in(0) == 1
+    assert len(lines.held[0]) == 1
     assert lines.dealt((0, 7)) is None, "one in the middle was dealt with: the first is as it was"
     assert lines.dealt((0, 6)) is None
     assert len(lines) == 0

@@ -17,6 +17,7 @@ from tandemmq.store.format.record import BLANK_SIZE, MAGIC_BLANK, decode_record,
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE
 from tandemmq.store.format.walker import Stop, Walk, Walker, compiled_walker, python_walker
 from tests.golden import golden_store
+from tests.stored_messages import message_of
 
 DELAYS = (1000, 2000, 3000, 3_600_000)
 SLOTS, ENTRIES = 2000, 8000
@@ -66,7 +67,7 @@ def test_every_record_is_made_again_byte_for_byte(name: str) -> None:
             raw = data[at : at + row.size]
             assert record.encode() == raw
             again = encode_record(
-                record.to_message(), record.queue_offset, record.physical_offset, record.store_timestamp
+                message_of(record), record.queue_offset, record.physical_offset, record.store_timestamp
             )
             assert again == raw
             count += 1

@@ -21,6 +21,7 @@ from tandemmq.store.format.record import (
     record_size,
     verify_crc_property,
 )
+from tests.stored_messages import message_of
 from tests.unit.format.logs import V4, V6, messages, props
 
 UNIQ_KEY = "C0A8001430391B2C3D4E47B760000007"
@@ -150,7 +151,7 @@ def test_round_trip(message: Message, append_crc: bool, offset: int) -> None:
     assert len(data) == record_size(message, append_crc)
     record = decode_record(b"xx" + data + b"yy", 2)
     assert record.encode() == data
-    assert encode_record(record.to_message(), 7, offset, STORED_AT, append_crc) == data
+    assert encode_record(message_of(record), 7, offset, STORED_AT, append_crc) == data
     assert (record.queue_offset, record.physical_offset, record.store_timestamp) == (7, offset, STORED_AT)
     assert (record.topic, record.body, record.born_host) == (message.topic, message.body, message.born_host)
     assert verify_crc_property(data) is (True if append_crc else None)

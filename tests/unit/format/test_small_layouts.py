@@ -71,7 +71,6 @@ def test_illegal_ids(text: str) -> None:
 
 def test_unique_id_vector() -> None:
     ip = bytes((192, 168, 0, 20))
-    assert message_id.make_unique_id(ip, 12345, 0x1B2C3D4E, 1_203_200_000, 7) == UNIQ_KEY
     generator = message_id.UniqueIdGenerator(ip, 12345, 0x1B2C3D4E, UTC)
     assert [generator.next(NOW) for _ in range(8)][7] == UNIQ_KEY
 
@@ -104,15 +103,6 @@ def test_a_time_that_no_calendar_has_does_not_end_all_ids(far: int) -> None:
     generator = message_id.UniqueIdGenerator(bytes(4), 1, 2, UTC)
     made = [generator.next(at) for at in (NOW, far, NOW, far, far + 1, NOW)]
     assert len({*made}) == len(made)
-
-
-def test_unique_id_time_is_a_hint() -> None:
-    """It tells the time within the current month; T25: an older id is taken for a recent one."""
-    assert message_id.unique_id_time_hint(UNIQ_KEY, NOW + 1, UTC) == NOW
-    year_later = int(datetime(2024, 11, 20, tzinfo=UTC).timestamp() * 1000)
-    assert datetime.fromtimestamp(message_id.unique_id_time_hint(UNIQ_KEY, year_later, UTC) / 1000, UTC).year == 2024
-    before = int(datetime(2023, 12, 3, tzinfo=UTC).timestamp() * 1000)
-    assert message_id.unique_id_time_hint(UNIQ_KEY, before, UTC) == NOW
 
 
 def test_vector_h_checkpoint() -> None:

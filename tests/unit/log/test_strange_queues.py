@@ -13,6 +13,7 @@ import pytest
 from tandemmq.store.format.record import decode_record, encode_record
 from tandemmq.store.format.unit import is_queue_name
 from tests.campaigns import in_campaigns
+from tests.stored_messages import message_of
 from tests.unit.log.replica_kit import derived, log_of, master_log, message, opened
 
 SIZES = [100, 700, 0, 3_000] * 25
@@ -35,7 +36,7 @@ async def log_with(root: Path, topic: bytes, queue_id: int) -> tuple[bytes, int]
     log = bytearray(await master_log(root, SIZES))
     at = decode_record(log, 0).size
     old = decode_record(log, at)
-    same = replace(old.to_message(), topic="?" * len(topic), queue_id=queue_id)
+    same = replace(message_of(old), topic="?" * len(topic), queue_id=queue_id)
     rest = old.size - len(encode_record(replace(same, body=b""), 0, 0, 0))
     record = encode_record(replace(same, body=bytes(rest)), old.queue_offset, at, old.store_timestamp)
     log[at : at + old.size] = record.replace(b"?" * len(topic), topic, 1)

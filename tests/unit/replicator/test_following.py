@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.replicator.following import FollowingConnection, FollowRules
-from tandemmq.replicator.frames import MAX_BODY_SIZE, Body, encode_header, encode_heartbeat
+from tandemmq.replicator.frames import MAX_BODY_SIZE, Body, encode_header
 from tandemmq.replicator.slave_errors import (
     BadStream,
     FollowError,
@@ -75,7 +75,7 @@ def test_the_overlap_never_begins_before_the_masters_log() -> None:
 def test_byte_0_is_added_when_the_master_begins_behind_it() -> None:
     following = FollowingConnection(local_log())
     assert following.first_report(0) == 1
-    assert following.received(encode_heartbeat(1), 0, 0) == []
+    assert following.received(encode_header(1, 0), 0, 0) == []
     assert following.report(0) is None
     assert following.received(frame(1, b"abc"), 500, 0) == [Body(0, -1, 1), Body(1, 512, 3)]
     following.stored(4, 0)
@@ -96,16 +96,16 @@ def test_a_heartbeat_says_where_an_empty_log_begins() -> None:
     """Vector 6 of the spec: an empty slave that gets a heartbeat at k files reports just that."""
     following = FollowingConnection(local_log(), rules=FollowRules(from_last_file=True))
     assert following.first_report(0) == 0
-    following.received(encode_heartbeat(2 * FILE_SIZE), 0, 0)
+    following.received(encode_header(2 * FILE_SIZE, 0), 0, 0)
     assert following.report(0) == 2 * FILE_SIZE
     assert following.report(0) is None
     with pytest.raises(WrongOffset):
-        following.received(encode_heartbeat(3 * FILE_SIZE), 0, 0)
+        following.received(encode_header(3 * FILE_SIZE, 0), 0, 0)
 
 
 def test_an_empty_master_may_heartbeat_at_0_and_then_begin_at_1() -> None:
     slave = MemorySlave()
-    slave.take_all([encode_heartbeat(0), encode_heartbeat(1), encode_heartbeat(0), *frames(LOG[:5000], 1, 100)])
+    slave.take_all([encode_header(0, 0), encode_header(1, 0), encode_header(0, 0), *frames(LOG[:5000], 1, 100)])
     assert slave.log == LOG[:5000]
     assert slave.reports[-1] == 5000
 
@@ -199,8 +199,8 @@ def test_a_frame_across_two_files_shows_another_file_size(cut_at: int | None) ->
 
 def test_a_flood_of_empty_frames_is_nothing() -> None:
     slave = MemorySlave(LOG[:1000], compare=0)
-    slave.take(encode_heartbeat(1000) * 50_000 + encode_heartbeat(1000)[:5])
-    slave.take(encode_heartbeat(1000)[5:] + frame(1000, LOG[1000:1010]))
+    slave.take(encode_header(1000, 0) * 50_000 + encode_header(1000, 0)[:5])
+    slave.take(encode_header(1000, 0)[5:] + frame(1000, LOG[1000:1010]))
     assert slave.reports == [1000, 1010]
     assert slave.following.frames == 50_002
 
@@ -255,7 +255,7 @@ def test_the_last_report_is_repeated() -> None:
 def test_a_silent_master_is_left() -> None:
     following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
-    following.received(encode_heartbeat(1000), 0, 20.0)
+    following.received(encode_header(1000, 0), 0, 20.0)
     following.tick(40.0)
     following.tick(40.1)
     with pytest.raises(MasterSilent, match="20 seconds"):
@@ -266,10 +266,10 @@ def test_who_has_slept_listens_before_it_calls_its_master_silent() -> None:
     following = FollowingConnection(local_log(1000), b"")
     following.first_report(10.0)
     assert following.tick(500.0) == 1000
-    following.received(encode_heartbeat(1000), 0, 500.1)
+    following.received(encode_header(1000, 0), 0, 500.1)
     assert following.tick(501.0) is None
     assert following.tick(520.2) == 1000
-    following.received(encode_heartbeat(1000), 0, 520.3)
+    following.received(encode_header(1000, 0), 0, 520.3)
     assert following.tick(521.0) is None
 
 
@@ -283,20 +283,20 @@ def test_who_does_not_listen_hears_no_silence() -> None:
 def test_a_master_that_ends_within_our_overlap_has_lost_its_end() -> None:
     slave = MemorySlave(LOG[:1000])
     slave.take(frame(1, LOG[1:800]))
-    slave.take(encode_heartbeat(800))
+    slave.take(encode_header(800, 0))
     slave.now += 1.0
-    slave.take(encode_heartbeat(800) * 3)  # RocketMQ 5 does that for up to a second while it must not send more
+    slave.take(encode_header(800, 0) * 3)  # RocketMQ 5 does that for up to a second while it must not send more
     slave.now += 4.0
     with pytest.raises(MasterEndsEarlier, match="ends at offset 800, ours at 1000"):
-        slave.take(encode_heartbeat(800))
+        slave.take(encode_header(800, 0))
 
 
 def test_a_master_that_has_nothing_where_we_ask() -> None:
     slave = MemorySlave(LOG[:1000])
-    slave.take(encode_heartbeat(1))
+    slave.take(encode_header(1, 0))
     slave.now += 5.0
     with pytest.raises(MasterHasNothing, match="nothing from offset 1 on"):
-        slave.take(encode_heartbeat(1))
+        slave.take(encode_header(1, 0))
 
 
 def test_flushed_reports_wait_for_the_disk() -> None:
@@ -332,8 +332,8 @@ def test_any_chunking_gives_the_same_log(have: int, size: int, compare: int, cut
     log, file_size = LOG[:5000], 1024
     slave = MemorySlave(log[:have], compare=compare, file_size=file_size)
     begin = slave.reports[0]
-    beats = [encode_heartbeat(begin)] * 2
-    stream = b"".join([*beats, *frames(log, begin, size, file_size), encode_heartbeat(len(log))])
+    beats = [encode_header(begin, 0)] * 2
+    stream = b"".join([*beats, *frames(log, begin, size, file_size), encode_header(len(log), 0)])
     slave.take_all(cut(stream, cuts))
     assert slave.log == log
     assert slave.reports[-1] == len(log)

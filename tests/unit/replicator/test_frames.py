@@ -20,7 +20,6 @@ from tandemmq.replicator.frames import (
     ReportReader,
     TransferReader,
     encode_header,
-    encode_heartbeat,
     encode_report,
 )
 
@@ -28,10 +27,10 @@ from tandemmq.replicator.frames import (
 @pytest.mark.parametrize(
     ("frame", "hexadecimal"),
     [
-        (encode_heartbeat(0), "000000000000000000000000"),
-        (encode_heartbeat(1024), "000000000000040000000000"),
-        (encode_heartbeat(406), "000000000000019600000000"),
-        (encode_heartbeat(3 << 30), "00000000c000000000000000"),
+        (encode_header(0, 0), "000000000000000000000000"),
+        (encode_header(1024, 0), "000000000000040000000000"),
+        (encode_header(406, 0), "000000000000019600000000"),
+        (encode_header(3 << 30, 0), "00000000c000000000000000"),
         (encode_header(1024, 3) + b"abc", "000000000000040000000003616263"),
         (encode_header(1024, 3) + bytes((1, 2, 3)), "000000000000040000000003010203"),
         (encode_header(0, 406), "000000000000000000000196"),
@@ -88,7 +87,7 @@ def test_any_cut_of_reports_ends_with_the_last(offsets: list[int], data: st.Data
 
 def test_a_body_is_given_as_it_arrives() -> None:
     reader = TransferReader()
-    frame = encode_header(1024, 5) + b"abcde" + encode_heartbeat(1029)
+    frame = encode_header(1024, 5) + b"abcde" + encode_header(1029, 0)
     assert reader.feed(frame[:6], 100) == []
     half = reader.between_frames
     assert not half
@@ -106,8 +105,8 @@ def test_positions_are_the_callers() -> None:
 
 def test_a_flood_of_equal_heartbeats_is_one() -> None:
     reader = TransferReader()
-    flood = encode_heartbeat(9) * 1_000
-    assert reader.feed(flood + encode_heartbeat(10) + encode_heartbeat(9)) == [
+    flood = encode_header(9, 0) * 1_000
+    assert reader.feed(flood + encode_header(10, 0) + encode_header(9, 0)) == [
         Heartbeat(9),
         Heartbeat(10),
         Heartbeat(9),

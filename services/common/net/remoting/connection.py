@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Protocol, cast
 
 from tandemmq.common.net.remoting.asking import Asking
@@ -63,7 +62,6 @@ class RemotingConnection(asyncio.Protocol):
         self._taken = asyncio.Event()
         self._taken.set()
         self._active_at = self._loop.time()
-        self._when_closed: list[Callable[[], None]] = []
         self.peer = ""
         """`host:port` of the other side, as RocketMQ prints addresses."""
         self.peer_host = ""
@@ -155,9 +153,6 @@ class RemotingConnection(asyncio.Protocol):
         self._output.clear()
         self._frames.clear()
         self._asking.fail(f"{self.peer}: {self.reason}")
-        called, self._when_closed = self._when_closed, []
-        for call in called:
-            call()
         self._receiver.ended(self)
 
     # -- output -------------------------------------------------------------------------------------------------------
@@ -263,13 +258,6 @@ class RemotingConnection(asyncio.Protocol):
     def held(self) -> int:
         """Bytes of a frame that is not complete."""
         return self._reader.incomplete
-
-    def when_closed(self, call: Callable[[], None]) -> None:
-        """Have a function called when the connection closes; at once if it has."""
-        if self._transport is None:
-            call()
-        else:
-            self._when_closed.append(call)
 
     def close(self, reason: str) -> None:
         """Close when what is sent already is written."""

@@ -48,11 +48,6 @@ class Command:
         """Whether it answers a request."""
         return bool(self.flag & RESPONSE)
 
-    @property
-    def is_one_way(self) -> bool:
-        """Whether nobody waits for an answer."""
-        return bool(self.flag & ONE_WAY)
-
     def answer(
         self,
         code: int = 0,
