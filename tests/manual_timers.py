@@ -6,8 +6,24 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from tandemmq.common.timers import Timer
+
 _TURNS = 20
 """Turns of the loop after each call, so that what it has started comes to where it waits again."""
+
+
+class _Due:
+    """One call."""
+
+    def __init__(self, when: float, order: int, call: Callable[[], object]) -> None:
+        self.when, self.order = when, order
+        self.call: Callable[[], object] | None = call
+
+    def __lt__(self, other: "_Due") -> bool:
+        return (self.when, self.order) < (other.when, other.order)
+
+    def cancel(self) -> None:
+        self.call = None
 
 
 class ManualTimers:
@@ -16,20 +32,21 @@ class ManualTimers:
     def __init__(self) -> None:
         self.now = 1_000.0
         self._order = itertools.count()
-        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._due: list[_Due] = []
 
     def time(self) -> float:
         return self.now
 
-    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> object:
+    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> Timer:
         return asyncio.get_running_loop().call_soon(callback, *arguments)
 
-    def call_later(self, seconds: float, callback: Callable[..., object], *arguments: Any) -> object:
+    def call_later(self, seconds: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         return self.call_at(self.now + seconds, callback, *arguments)
 
-    def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> object:
-        heapq.heappush(self._due, (when, next(self._order), lambda: callback(*arguments)))
-        return None
+    def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
+        due = _Due(when, next(self._order), lambda: callback(*arguments))
+        heapq.heappush(self._due, due)
+        return due
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
@@ -43,10 +60,12 @@ class ManualTimers:
         """Let so much time pass."""
         await turns()  # what was just started comes to where it waits
         end = self.now + seconds
-        while self._due and self._due[0][0] <= end:
-            when, _, callback = heapq.heappop(self._due)
-            self.now = max(self.now, when)
-            callback()
+        while self._due and self._due[0].when <= end:
+            due = heapq.heappop(self._due)
+            if due.call is None:  # cancelled
+                continue
+            self.now = max(self.now, due.when)
+            due.call()
             await turns()
         self.now = max(self.now, end)
         await turns()

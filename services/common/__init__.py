@@ -15,6 +15,7 @@ One noun per file::
     addresses.py         addresses of other services, as settings hold them
     command.py           `python -m tandemmq.<service>`: options, and an error as one line
     process.py           open files, malloc thresholds
+    timers.py            what comes later, handed in, so that tests need not wait for it
     garbage.py           no pause for garbage collection grows with what is alive
     child_process.py     processes that we start, which end when we do
     log_output.py        readable lines on a terminal, JSON elsewhere

@@ -16,6 +16,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
 from tandemmq.gateway.remote_broker import RemoteBroker
@@ -23,7 +24,6 @@ from tandemmq.gateway.settings import PROFILES, GatewaySettings, load_settings
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
-from tandemmq.store.log.edges.timers import LoopTimers
 
 log = get_log("tandemmq.gateway")
 

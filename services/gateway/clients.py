@@ -5,12 +5,12 @@ import itertools
 from collections.abc import Collection
 
 from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.timers import Timers
 from tandemmq.gateway import questions
 from tandemmq.gateway.questions import Question, member
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.store.delivery.member_questions import MOST_TEXT, MemberAnswer
 from tandemmq.store.delivery.sessions import Command, Member, Sessions
-from tandemmq.store.log.edges.timers import Timers
 
 
 class GatewaySessions(Sessions):

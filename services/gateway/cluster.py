@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import TandemError
+from tandemmq.common.timers import Timers
 from tandemmq.gateway import questions
 from tandemmq.gateway.choosing import chosen, message_group, message_id
 from tandemmq.gateway.clients import GatewaySessions
@@ -18,7 +19,6 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.broker_port import BrokerTopic, StoredMessage
-from tandemmq.store.log.edges.timers import Timers
 
 SOON_SECONDS = 1.0
 """A message that another broker could take waits so long for the one that knows it, if that was sent before."""

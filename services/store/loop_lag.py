@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tandemmq.store.log.edges.timers import Timers
+from tandemmq.common.timers import Timers
 
 _EVERY_SECONDS = 0.05
 

@@ -16,6 +16,7 @@ import grpc
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursors
@@ -70,7 +71,7 @@ class OffsetsLink:
         if self._told_away or not self._known.is_set():
             return
         with contextlib.suppress(grpc.aio.AioRpcError, TimeoutError):
-            async with asyncio.timeout(_CALL_SECONDS), self._dialer.channel(self._address) as opened:
+            async with time_limit(self._store.timers, _CALL_SECONDS), self._dialer.channel(self._address) as opened:
                 await self._tell_changes(metadata_pb2_grpc.MetadataStub(opened))
 
     async def _again_and_again(self, step: Any) -> None:

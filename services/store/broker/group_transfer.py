@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from tandemmq.common.errors import Kind
+from tandemmq.common.timers import Timers
 from tandemmq.store.broker.errors import BrokerError
 from tandemmq.store.log.edges.offset_waiters import OffsetWaiters
-from tandemmq.store.log.edges.timers import Timers
 
 
 class PutStatus(IntEnum):

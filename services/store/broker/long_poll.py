@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from tandemmq.common.timers import first_of
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
@@ -39,7 +40,7 @@ class LongPolls:
     ) -> bool:
         """Wait until the queue has a message at `offset`.
 
-        False if the loop's clock reaches `deadline`, or `until` is done, before that.
+        False if the clock of the store's timers reaches `deadline`, or `until` is done, before that.
 
         The queue need not have been written to yet, but the caller has made sure that it may be.
 
@@ -49,11 +50,12 @@ class LongPolls:
         if self.stopped:
             raise StoreStopping(_STOPPING, remedy=_LATER)
         future = self._store.ensure_queue(topic, queue_id).wait_beyond(offset)
-        seconds = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0)
+        timers = self._store.timers
+        seconds = None if deadline is None else deadline - timers.time()
         self._waiting.add(future)
         try:
             others = () if until is None else (until,)
-            await asyncio.wait((future, *others), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await first_of(timers, (future, *others), seconds)
             if self.stopped:
                 raise StoreStopping(_STOPPING, remedy=_LATER)
             return future.done()
@@ -88,11 +90,11 @@ class LongPolls:
 
         With a tag filter it goes on behind messages that do not match. Raises as `pull_now` and `wait`.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait_seconds
+        timers = self._store.timers
+        deadline = timers.time() + wait_seconds
         while True:
             pulled = await self.pull_now(puller, wanted, room)
-            if pulled.status is PullStatus.NO_MATCHED_MESSAGE and loop.time() < deadline:
+            if pulled.status is PullStatus.NO_MATCHED_MESSAGE and timers.time() < deadline:
                 wanted = replace(wanted, offset=pulled.next_offset)
                 await asyncio.sleep(0)  # a queue full of other tags must not hold up everybody else
                 continue

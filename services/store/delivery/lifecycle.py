@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import time_limit
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.log.message_store import MessageStore
 
@@ -66,7 +67,7 @@ class Lifecycle:
     async def begun(self, seconds: float) -> None:
         """Wait for a master that is about to give out messages, at most so long; others are not waited for."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._store.timers, seconds):
                 while self._may_deliver and not self._begun:
                     await self._news()
 

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.store.delivery.errors import MemberCannotAnswer, MemberSilent
 
 ANSWER_SECONDS = 10.0
@@ -46,7 +47,8 @@ class MemberAnswer(NamedTuple):
 class MemberQuestions:
     """Questions that were asked and are not answered yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
         self._open: dict[str, asyncio.Future[MemberAnswer]] = {}
 
     async def ask(
@@ -65,7 +67,7 @@ class MemberQuestions:
                     "The client has no stream on which it could be asked, or its protocol has no such question.",
                     remedy="Clients of RocketMQ 5 can be asked while their telemetry stream is open.",
                 )
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._timers, seconds):
                 return await answered
         except TimeoutError:
             raise MemberSilent(

@@ -12,6 +12,7 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
@@ -45,7 +46,6 @@ from tandemmq.store.delivery.starts import Starts
 from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.edges.clock import Clock, SystemClock
-from tandemmq.store.log.edges.timers import Timers
 
 log = get_log(__name__)
 

@@ -12,6 +12,7 @@ client lives.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.answer import Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
@@ -19,7 +20,6 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Connected
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, runs
 from tandemmq.store.delivery.sessions import Sessions
-from tandemmq.store.log.edges.timers import Timers
 
 RENEWED_MS = 60_000
 """For so long a message with renewal is given out at a time."""

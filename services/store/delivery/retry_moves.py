@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.common.topic_names import GROUP_TOPICS, RETRY
 from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules, orders_for, postpone
 from tandemmq.store.broker.topics import TopicTable
@@ -35,7 +36,6 @@ from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.timers import Timers
 
 log = get_log(__name__)
 

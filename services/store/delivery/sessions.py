@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.errors import NoSuchMember
 from tandemmq.store.delivery.member_questions import (
     ANSWER_SECONDS,
@@ -19,7 +20,6 @@ from tandemmq.store.delivery.member_questions import (
     MemberQuestion,
     MemberQuestions,
 )
-from tandemmq.store.log.edges.timers import Timers
 
 log = get_log(__name__)
 
@@ -101,14 +101,14 @@ class Sessions:
 
     def __init__(self, timers: Timers, silence_seconds: float = SILENCE_SECONDS) -> None:
         """Members of which nothing is heard for so many seconds are gone, by the clock of `timers`."""
-        self._timers = timers
+        self.timers = timers
         self._silence = silence_seconds
         self._members: dict[Key, Member] = {}  # in the order in which they were last heard of
         self._groups: dict[str, dict[Key, Member]] = {}
         self._turns: dict[str, int] = {}
         self._listeners: list[Changed] = []
         self._waiting = False
-        self._questions = MemberQuestions()
+        self._questions = MemberQuestions(timers)
 
     def listen(self, listener: Changed) -> None:
         """Tell `listener` from now on which members have changed."""
@@ -120,7 +120,7 @@ class Sessions:
         """A member is there. It takes the place of one with the same id: a client that has come back."""
         key = _key(member)
         before = self._members.pop(key, None)
-        member.last_seen = self._timers.time()
+        member.last_seen = self.timers.time()
         self._members[key] = member
         self._groups.setdefault(member.group, {})[key] = member
         self._watch()
@@ -141,7 +141,7 @@ class Sessions:
         key = _key(member)
         if self._members.get(key) is not member:
             return False
-        member.last_seen = self._timers.time()
+        member.last_seen = self.timers.time()
         self._members[key] = self._members.pop(key)
         return True
 
@@ -163,11 +163,11 @@ class Sessions:
             return
         self._waiting = True
         longest = next(iter(self._members.values()))
-        self._timers.call_at(longest.last_seen + self._silence, self._look)
+        self.timers.call_at(longest.last_seen + self._silence, self._look)
 
     def _look(self) -> None:
         self._waiting = False
-        limit, lost = self._timers.time() - self._silence, 0
+        limit, lost = self.timers.time() - self._silence, 0
         while self._members:
             longest = next(iter(self._members.values()))
             if longest.last_seen > limit:

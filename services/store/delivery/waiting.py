@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.timers import Timers
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.message_store import MessageStore
 
 _LATE_SECONDS = 3600.0
@@ -108,8 +108,7 @@ class Waiters:
             raise
         finally:
             self._leave(waiter)
-            if isinstance(timer, asyncio.Handle):
-                timer.cancel()
+            timer.cancel()
 
     def _join(self, waiter: _Waiter) -> None:
         self._lines.setdefault(waiter.key, {})[waiter] = None

@@ -6,10 +6,10 @@ Read on the event loop every few seconds, and kept as values, as `figures` does.
 import asyncio
 from typing import NamedTuple
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delays.levels import LevelState
 from tandemmq.store.delivery.transactions.transactions import Transactions
-from tandemmq.store.log.edges.timers import Timers
 
 _EVERY_SECONDS = 5.0
 _MOST_HALVES = 1_000

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.files.boot import boot_id
 from tandemmq.common.files.replacing import make_dirs
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.adoption.adoption import Adoption, roll_forward
@@ -20,7 +21,6 @@ from tandemmq.store.log.edges.clock import Clock, SystemClock
 from tandemmq.store.log.edges.disk import Disk, LocalDisk
 from tandemmq.store.log.edges.offset_waiters import Told, settling
 from tandemmq.store.log.edges.threads import in_thread
-from tandemmq.store.log.edges.timers import LoopTimers, Timers
 from tandemmq.store.log.errors import DiskFull, FlushFailed, NotWritable, StoreClosed, disk_errors
 from tandemmq.store.log.event import Event
 from tandemmq.store.log.index.index import Index

@@ -3,10 +3,10 @@
 import logging
 from dataclasses import dataclass, field
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
-from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.marks.checkpoint_file import CheckpointFile
 from tandemmq.store.log.marks.manifest import Manifest

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.duplicates import DuplicateWindow
@@ -23,7 +24,6 @@ from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk, LocalDisk
-from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Message
 from tandemmq.store.log.config import StoreConfig
-from tandemmq.store.log.edges.timers import Timers
 from tandemmq.store.log.message_store import MessageStore
 
 HOST = Host.parse("127.0.0.1:10911")

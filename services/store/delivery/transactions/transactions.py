@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import first_of
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -107,7 +108,7 @@ class Transactions:
     async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
         """See `port.DeliveryPort`; done when it is as safe as a send. `checked` makes no difference here."""
         if not self._ready and self._building is not None:
-            await asyncio.wait((self._building,), timeout=_READ_SECONDS)
+            await first_of(self._log.store.timers, (self._building,), _READ_SECONDS)
         if not self._ready:
             raise NotDelivering("Half messages are not read yet.", remedy="Again in a moment.")
         named = TransactionHandle.parse(handle)

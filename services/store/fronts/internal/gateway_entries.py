@@ -1,11 +1,11 @@
 """Topics and groups that a gateway has found: it is told when they change."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common import java_json
+from tandemmq.common.timers import Timer, Timers
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
@@ -34,13 +34,14 @@ class Named(Protocol):
 class FoundEntries:
     """What one gateway has found in the tables of this store."""
 
-    def __init__(self, topics: TopicTable, groups: GroupTable, changed: Changed) -> None:
+    def __init__(self, topics: TopicTable, groups: GroupTable, timers: Timers, changed: Changed) -> None:
         """`changed` hears, of a topic or a group, what it is now."""
         self._get: Mapping[str, Callable[[str], Named | None]] = {TOPIC: topics.get, GROUP: groups.get}
+        self._timers = timers
         self._changed = changed
         self._found: dict[tuple[str, str], Named] = {}
         self._turn: list[tuple[str, str]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     def find(self, kind: str, name: str) -> broker_pb2.Entry:
         """A topic or group as it is now, watched from now on if it is there."""
@@ -48,7 +49,7 @@ class FoundEntries:
         if found is not None:
             self._found[kind, name] = found
             if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+                self._timer = self._timers.call_later(_LOOK_SECONDS, self._look)
         return _entry(name, found)
 
     def end(self) -> None:
@@ -69,7 +70,7 @@ class FoundEntries:
             else:
                 self._found[kind, name] = found
             self._changed(kind, _entry(name, found))
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+        self._timer = self._timers.call_later(_LOOK_SECONDS, self._look)
 
 
 def topic_of(entry: broker_pb2.Entry) -> TopicConfig:

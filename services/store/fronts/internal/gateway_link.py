@@ -68,15 +68,16 @@ class GatewayLink:
         self._guard = guard
         self._call = call
         self._epoch = epoch
-        self._loop = asyncio.get_running_loop()
+        broker = parts.delivery.broker
+        self._timers = broker.store.timers
         self._lease: GatewayLease | None = None
-        self._entries = FoundEntries(parts.delivery.broker.topics, parts.delivery.groups, self._changed)
+        self._entries = FoundEntries(broker.topics, parts.delivery.groups, self._timers, self._changed)
         self._credit = GatewayCredit()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._given: dict[int, Batch] = {}
         self._unsent: deque[Answer] = deque()
         self._due = False
-        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ask = self._ask_client  # one object: links are compared by it
         self._done = broker_pb2.Done()
         self._handlers: dict[str, Callable[[int, Any], None]] = {
@@ -272,7 +273,7 @@ class GatewayLink:
 
     def _start(self, number: int, answering: Any) -> None:
         """Have a coroutine answer; what it raises is an answer too."""
-        task = self._loop.create_task(answering, name=f"question {number}")
+        task = asyncio.create_task(answering, name=f"question {number}")
         self._tasks[number] = task
         task.add_done_callback(partial(self._ended, number))
 
@@ -293,7 +294,7 @@ class GatewayLink:
         self._unsent.append(Answer(id=number, **answer))
         if not self._due:
             self._due = True
-            self._loop.call_soon(self._flush)
+            self._timers.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._due = False
@@ -309,7 +310,7 @@ class GatewayLink:
                 self._unsent.extendleft(reversed(answers))
                 self._check_reader()
                 self._due = True
-                self._loop.call_later(_AGAIN_SECONDS, self._flush)
+                self._timers.call_later(_AGAIN_SECONDS, self._flush)
                 return
         self._call.flush()
 

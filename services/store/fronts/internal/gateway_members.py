@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.sessions import Command, Member, Sessions
-from tandemmq.store.log.edges.timers import Timers
 
 GRACE_SECONDS = 30.0
 """Members of a gateway whose link was lost stay so long."""

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from tandemmq.common.grpc_transport import Answering
+from tandemmq.common.timers import Timer
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import GroupTransfer, ReplicaState
 from tandemmq.store.fronts.internal.staging import OpenStaging
@@ -36,12 +37,12 @@ class ReplicaLink:
         self._transfer = transfer
         self._identity = identity
         self._call = call
-        self._loop = asyncio.get_running_loop()
+        self._timers = store.timers
         self._due = False
         self._told: tuple[int, int, int] = (-1, -1, -1)
         self._told_identity: LogIdentity | None = None
-        self._over: asyncio.Future[None] = self._loop.create_future()
-        self._timer: asyncio.TimerHandle | None = None
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._timer: Timer | None = None
 
     async def run(self) -> None:
         """From the first word to the end of the call. Raises what `ReplicationProgress` could not be."""
@@ -75,7 +76,7 @@ class ReplicaLink:
         """Something has changed: the log, the role."""
         if not self._due and not self._over.done():
             self._due = True
-            self._loop.call_soon(self._tell)
+            self._timers.call_soon(self._tell)
 
     def _tell(self) -> None:
         self._due = False
@@ -93,13 +94,13 @@ class ReplicaLink:
             self._told, self._told_identity = now, identity
         else:
             self._due = True
-            self._loop.call_later(_AGAIN_SECONDS, self._tell)
+            self._timers.call_later(_AGAIN_SECONDS, self._tell)
 
     def _look(self) -> None:
         log, store = self._store.commit_log, self._store
         if (log.min_offset, log.max_offset, store.flushed_offset) != self._told:
             self.changed()
-        self._timer = self._loop.call_later(_LOOK_SECONDS, self._look)
+        self._timer = self._timers.call_later(_LOOK_SECONDS, self._look)
 
     def _hear(self, progress: ReplicationProgress) -> None:
         transfer = self._transfer
@@ -120,12 +121,11 @@ class ReplicaReceiver:
     def __init__(self, store: MessageStore, call: Answering[ReplicaBytes, ReplicaAck]) -> None:
         self._store = store
         self._call = call
-        self._loop = asyncio.get_running_loop()
         self._staging = OpenStaging(store.config.store_path_root_dir)
         self._epoch: int | None = None
         self._owed = False
         self._over = False
-        self._fenced: asyncio.Future[None] = self._loop.create_future()
+        self._fenced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
         """To the end of the call. Raises what a message's bytes could not be, and why they were not taken."""
@@ -198,7 +198,7 @@ class ReplicaReceiver:
             self._call.flush()  # not behind a dispatch turn that may come before the end of this one
         else:
             self._owed = True
-            self._loop.call_later(_AGAIN_SECONDS, self._acknowledge)
+            store.timers.call_later(_AGAIN_SECONDS, self._acknowledge)
 
 
 def _proven(message: ReplicaBytes) -> tuple[int, int, int] | None:

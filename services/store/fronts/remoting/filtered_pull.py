@@ -17,11 +17,11 @@ MOST_LOOKS = 32
 
 async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> PullAnswer:
     """As `Broker.pull`, with those messages that the filter wants."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    timers = broker.store.timers
+    deadline = timers.time() + seconds
     looks = 0
     while True:
-        left = max(deadline - loop.time(), 0) if seconds else 0
+        left = max(deadline - timers.time(), 0) if seconds else 0
         all_of = replace(wanted, max_messages=min(wanted.max_messages, MOST_A_TURN))
         pulled = await broker.pull(all_of, left, room)
         if pulled.status is not PullStatus.FOUND:

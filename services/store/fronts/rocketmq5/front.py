@@ -73,7 +73,7 @@ class RocketMQ5Front:
             Routes(topics, port, own, rules.advertised),
             Sending(port, topics, rules.most_body),
             Heartbeats(clients, port.delivery),
-            Telemetry(clients, SettingsAnswers(rules.most_body, port)),
+            Telemetry(clients, SettingsAnswers(rules.most_body, port), port.sessions.timers),
             ReceiveCalls(topics, clients, port, rules.most_body),
             Receipts(clients, port.delivery),
             TransactionCalls(port.delivery),

@@ -10,6 +10,7 @@ from typing import Any
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import publish, subscribe
 from tandemmq.common.errors import TandemError
+from tandemmq.common.timers import Timer, Timers
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2, telemetry_pb2
 from tandemmq.store.delivery.member_questions import MemberAnswer, ShowThreads, TryMessage
@@ -78,9 +79,10 @@ class TelemetryStream:
 class Telemetry:
     """All streams of this front."""
 
-    def __init__(self, clients: Clients, answers: SettingsAnswers) -> None:
+    def __init__(self, clients: Clients, answers: SettingsAnswers, timers: Timers) -> None:
         self._clients = clients
         self._answers = answers
+        self._timers = timers
         self._streams: set[TelemetryStream] = set()
 
     def stop(self) -> None:
@@ -111,7 +113,7 @@ class Telemetry:
         self, requests: AsyncIterator[telemetry_pb2.TelemetryCommand], stream: TelemetryStream, call: FrontCall
     ) -> None:
         """What the client says, until it ends its side."""
-        loop, again = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+        again: list[Timer] = []
         try:
             async for command in requests:
                 if command.WhichOneof("command") != "settings":
@@ -119,7 +121,9 @@ class Telemetry:
                     continue
                 answer = await self._settle(command.settings, stream, call)
                 if answer is not None and not again:
-                    again = [loop.call_later(seconds, self._say_again, stream, call) for seconds in AGAIN_SECONDS]
+                    again = [
+                        self._timers.call_later(seconds, self._say_again, stream, call) for seconds in AGAIN_SECONDS
+                    ]
         finally:
             for timer in again:
                 timer.cancel()

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from tandemmq.store.log.edges.timers import Timers
+from tandemmq.common.timers import Timers
 
 Answer = TypeVar("Answer")
 

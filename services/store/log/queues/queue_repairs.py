@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from tandemmq.common.timers import time_limit
 from tandemmq.store.format.offset_ranges import OffsetRanges
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.parts import StoreParts
@@ -87,7 +88,7 @@ class QueueRepairs:
         if doubt is None:
             return True
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._parts.timers, seconds):
                 await doubt.settled.wait()
         except TimeoutError:
             return False

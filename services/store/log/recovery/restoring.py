@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from tandemmq.common.timers import time_limit
 from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.parts import RecoveryReport, StoreParts
@@ -62,7 +63,7 @@ class Restoring:
     async def _look_at_queues(self) -> None:
         """Open the queues that nobody has used yet, in slices, so that those that lack files are found soon."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_AFTER_SECONDS):
+            async with time_limit(self._parts.timers, _LOOK_AFTER_SECONDS):
                 await self._wanted.wait()
         until = time.perf_counter() + _SLICE_SECONDS
         for name in list(self._parts.queues.names()):
@@ -72,7 +73,7 @@ class Restoring:
                 log.exception("Queue %d of topic %s cannot be looked at: %s", name[1], name[0], error)
                 self._parts.observer.failed("rebuild")
             if time.perf_counter() >= until:
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await self._parts.timers.sleep(_PAUSE_SECONDS)
                 until = time.perf_counter() + _SLICE_SECONDS
 
     async def looked(self) -> None:
