@@ -7,9 +7,9 @@ import pytest
 
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import Message
-from tandemmq.store.log import dispatch
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
+from tests.manual_timers import ManualTimers
 
 HOST = Host.parse("127.0.0.1:10911")
 
@@ -18,9 +18,9 @@ async def test_a_dispatch_that_is_still_due_does_not_run_after_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A queue that could not be written is tried again later; not when the store has been closed meanwhile."""
-    monkeypatch.setattr(dispatch, "_RETRY_SECONDS", 0.01)
+    timers = ManualTimers()
     config = StoreConfig(tmp_path, mapped_file_size_commit_log=1 << 16, max_hash_slot_num=100, max_index_num=100)
-    store = MessageStore.open(config)
+    store = MessageStore.open(config, timers=timers)
     store.start()
 
     def failing(_: object) -> None:
@@ -33,7 +33,7 @@ async def test_a_dispatch_that_is_still_due_does_not_run_after_close(
     await store.close()
     monkeypatch.undo()
     assert not list((tmp_path / "consumequeue").iterdir())
-    await asyncio.sleep(0.05)  # the retry is due by now
+    await timers.advance(2)  # the retry is due by now
     assert not list((tmp_path / "consumequeue").iterdir())
     again = MessageStore.open(config)
     assert [(queue.topic, queue.max_offset) for queue in again.queues()] == [("Topic", 1)]
