@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tandemmq.common.child_process import ending_with_us
@@ -38,15 +38,20 @@ class Child:
         ]
 
     @classmethod
-    async def start(cls, command: Sequence[str], on_event: OnEvent, on_line: OnLine) -> "Child":
-        """Start it; to be called in the main thread, whose end is what the kernel watches. Raises OSError."""
+    async def start(
+        cls, command: Sequence[str], on_event: OnEvent, on_line: OnLine, environment: Mapping[str, str] | None = None
+    ) -> "Child":
+        """Start it, in our environment if none is given. Raises OSError.
+
+        To be called in a thread that lives as long as we do: its end is what the kernel watches.
+        """
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            env=ending_with_us(),
+            env=ending_with_us(environment),
         )
         return cls(process, on_event, on_line)
 
@@ -67,6 +72,17 @@ class Child:
         for reader in self._readers:
             reader.cancel()
         return code
+
+    @property
+    def last_words(self) -> str:
+        """Why it ended, as far as it said so: the error of its last line, or that line."""
+        if not self.last_lines:
+            return "it said nothing"
+        last = self.last_lines[-1]
+        try:
+            return str(json.loads(last)["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            return last
 
     def _take_event(self, line: str) -> None:
         try:

@@ -18,7 +18,6 @@ stopped  everything                                                   -
 
 import asyncio
 import contextlib
-import json
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -171,7 +170,7 @@ class Supervisor:
     async def _mourn(self, kept: _Kept, child: Child, code: int) -> None:
         """Wait before the next start. Raises NotStarted, GivenUp."""
         if not kept.has_served.is_set():
-            raise NotStarted(f"{kept.plan.name} did not start ({how_it_ended(code)}): {_last_words(child)}")
+            raise NotStarted(f"{kept.plan.name} did not start ({how_it_ended(code)}): {child.last_words}")
         served = time.monotonic() - kept.served_at if kept.served_at is not None else 0.0
         pause = kept.policy.died(served)
         how, deaths = how_it_ended(code), kept.policy.deaths
@@ -211,14 +210,3 @@ class Supervisor:
     def _tell(self, kind: str, kept: _Kept | None = None, **facts: Any) -> None:
         node, service = (kept.plan.node, kept.plan.service) if kept is not None else ("", "")
         self._listener.event(NodeEvent(kind, node, service, facts))
-
-
-def _last_words(child: Child) -> str:
-    """Why a service ended, as far as it said so: the error of its last line, or that line."""
-    if not child.last_lines:
-        return "it said nothing"
-    last = child.last_lines[-1]
-    try:
-        return str(json.loads(last)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return last

@@ -12,6 +12,6 @@
     producer.py    sends, one by one, in batches, in a stream
     readers.py     a consumer group with its own offsets
     proof.py       compares what came back with the ledger, and files with files
-    pair.py        `tandem up --slave` as a process, and its services, which can be killed
-    child.py       the same for one store
+    child.py       a command as a process, on `tandemmq.node`; one store so
+    pair.py        `tandem up --slave` so, and its services, which can be killed
 """
