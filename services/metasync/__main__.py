@@ -12,6 +12,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_server
 from tandemmq.metasync.access import RULES
 from tandemmq.metasync.channels import master_dialer, store_dialer
@@ -53,9 +54,9 @@ def run_metasync(settings: MetasyncSettings, announce: Announce | None = None) -
 async def serve(settings: MetasyncSettings, announce: Announce | None = None) -> None:
     """The start-up, step by step, and the service's life."""
     root = settings.store_path_root_dir
-    keeper = Keeper(root)
+    keeper, timers = Keeper(root), LoopTimers()
     stores = store_dialer(settings)
-    standings = StandingKeeper(root, settings.broker_role, settings.store_address, stores)
+    standings = StandingKeeper(root, settings.broker_role, settings.store_address, stores, timers)
     local = local_topics(settings.broker_name, settings.broker_cluster_name)
     timeout = settings.metasync_timeout / 1000
     java = settings.metasync_remoting_master_address
@@ -65,7 +66,7 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
         else JavaLink(java, timeout, keeper)
     )
     puller = TablePuller(keeper, link, local)
-    node = OwnNode(settings, keeper, puller, await standings.ask(), stores)
+    node = OwnNode(settings, keeper, puller, await standings.ask(), stores, timers)
     metrics = MetasyncMetrics(settings.broker_cluster_name, settings.broker_name)
     metrics.watch(keeper, puller, lambda: node.standing)
     host = ServiceHost(settings, metrics.registry())
@@ -86,20 +87,20 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
         (TableKind.CONSUMER_OFFSETS, settings.flush_consumer_offset_interval),
         (TableKind.DELAY_OFFSETS, settings.flush_delay_offset_interval),
     )
-    work: list[Coroutine[Any, Any, None]] = [flush_for_ever(keeper, kind, ms / 1000) for kind, ms in flushes]
+    work: list[Coroutine[Any, Any, None]] = [flush_for_ever(keeper, kind, ms / 1000, timers) for kind, ms in flushes]
     if settings.store_address is not None:
         work.append(standings.follow(settings.role_poll_interval / 1000, node.become))
-    work.append(keep_health_true(host, keeper))
+    work.append(keep_health_true(host, keeper, timers))
     tasks = [asyncio.ensure_future(one) for one in work]
     host.on_close(standings.close)
     host.on_close(lambda: _end(*tasks, *node.tasks))
     await host.run_until_stopped(lambda: announce(host) if announce is not None else None)
 
 
-async def keep_health_true(host: ServiceHost, keeper: Keeper) -> None:
+async def keep_health_true(host: ServiceHost, keeper: Keeper, timers: Timers) -> None:
     """While a table cannot be written the service is NOT_SERVING; it is tried again each second."""
     while True:
-        await asyncio.sleep(HEALTH_SECONDS)
+        await timers.sleep(HEALTH_SECONDS)
         if not keeper.problems:
             continue
         await host.health.not_serving(SERVICE)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.metasync.documents import DirectoryLock, Document
 from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable
@@ -199,10 +200,10 @@ async def _to_its_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     return await asyncio.shield(task)
 
 
-async def flush_for_ever(keeper: Keeper, kind: TableKind, seconds: float) -> None:
+async def flush_for_ever(keeper: Keeper, kind: TableKind, seconds: float, timers: Timers) -> None:
     """Writes an offset table again and again; a failure is told, and tried again next time."""
     while True:
-        await asyncio.sleep(seconds)
+        await timers.sleep(seconds)
         try:
             await keeper.flush(kind)
         except DocumentNotSaved as error:

@@ -6,6 +6,7 @@ import grpc
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.puller import TablePuller
@@ -24,7 +25,13 @@ class OwnNode:
     """The node that the service runs on; changes with its role."""
 
     def __init__(
-        self, settings: MetasyncSettings, keeper: Keeper, puller: TablePuller, standing: Standing, stores: Dialer
+        self,
+        settings: MetasyncSettings,
+        keeper: Keeper,
+        puller: TablePuller,
+        standing: Standing,
+        stores: Dialer,
+        timers: Timers | None = None,
     ) -> None:
         """`stores`: calls the store."""
         self.standing = standing
@@ -35,6 +42,7 @@ class OwnNode:
         self.master_address = settings.metasync_remoting_master_address or settings.metasync_master_address
         self.auto_create_groups = settings.auto_create_subscription_group
         self._keeper = keeper
+        self._timers: Timers = timers or LoopTimers()
         self._delay = settings.metasync_initial_delay / 1000
         self._last_seconds = 2 * settings.metasync_timeout / 1000
         self._interval = settings.metasync_interval / 1000
@@ -89,7 +97,7 @@ class OwnNode:
     async def _copy_once_more(self) -> None:
         """A master that was replaced on purpose takes no changes, but still answers: what it has is all there is."""
         try:
-            async with asyncio.timeout(self._last_seconds):
+            async with time_limit(self._timers, self._last_seconds):
                 await self.puller.cycle()
         except TimeoutError:
             log.warning("the old master's tables were not copied once more in time")
@@ -109,7 +117,7 @@ class OwnNode:
                 if not told:
                     log.warning("offsets not compared with the store's queues yet", store=store, reason=reason)
                 told = True
-            await asyncio.sleep(self._pause)
+            await self._timers.sleep(self._pause)
 
 
 async def end_task(task: "asyncio.Future[None] | None") -> None:

@@ -18,6 +18,7 @@ import grpc
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metasync.documents import Document
 from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
@@ -65,9 +66,17 @@ _CHECKSUM = "crc32"
 class StandingKeeper:
     """The node's standing: as the store says, as it said last, or as the settings say."""
 
-    def __init__(self, root: Path, role: BrokerRole, store_address: str | None, dialer: Dialer) -> None:
+    def __init__(
+        self,
+        root: Path,
+        role: BrokerRole,
+        store_address: str | None,
+        dialer: Dialer,
+        timers: Timers | None = None,
+    ) -> None:
         """Raises UnreadableDocument: the note of the last standing cannot be read."""
         self._dialer = dialer
+        self._timers: Timers = timers or LoopTimers()
         self._note = Document(root / "config" / "tandem.role.json")
         self._configured = role
         self._address = store_address
@@ -109,7 +118,7 @@ class StandingKeeper:
         told = self.now
         pause = seconds
         while True:
-            await asyncio.sleep(pause)
+            await self._timers.sleep(pause)
             try:
                 fresh = await self.ask()
                 pause = seconds if self._reached else min(2 * pause, max(seconds, LONGEST_PAUSE))

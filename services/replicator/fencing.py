@@ -1,12 +1,12 @@
 """Telling an old master that it was replaced, when it could not be told at the promotion: as soon as it is back."""
 
-import asyncio
 from collections.abc import Callable
 
 import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.replication.v1.replication_pb2 import FenceRequest, StatusRequest
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.replicator.log_view import LogView
@@ -31,6 +31,7 @@ class Fencer:
         grpc_port: Callable[[], int],
         dial: Callable[[str], grpc.aio.Channel],
         metrics: ReplicatorMetrics,
+        timers: Timers,
     ) -> None:
         """`old_master` gives the gRPC address of that node's replicator, or the empty text; `dial` calls it.
 
@@ -41,6 +42,7 @@ class Fencer:
         self._old_master = old_master
         self._grpc_port = grpc_port
         self._metrics = metrics
+        self._timers = timers
         self._said = ""
 
     async def run(self) -> None:
@@ -54,7 +56,7 @@ class Fencer:
                     self._say("the old master does not answer", address, error.code().name)
                 except TandemError as error:
                     self._say("the old master cannot be called", address, error.explain())
-            await asyncio.sleep(pause)
+            await self._timers.sleep(pause)
 
     async def _look(self, address: str, epoch: int) -> float:
         """Gives the seconds until the next look. Raises AioRpcError, UnreadableCertificate, UnreadableSecret."""

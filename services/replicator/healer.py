@@ -16,6 +16,7 @@ import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.replicator.log_peer import LogPeer, OtherLog, read_checksums
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import ReplicatorMetrics
@@ -64,6 +65,7 @@ class Healer:
         dial: Callable[[str], grpc.aio.Channel],
         commit_log: Path,
         metrics: ReplicatorMetrics,
+        timers: Timers,
     ) -> None:
         """`peers` gives the replicators that should have our log; `dial` calls one.
 
@@ -76,6 +78,7 @@ class Healer:
         self._dial = dial
         self._commit_log = commit_log
         self._metrics = metrics
+        self._timers = timers
         self._later: dict[tuple[int, int], _Later] = {}
         self._suspected = ""
 
@@ -89,14 +92,14 @@ class Healer:
                 log.debug("the store does not tell its damage", reason=error.details())
             except Exception as error:  # noqa: BLE001 - it must outlive whatever happens in it
                 log.failure("a look at the damage of the log failed", error)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self._timers.sleep(_LOOK_SECONDS)
 
     async def _look(self) -> None:
         await self._look_at_the_end()
         stretches = (await self._store.GetDamage(GetDamageRequest(), timeout=_STORE_SECONDS)).stretches
         keys = {(one.begin, one.end) for one in stretches}
         self._later = {key: later for key, later in self._later.items() if key in keys}
-        now = asyncio.get_running_loop().time()
+        now = self._timers.time()
         for one in stretches:
             later = self._later.setdefault((one.begin, one.end), _Later())
             if one.kind == "rot" and now >= later.at:
@@ -128,7 +131,7 @@ class Healer:
                 problem = error.explain()
             problem = f"{address}: {problem}"
             self._metrics.heal_failures += 1
-        later.at = asyncio.get_running_loop().time() + later.pause
+        later.at = self._timers.time() + later.pause
         later.pause = min(later.pause * 2, _LONGEST_PAUSE)
         if problem != later.said:
             later.said = problem

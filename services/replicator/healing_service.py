@@ -78,8 +78,8 @@ class HealingService(HealingServicer):
         if rate < 0:
             raise BadReplicatorRequest("bytes_per_second must not be negative")
         async with self._turns:
-            at, loop = request.begin, asyncio.get_running_loop()
-            begun = loop.time()
+            at, timers = request.begin, self._node.timers
+            begun = timers.time()
             while at < request.end:
                 stop = min(at - at % step + max(step, CHUNK_SIZE - CHUNK_SIZE % step), request.end)
                 for one in await asyncio.to_thread(
@@ -88,7 +88,7 @@ class HealingService(HealingServicer):
                     yield one
                 at = stop
                 if rate:
-                    await asyncio.sleep((at - request.begin) / rate - (loop.time() - begun))
+                    await timers.sleep((at - request.begin) / rate - (timers.time() - begun))
 
     async def Records(self, request: messages.RecordsRequest, context: Context) -> ExamineResponse:
         """What our store says of them."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.started_pool import started_pool
+from tandemmq.common.timers import LoopTimers, Timers, first_of
 from tandemmq.common.tls import tls_context
 from tandemmq.replicator.connection import Events, Shared, SlaveConnection
 from tandemmq.replicator.listener import Listener, Peer, Peers
@@ -49,13 +50,14 @@ class Master:
         progressed: Callable[[], None],
         remember: Remember,
         known: ReplicaGroup | None = None,
+        timers: Timers | None = None,
     ) -> None:
         """`remember` has the store note the group of slaves; `known` is what it had noted before."""
         self._settings = settings
         self._view = view
         self._metrics = metrics
         self._progressed = progressed
-        self._loop = asyncio.get_running_loop()
+        self._timers = timers or LoopTimers()
         self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted)
         self._peers = Peers(settings.ha_allowed_peers)
         self._files = OpenLogFiles(settings.store_path_root_dir)
@@ -94,7 +96,7 @@ class Master:
 
     def start(self) -> None:
         """Accept slaves. Raises CannotListen, UnreadableCertificate."""
-        self.replicas.log_grew(self._view.max_offset, self._loop.time())
+        self.replicas.log_grew(self._view.max_offset, self._timers.time())
         self.group_changed()
         self._log_then = self._log_identity()
         self._shared = Shared(
@@ -124,7 +126,7 @@ class Master:
         for connection in list(self._connections.values()):
             connection.log_changed()
         self._files.forget_below(self._view.min_offset)
-        if self.replicas.log_grew(self._view.max_offset, self._loop.time()):
+        if self.replicas.log_grew(self._view.max_offset, self._timers.time()):
             self._progressed()
 
     def _relinked(self) -> None:
@@ -147,7 +149,7 @@ class Master:
         Gives its identity, and whether that connection was introduced for the first time. `store_id`, `address`: of
         its store, and where its replicator serves gRPC; empty if it did not say.
         """
-        now, identity = self._loop.time(), str(broker_id) if broker_id > 0 else peer[0]
+        now, identity = self._timers.time(), str(broker_id) if broker_id > 0 else peer[0]
         self._stores[identity] = (store_id, address)
         for connection in self._connections.values():
             if connection.peer == peer:
@@ -180,7 +182,7 @@ class Master:
     async def noted(self) -> None:
         """Wait, for a moment at most, until the store has noted the group: then slaves can be told of it."""
         if self._remembering is not None:
-            await asyncio.wait({self._remembering}, timeout=_NOTING_SECONDS)
+            await first_of(self._timers, {self._remembering}, _NOTING_SECONDS)
 
     def _note_departures(self) -> None:
         """Members that did not introduce themselves and have no connection: what they had ends here at the most."""
@@ -204,7 +206,7 @@ class Master:
                 await self._remember(group)
             except TandemError as error:
                 log.warning("the store does not note the group of slaves", problem=error.explain())
-                await asyncio.sleep(_REMEMBER_AGAIN_SECONDS)
+                await self._timers.sleep(_REMEMBER_AGAIN_SECONDS)
                 continue
             self.roster.noted(generation)
             self._count_members()
@@ -213,7 +215,7 @@ class Master:
 
     def now(self) -> MasterNow:
         """What the metrics show; called on the metrics thread, reads only."""
-        now = self._loop.time()
+        now = self._timers.time()
         replicas = [
             ReplicaNow(
                 one.identity,
@@ -246,7 +248,7 @@ class Master:
         self._last_number += 1
         slave = SlaveConnection(self._last_number, connection, peer, self._shared, self._events)
         identity, at = self._introduced.pop(peer, ("", 0.0))
-        if identity and self._loop.time() - at < _INTRODUCTION_SECONDS:
+        if identity and self._timers.time() - at < _INTRODUCTION_SECONDS:
             slave.identity, slave.introduced = identity, True
         self._connections[slave.number] = slave
         slave.start()
@@ -264,7 +266,7 @@ class Master:
         log.info("a slave follows", replica=slave.identity, address=slave.address, offset=slave.transfer.next_offset)
         if slave.transfer.acked_offset or not self._view.max_offset:
             self._list(slave)
-        self.replicas.joined(slave.number, slave.transfer, slave.identity, slave.address, self._loop.time())
+        self.replicas.joined(slave.number, slave.transfer, slave.identity, slave.address, self._timers.time())
         self._note_departures()
         self._progressed()
 
@@ -278,7 +280,7 @@ class Master:
     def _acked(self, slave: SlaveConnection) -> None:
         if not slave.listed:
             self._list(slave)
-        if self.replicas.acked(slave.number, self._loop.time()):
+        if self.replicas.acked(slave.number, self._timers.time()):
             self._progressed()
         if self._departed:
             self._let_go()
@@ -289,13 +291,13 @@ class Master:
             self._complain(slave.peer[0], refused)
         elif slave.transfer.begun:
             log.info("a slave has gone", replica=slave.identity, address=slave.address)
-        self.replicas.left(slave.number, self._loop.time())
+        self.replicas.left(slave.number, self._timers.time())
         self._note_departures()
         self._progressed()
 
     def _complain(self, host: str, refused: TransferRefused) -> None:
         """Slaves of RocketMQ come back at once and for ever; the log shall not tell of each time."""
-        now, key = self._loop.time(), (host, refused.reason)
+        now, key = self._timers.time(), (host, refused.reason)
         at, times = self._complaints.get(key, (-_COMPLAINT_SECONDS, 0))
         if now - at < _COMPLAINT_SECONDS:
             self._complaints[key] = (at, times + 1)

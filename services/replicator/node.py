@@ -10,6 +10,7 @@ import grpc
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.server import ServiceHost
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.replication.v1.replication_pb2 import FollowerState
 from tandemmq.replicator.channels import replicator_channel, store_channel
 from tandemmq.replicator.errors import raise_for_store
@@ -52,9 +53,16 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 class ReplicatorNode:
     """Everything that one replicator does, but for the gRPC service. Make it inside a running event loop."""
 
-    def __init__(self, settings: ReplicatorSettings, host: ServiceHost, metrics: ReplicatorMetrics) -> None:
+    def __init__(
+        self,
+        settings: ReplicatorSettings,
+        host: ServiceHost,
+        metrics: ReplicatorMetrics,
+        timers: Timers | None = None,
+    ) -> None:
         """Raises UnreadableCertificate, UnreadableSecret."""
         self.settings = settings
+        self.timers: Timers = timers or LoopTimers()
         self.view = LogView()
         self.master: Master | None = None
         """The master side, while the store is a master's."""
@@ -88,7 +96,7 @@ class ReplicatorNode:
             asyncio.create_task(self._take_sides(), name="replicator side"),
             asyncio.create_task(self._look(), name="replicator health"),
             asyncio.create_task(
-                Fencer(self.view, self.old_master, self.grpc_port, self.dial, self._metrics).run(),
+                Fencer(self.view, self.old_master, self.grpc_port, self.dial, self._metrics, self.timers).run(),
                 name="replicator, fencing an old master",
             ),
         ]
@@ -100,6 +108,7 @@ class ReplicatorNode:
             self.dial,
             self.settings.store_path_root_dir / "commitlog",
             self._metrics,
+            self.timers,
         )
         self._tasks.append(asyncio.create_task(healer.run(), name="replicator, mending the log"))
         self._link.start()
@@ -131,7 +140,7 @@ class ReplicatorNode:
             self._teller.begin()
 
     def _progress(self) -> ReplicationProgress | None:
-        return None if self._teller is None else self._teller.message(asyncio.get_running_loop().time())
+        return None if self._teller is None else self._teller.message(self.timers.time())
 
     # -- sides --------------------------------------------------------------------------------------------------------
 
@@ -148,7 +157,8 @@ class ReplicatorNode:
                     self.problem = error.explain()
                     log.error("cannot be what the store is", role=self.role, problem=self.problem)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._turn.wait(), pause)
+                    async with time_limit(self.timers, pause):
+                        await self._turn.wait()
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             await self._turn.wait()
@@ -173,8 +183,9 @@ class ReplicatorNode:
             self._turn.set()  # it has just changed: the link tells soon
         elif starts_master:
             master = Master(
-                self.settings, self.view, self._metrics, self._link.wake, self._store_remembers, state.group
-            )
+                self.settings, self.view, self._metrics, self._link.wake, self._store_remembers, state.group,
+                self.timers,
+            )  # fmt: skip
             try:
                 master.start()
             except TandemError:
@@ -306,7 +317,7 @@ class ReplicatorNode:
             if self.healthy != self._serving:
                 self._serving = not self._serving
                 await self._tell_health()
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self.timers.sleep(_LOOK_SECONDS)
 
     async def _tell_health(self) -> None:
         if self._serving:

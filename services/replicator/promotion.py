@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 import grpc
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.replication.v1.replication_pb2 import FenceRequest, PromoteRequest, StatusRequest, StatusResponse
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.replicator.claim import Claim, newest_group
@@ -51,6 +52,8 @@ _MASTERS = (BrokerRole.ASYNC_MASTER, BrokerRole.SYNC_MASTER)
 
 class Slave(Protocol):
     """This node, as the promotion needs it."""
+
+    timers: Timers
 
     async def role_state(self) -> RoleState:
         """What the store is and has. Raises OwnStoreUnreachable."""
@@ -228,15 +231,15 @@ class Promotion:
         await self._catch_up()
 
     async def _catch_up(self) -> None:
-        loop = asyncio.get_running_loop()
-        begin = grew = loop.time()
+        timers = self._slave.timers
+        begin = grew = timers.time()
         had = have = self._own.max_offset
         end = self._old.max_offset
-        while have < end and loop.time() - grew < _STALL_SECONDS and loop.time() - begin < _CATCH_UP_SECONDS:
-            await asyncio.sleep(_POLL_SECONDS)
+        while have < end and timers.time() - grew < _STALL_SECONDS and timers.time() - begin < _CATCH_UP_SECONDS:
+            await timers.sleep(_POLL_SECONDS)
             self._own = await self._slave.role_state()
             if self._own.max_offset > have:
-                have, grew = self._own.max_offset, loop.time()
+                have, grew = self._own.max_offset, timers.time()
         if have > had:
             self._say(f"took the rest of the old master's log, up to {have}")
         for missing in Claim(self._own, (), self._old).missing():  # now: a node that promised takes no more of it

@@ -1,0 +1,71 @@
+"""What metasync does again and again, by timers that the test moves on."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.client_channel import Dialer
+from tandemmq.metasync.errors import DocumentNotSaved
+from tandemmq.metasync.keeper import flush_for_ever
+from tandemmq.metasync.standing import LONGEST_PAUSE, NodeRole, Standing, StandingKeeper
+from tandemmq.metasync.tables import TableKind
+from tests.manual_timers import ManualTimers
+
+
+class AbsentStore(StandingKeeper):
+    """Asks a store that is away, but for when the test says that it answers."""
+
+    def __init__(self, root: Path, timers: ManualTimers) -> None:
+        super().__init__(root, BrokerRole.ASYNC_MASTER, "127.0.0.1:1", cast(Dialer, None), timers)
+        self.asked: list[float] = []
+        self.answer: Standing | None = None
+        self._clock = timers
+
+    async def ask(self) -> Standing:
+        self.asked.append(self._clock.time())
+        self._reached = self.answer is not None
+        self.now = self.answer or self.now
+        return self.now
+
+
+async def test_a_store_that_is_away_is_asked_less_often(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    store = AbsentStore(tmp_path, timers)
+    heard: list[Standing] = []
+
+    async def changed(standing: Standing) -> None:
+        heard.append(standing)
+        if len(heard) == 1:
+            raise DocumentNotSaved("no room")
+
+    begun = timers.time()
+    following = asyncio.create_task(store.follow(1.0, changed))
+    await timers.advance(1 + 2 + 4 + 4)
+    assert store.asked == [begun + 1, begun + 3, begun + 7, begun + 11]
+    store.answer = Standing(NodeRole.SLAVE, 7, "store")
+    await timers.advance(LONGEST_PAUSE + 1)
+    assert heard == [store.answer] * 2, "it is told again where the tables were not ready"
+    count = len(store.asked)
+    await timers.advance(5)
+    assert len(store.asked) == count + 5, "as often as before"
+    following.cancel()
+
+
+@pytest.mark.parametrize("error", [DocumentNotSaved("no room"), ValueError("unforeseen")])
+async def test_a_table_that_was_not_saved_is_tried_again(error: Exception) -> None:
+    timers, flushed = ManualTimers(), list[float]()
+
+    class Full:
+        async def flush(self, kind: TableKind) -> None:
+            flushed.append(timers.time())
+            raise error
+
+    keeper: Any = Full()
+    begun = timers.time()
+    flushing = asyncio.create_task(flush_for_ever(keeper, TableKind.CONSUMER_OFFSETS, 5.0, timers))
+    await timers.advance(16)
+    assert flushed == [begun + 5, begun + 10, begun + 15]
+    flushing.cancel()
