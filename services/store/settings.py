@@ -39,6 +39,9 @@ _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _BATCH_ROOM = 1 * _MIB
 """What a gRPC message of the largest body holds besides it."""
 
+_LOG = StoreConfig(Path())
+"""What the log layer does unless it is told otherwise: its defaults stand in `StoreConfig`, and nowhere else."""
+
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -146,7 +149,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
 
     # -- replication ------------------------------------------------------------------------------------------------
     broker_role: BrokerRole = setting(
-        BrokerRole.ASYNC_MASTER,
+        BrokerRole(_LOG.broker_role),
         "ASYNC_MASTER acknowledges without its slaves, SYNC_MASTER when enough of them have the message, SLAVE takes "
         "messages from its master only. A promotion or demotion wins over it (docs/replication.md).",
     )
@@ -163,7 +166,9 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         "SYNC_MASTER: with fewer replicas in sync, this one included, nothing is stored (IN_SYNC_REPLICAS_NOT_ENOUGH).",
         low=1,
     )
-    read_un_committed: bool = setting(False, "SYNC_MASTER: consumers see messages that too few replicas have, too.")
+    read_un_committed: bool = setting(
+        _LOG.read_un_committed, "SYNC_MASTER: consumers see messages that too few replicas have, too."
+    )
     slave_read_enable: bool = setting(
         False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
     )
@@ -179,27 +184,34 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     )
 
     # -- files ------------------------------------------------------------------------------------------------------
-    mapped_file_size_commit_log: int = setting(_GIB, "Size of a commit log file.", unit="bytes", low=4 * _KIB)
-    mapped_file_size_consume_queue: int = setting(
-        6_000_000, "Size of a consume queue file, 20 bytes a message.", unit="bytes", low=20
+    mapped_file_size_commit_log: int = setting(
+        _LOG.mapped_file_size_commit_log, "Size of a commit log file.", unit="bytes", low=4 * _KIB
     )
-    max_hash_slot_num: int = setting(5_000_000, "Hash slots of an index file, 4 bytes each.", low=1)
-    max_index_num: int = setting(20_000_000, "Entries of an index file, 20 bytes each.", low=2)
-    message_index_enable: bool = setting(True, "Index messages by UNIQ_KEY and KEYS, for queries.")
+    mapped_file_size_consume_queue: int = setting(
+        _LOG.mapped_file_size_consume_queue, "Size of a consume queue file, 20 bytes a message.", unit="bytes", low=20
+    )
+    max_hash_slot_num: int = setting(_LOG.max_hash_slot_num, "Hash slots of an index file, 4 bytes each.", low=1)
+    max_index_num: int = setting(_LOG.max_index_num, "Entries of an index file, 20 bytes each.", low=2)
+    message_index_enable: bool = setting(_LOG.message_index_enable, "Index messages by UNIQ_KEY and KEYS, for queries.")
     prefault_bytes: int = setting(
-        8 * _MIB, "Ours: how much of the log file is made resident ahead of the append position.", unit="bytes", low=0
+        _LOG.prefault_bytes,
+        "Ours: how much of the log file is made resident ahead of the append position.",
+        unit="bytes",
+        low=0,
     )
 
     # -- messages and topics ----------------------------------------------------------------------------------------
-    max_message_size: int = setting(4 * _MIB, "Largest body.", unit="bytes", low=1)
+    max_message_size: int = setting(_LOG.max_message_size, "Largest body.", unit="bytes", low=1)
     enabled_append_prop_crc: bool = setting(
-        False, "Append a checksum over the whole record as its last property.", name="enabledAppendPropCRC"
+        _LOG.enabled_append_prop_crc,
+        "Append a checksum over the whole record as its last property.",
+        name="enabledAppendPropCRC",
     )
     force_verify_prop_crc: bool = setting(
-        False, "Recovery verifies that checksum instead of the body's.", name="forceVerifyPropCRC"
+        _LOG.force_verify_prop_crc, "Recovery verifies that checksum instead of the body's.", name="forceVerifyPropCRC"
     )
     check_crc_on_recover: bool = setting(
-        True, "Recovery verifies the checksum of every body.", name="checkCRCOnRecover"
+        _LOG.check_crc_on_recover, "Recovery verifies the checksum of every body.", name="checkCRCOnRecover"
     )
     message_delay_level: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
@@ -287,31 +299,62 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
 
     # -- flush ------------------------------------------------------------------------------------------------------
     flush_disk_type: FlushDiskType = setting(
-        FlushDiskType.ASYNC_FLUSH,
+        FlushDiskType(_LOG.flush_disk_type),
         "ASYNC_FLUSH acknowledges a message in the page cache, SYNC_FLUSH on disk; consumers see it no sooner.",
     )
-    flush_interval_commit_log: int = setting(500, "ASYNC_FLUSH: how often the log is flushed.", unit="ms", low=1)
-    flush_commit_log_least_pages: int = setting(4, "... if so many 4 KiB pages are dirty.", low=0)
-    flush_commit_log_thorough_interval: int = setting(10_000, "... and so often whatever there is.", unit="ms", low=1)
-    sync_flush_timeout: int = setting(5_000, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after so long.", unit="ms", low=1)
-    flush_interval_consume_queue: int = setting(1_000, "How often consume queues are flushed.", unit="ms", low=1)
-    flush_consume_queue_least_pages: int = setting(2, "... those with so many dirty pages.", low=0)
+    flush_interval_commit_log: int = setting(
+        _LOG.flush_interval_commit_log, "ASYNC_FLUSH: how often the log is flushed.", unit="ms", low=1
+    )
+    flush_commit_log_least_pages: int = setting(
+        _LOG.flush_commit_log_least_pages, "... if so many 4 KiB pages are dirty.", low=0
+    )
+    flush_commit_log_thorough_interval: int = setting(
+        _LOG.flush_commit_log_thorough_interval, "... and so often whatever there is.", unit="ms", low=1
+    )
+    sync_flush_timeout: int = setting(
+        _LOG.sync_flush_timeout, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after so long.", unit="ms", low=1
+    )
+    flush_interval_consume_queue: int = setting(
+        _LOG.flush_interval_consume_queue, "How often consume queues are flushed.", unit="ms", low=1
+    )
+    flush_consume_queue_least_pages: int = setting(
+        _LOG.flush_consume_queue_least_pages, "... those with so many dirty pages.", low=0
+    )
     flush_consume_queue_thorough_interval: int = setting(
-        60_000, "... and so often all of them, with a checkpoint.", unit="ms", low=1
+        _LOG.flush_consume_queue_thorough_interval, "... and so often all of them, with a checkpoint.", unit="ms", low=1
     )
     checkpoint_log_bytes: int = setting(
-        256 * _MIB, "Ours: a checkpoint too after so much log; it bounds recovery.", unit="bytes", low=4 * _KIB
+        _LOG.checkpoint_log_bytes,
+        "Ours: a checkpoint too after so much log; it bounds recovery.",
+        unit="bytes",
+        low=4 * _KIB,
     )
 
     # -- retention --------------------------------------------------------------------------------------------------
-    delete_when: tuple[str, ...] = setting(("04",), "Hours at which expired files go, local time.", check=_check_hours)
-    file_reserved_time: int = setting(72, "Log files expire when their last message is so old.", unit="hours", low=0)
-    clean_resource_interval: int = setting(10_000, "How often the store looks for expired files.", unit="ms", low=1)
-    delete_file_batch_max: int = setting(10, "Files removed at a time.", low=1)
-    disk_max_used_space_ratio: int = setting(75, "Above: expired files go at any hour.", unit="%", low=10, high=95)
-    disk_space_clean_forcibly_ratio: int = setting(85, "Above: files go before they expire.", unit="%", low=30, high=85)
-    disk_space_warning_level_ratio: int = setting(90, "Above: no messages are taken.", unit="%", low=35, high=100)
-    clean_file_forcibly_enable: bool = setting(True, "Whether files may go before they expire.")
+    delete_when: tuple[str, ...] = setting(
+        tuple(f"{hour:02}" for hour in _LOG.delete_when),
+        "Hours at which expired files go, local time.",
+        check=_check_hours,
+    )
+    file_reserved_time: int = setting(
+        _LOG.file_reserved_time, "Log files expire when their last message is so old.", unit="hours", low=0
+    )
+    clean_resource_interval: int = setting(
+        _LOG.clean_resource_interval, "How often the store looks for expired files.", unit="ms", low=1
+    )
+    delete_file_batch_max: int = setting(_LOG.delete_file_batch_max, "Files removed at a time.", low=1)
+    disk_max_used_space_ratio: int = setting(
+        _LOG.disk_max_used_space_ratio, "Above: expired files go at any hour.", unit="%", low=10, high=95
+    )
+    disk_space_clean_forcibly_ratio: int = setting(
+        _LOG.disk_space_clean_forcibly_ratio, "Above: files go before they expire.", unit="%", low=30, high=85
+    )
+    disk_space_warning_level_ratio: int = setting(
+        _LOG.disk_space_warning_level_ratio, "Above: no messages are taken.", unit="%", low=35, high=100
+    )
+    clean_file_forcibly_enable: bool = setting(
+        _LOG.clean_file_forcibly_enable, "Whether files may go before they expire."
+    )
 
     # -- reading ----------------------------------------------------------------------------------------------------
     max_msgs_num_batch: int = setting(64, "Most messages a query answers.", low=1)
@@ -329,12 +372,15 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
 
     # -- recovery ---------------------------------------------------------------------------------------------------
     compiled_walker: WalkerChoice = setting(
-        WalkerChoice.AUTO, "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER."
+        WalkerChoice(_LOG.compiled_walker),
+        "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER.",
     )
     scrub_bytes_per_second: int = setting(
-        8 * _MIB, "Ours: speed of the scrub of the log; 0: none.", unit="bytes", low=0
+        _LOG.scrub_bytes_per_second, "Ours: speed of the scrub of the log; 0: none.", unit="bytes", low=0
     )
-    verify_whole_log_on_start: bool = setting(False, "Ours: read and check the whole log at start.")
+    verify_whole_log_on_start: bool = setting(
+        _LOG.verify_whole_log_on_start, "Ours: read and check the whole log at start."
+    )
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",

@@ -1,7 +1,7 @@
 """What a message store can be told: the settings of the log layer as one plain value.
 
-The names are RocketMQ's (``MessageStoreConfig``) in snake case; defaults are RocketMQ's too. The store's settings
-class reads files and environment and makes one of these; tests make them by hand, with small sizes.
+The names are RocketMQ's (``MessageStoreConfig``) in snake case; defaults are RocketMQ's too, and stand here only. The
+store's settings class reads files and environment and makes one of these; tests make them by hand, with small sizes.
 """
 
 from dataclasses import dataclass, field

@@ -1,10 +1,14 @@
 """The store's settings: a broker.conf as RocketMQ users have it, the profiles, and what is refused."""
 
+import ast
+import inspect
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 
 from tandemmq.common.settings_errors import BadSetting, UnknownSetting
+from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.settings import FlushDiskType, StoreSettings, load_settings
 
 BROKER_CONF = """
@@ -70,6 +74,20 @@ def test_a_misspelt_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownSetting) as raised:
         load("flushDiskTyp=SYNC_FLUSH", tmp_path)
     assert "flushDiskType" in raised.value.explain()
+
+
+def test_what_the_log_layer_is_told_has_its_defaults_in_one_place() -> None:
+    settings = load_settings(profile="server", environment={})
+    assert settings.store_config() == StoreConfig(settings.store_path_root_dir)
+    defaults = {field.name for field in fields(StoreConfig) if field.default is not MISSING}
+    tree = ast.parse(inspect.getsource(StoreSettings))
+    again = [
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in defaults
+        and isinstance(node.value, ast.Call) and "_LOG." not in ast.unparse(node.value.args[0])
+    ]  # fmt: skip
+    assert again == []
 
 
 def test_the_embedded_profile_is_small() -> None:
