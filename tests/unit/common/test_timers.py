@@ -1,11 +1,13 @@
 """Waiting by timers that are handed in: for so long, and no longer than that."""
 
 import asyncio
+import re
 
 import pytest
 
 from tandemmq.common.timers import LoopTimers, Timers, first_of, time_limit
 from tests.manual_timers import ManualTimers
+from tests.test_structure import name_of, sources
 
 
 async def limited(timers: Timers, seconds: float, event: asyncio.Event) -> str:
@@ -82,3 +84,36 @@ async def test_a_call_that_is_cancelled_does_not_come() -> None:
         timers.call_at(timers.time(), called.append, 3)
         await (timers.advance(0) if isinstance(timers, ManualTimers) else timers.sleep(0.001))
         assert called == [3]
+
+
+OF_THEIR_OWN = {"services/store/metasync_link.py", "services/store/names_link.py"}
+"""Wait for a peer that comes back."""
+
+WAITS = re.compile(
+    r"loop\(?\)?\.(time|call_later|call_at)\b|asyncio\.(timeout\(|wait_for\()|asyncio\.sleep\((?!0\))|asyncio\.wait\(.*timeout="
+)
+
+
+def test_the_store_waits_by_timers_that_are_handed_in() -> None:
+    found = {
+        name_of(path)
+        for path in sources("services/store")
+        if any(WAITS.search(line) for line in path.read_text().splitlines() if not line.lstrip().startswith("#"))
+    }
+    assert found <= OF_THEIR_OWN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "await asyncio.sleep(0.1)",
+        "await asyncio.sleep(pause)",
+        "async with asyncio.timeout(5):",
+        "self._loop.call_later(1, f)",
+        "asyncio.get_running_loop().call_at(1, f)",
+        "await asyncio.wait((one,), timeout=5)",
+    ],
+)
+def test_who_waits_otherwise_is_found(line: str) -> None:
+    assert WAITS.search(line)
+    assert not WAITS.search("await asyncio.sleep(0)")
