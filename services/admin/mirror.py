@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from tandemmq.admin.nodes import KnownNode
-from tandemmq.admin.tables import TABLES, PagedTransfer, Tables
+from tandemmq.admin.tables import TABLES, Tables, watched_pages
 from tandemmq.common.log_output import get_log
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
@@ -103,14 +103,14 @@ class Mirror:
         """Applies what comes; yields after each transfer."""
         stub: Any = self.node.metasync
         fresh: Tables | None = Tables()  # whole tables of one watch belong together
-        transfer = PagedTransfer()
+        pages = watched_pages()
         call = stub.Watch(pb.WatchRequest(tables=TABLES))
         try:
             async for page in call:
-                if not transfer.add(page):
+                transfer = pages.take(page)
+                if transfer is None:
                     continue
                 (fresh or self.tables).apply(transfer)
-                transfer = PagedTransfer()
                 if fresh is not None and fresh.whole:
                     self.tables, fresh = fresh, None
                     self._following, self.reason = True, ""

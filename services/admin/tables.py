@@ -3,16 +3,14 @@
 Configurations are kept as bytes of their messages: a part of a page keeps the whole page in memory, bytes do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from tandemmq.metadata.transfers import EntriesOf, TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
 Version = tuple[int, int, int]
 """State version, counter, timestamp: the order in which one is newer than another."""
-
-TABLES = (pb.TOPICS, pb.SUBSCRIPTION_GROUPS, pb.CONSUMER_OFFSETS)
-"""What is followed."""
 
 Config = TypeVar("Config", pb.TopicConfig, pb.SubscriptionGroupConfig)
 
@@ -22,28 +20,23 @@ def version_of(message: pb.DataVersion) -> Version:
     return message.state_version, message.counter, message.timestamp
 
 
-class PagedTransfer:
-    """A whole table, or a set of changes, as its pages come. Each page is worked off when it comes."""
+def _configs(messages: Iterable[pb.TopicConfig | pb.SubscriptionGroupConfig]) -> Iterator[tuple[str, bytes]]:
+    return ((one.name, one.SerializeToString()) for one in messages)
 
-    def __init__(self) -> None:
-        self.table: pb.Table.ValueType = pb.TABLE_UNSPECIFIED
-        self.whole = False
-        self.version: Version = (0, 0, 0)
-        self.configs: dict[str, bytes] = {}
-        self.offsets: dict[tuple[str, str], dict[int, int]] = {}
-        """By group and topic."""
-        self.deleted: list[str] = []
 
-    def add(self, page: pb.TablePage) -> bool:
-        """Takes a page; True with the last one."""
-        self.table, self.whole = page.table, page.whole
-        self.configs.update((topic.name, topic.SerializeToString()) for topic in page.topics)
-        self.configs.update((group.name, group.SerializeToString()) for group in page.groups)
-        for one in page.consumer_offsets:
-            self.offsets[one.group, one.topic] = dict(one.offsets)
-        self.deleted.extend(page.deleted)
-        self.version = version_of(page.version)
-        return page.last
+_ENTRIES: dict[int, EntriesOf] = {
+    pb.TOPICS: lambda page: _configs(page.topics),
+    pb.SUBSCRIPTION_GROUPS: lambda page: _configs(page.groups),
+    pb.CONSUMER_OFFSETS: lambda page: (((one.group, one.topic), dict(one.offsets)) for one in page.consumer_offsets),
+}
+
+TABLES = (pb.TOPICS, pb.SUBSCRIPTION_GROUPS, pb.CONSUMER_OFFSETS)
+"""What is followed."""
+
+
+def watched_pages() -> TablePages:
+    """Takes the pages of a watch of TABLES."""
+    return TablePages(_ENTRIES)
 
 
 class Tables:
@@ -66,7 +59,7 @@ class Tables:
         """Whether a table is as new as that version, or newer."""
         return self.versions.get(table, (0, 0, 0)) >= version_of(version)
 
-    def apply(self, transfer: PagedTransfer) -> None:
+    def apply(self, transfer: TableTransfer) -> None:
         """Takes a complete transfer."""
         if transfer.table == pb.CONSUMER_OFFSETS:
             self._apply_offsets(transfer)
@@ -76,10 +69,10 @@ class Tables:
                 configs.clear()
             for name in transfer.deleted:
                 configs.pop(name, None)
-            configs.update(transfer.configs)
-        self.versions[transfer.table] = transfer.version
+            configs.update(transfer.entries)
+        self.versions[transfer.table] = version_of(transfer.version)
 
-    def _apply_offsets(self, transfer: PagedTransfer) -> None:
+    def _apply_offsets(self, transfer: TableTransfer) -> None:
         if transfer.whole:
             self.offsets.clear()
         for key in transfer.deleted:
@@ -88,7 +81,7 @@ class Tables:
             of_group.pop(topic, None)
             if not of_group:
                 self.offsets.pop(group, None)
-        for (group, topic), offsets in transfer.offsets.items():
+        for (group, topic), offsets in transfer.entries.items():
             self.offsets.setdefault(group, {})[topic] = offsets
 
     # -- what is in them ----------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@
         ├── MetasyncStopping     a watch ended by the service's own end
         └── SyncFailed           a slave could not take over a table
             ├── MasterAway       the master cannot be reached, or said something else than expected
-            ├── HalfTable        a transfer ended before it was complete
             └── StaleMaster      the master's table is older than ours
 """
 
@@ -74,10 +73,6 @@ class SyncFailed(MetasyncError):
 
 class MasterAway(SyncFailed):
     """The master cannot be reached, or said something else than expected."""
-
-
-class HalfTable(SyncFailed):
-    """A transfer ended before it was complete, or its parts do not fit together."""
 
 
 class StaleMaster(SyncFailed):

@@ -22,8 +22,9 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
+from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metasync.data_version import DataVersion
-from tandemmq.metasync.errors import HalfTable, MasterAway
+from tandemmq.metasync.errors import MasterAway
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, GroupQueueOffsets, PendingCommit
 from tandemmq.metasync.tables import Content, TableKind
@@ -127,7 +128,7 @@ class JavaTables:
         return Content(DataVersion(state, max(now, own.version.timestamp), own.version.counter + 1), masters.entries)
 
     async def _ask(self, kind: TableKind) -> Content:
-        """A table, as it stands in the master's answer. Raises MasterAway, HalfTable, and why there is no answer."""
+        """A table, as it stands in the master's answer. Raises MasterAway, BrokenTransfer, or why there is none."""
         answer = await self._client.ask(Command(ASKED[kind], fields={}), self._timeout)
         if answer.code != ResponseCode.SUCCESS:
             raise MasterAway(f"{self.address} answers {answer.code} for {kind.file_name}: {answer.remark}")
@@ -135,7 +136,7 @@ class JavaTables:
             document: dict[str, Any] = java_json.loads(bytes(answer.body))
             found = self._keeper.table(kind).read(document)
         except (ValueError, RecursionError) as error:
-            raise HalfTable(f"The {kind.file_name} of {self.address} makes no sense: {error}.") from None
+            raise BrokenTransfer(f"The {kind.file_name} of {self.address} makes no sense: {error}.") from None
         return Content(found.version, found.entries)
 
     @property

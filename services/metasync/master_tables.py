@@ -8,13 +8,14 @@ from typing import Any, Protocol
 import grpc
 
 from tandemmq.common.client_channel import Dialer
+from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.metasync.data_version import DataVersion
-from tandemmq.metasync.errors import HalfTable, MasterAway
+from tandemmq.metasync.errors import MasterAway
 from tandemmq.metasync.offset_tables import PendingCommit, topic_and_group
 from tandemmq.metasync.tables import Content, TableKind
-from tandemmq.metasync.translate import Assembler, version_of
+from tandemmq.metasync.translate import content_of, table_pages, version_of
 
 
 class MasterTables(Protocol):
@@ -83,17 +84,17 @@ class ServiceTables:
         return versions
 
     async def whole(self, kind: TableKind) -> Content:
-        """See MasterTables. Raises HalfTable, MasterAway, AioRpcError."""
+        """See MasterTables. Raises BrokenTransfer, MasterAway, AioRpcError."""
         call = self._stub.GetTable(pb.GetTableRequest(table=int(kind)))  # type: ignore[arg-type]
-        assembler = Assembler(kind)
+        pages = table_pages(kind)
         try:
             while True:
                 page = await asyncio.wait_for(call.read(), self._timeout)
                 if page is grpc.aio.EOF:
-                    raise HalfTable(f"The master's {kind.file_name} ended before it was complete.")
-                content = assembler.add(page)
-                if content is not None:
-                    return content
+                    raise BrokenTransfer(f"The master's {kind.file_name} ended before it was complete.")
+                transfer = pages.take(page)
+                if transfer is not None:
+                    return content_of(transfer)
         except TimeoutError:
             raise MasterAway(f"The master sent no page of {kind.file_name} for {self._timeout:g} s.") from None
         finally:

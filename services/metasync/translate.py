@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from google.protobuf.message import Message
 
+from tandemmq.metadata.transfers import BrokenTransfer, TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid
 from tandemmq.metasync.data_version import DataVersion
-from tandemmq.metasync.errors import HalfTable
 from tandemmq.metasync.offset_tables import GroupQueueOffsets, offsets_key, topic_and_group
 from tandemmq.metasync.tables import Content, TableKind
 
@@ -207,32 +207,22 @@ def pages(kind: TableKind, content: Content, keys: Iterable[str] | None = None) 
     yield page
 
 
-class Assembler:
-    """Puts the pages of one whole table together."""
+def table_pages(kind: TableKind) -> TablePages:
+    """Takes the pages of one whole table; `content_of` says what came."""
+    return TablePages({int(kind): _page_entries})
 
-    def __init__(self, kind: TableKind) -> None:
-        self._kind = kind
-        self._entries: dict[str, Any] = {}
-        self._version: DataVersion | None = None
-        self._done = False
 
-    def add(self, page: pb.TablePage) -> Content | None:
-        """Take the next page; the table when it was the last one. Raises HalfTable."""
-        version = version_of(page.version)
-        if self._done or int(page.table) != self._kind or not page.whole or self._version not in (None, version):
-            raise HalfTable("The master sent a page that does not belong to the table.")
-        self._version = version
-        try:
-            self._entries.update(_page_entries(page))
-            other = json.loads(page.other_json) if page.other_json else {}
-        except (ValueError, RecursionError):
-            raise HalfTable("The master sent a page that makes no sense.") from None
-        if not page.last:
-            return None
-        self._done = True
-        if page.total != len(self._entries) or not isinstance(other, dict):
-            raise HalfTable(f"The master's table has {page.total:,} entries, and {len(self._entries):,} came.")
-        return Content(version, self._entries, other)
+def content_of(transfer: TableTransfer) -> Content:
+    """A whole table as the master has it. Raises BrokenTransfer."""
+    if not transfer.whole:
+        raise BrokenTransfer("Changes came where a whole table was asked for.")
+    try:
+        other = json.loads(transfer.other_json or "{}")
+    except (ValueError, RecursionError):
+        other = None
+    if not isinstance(other, dict):
+        raise BrokenTransfer("What the table has beside its entries makes no sense.")
+    return Content(version_of(transfer.version), transfer.entries, other)
 
 
 def _page_entries(page: pb.TablePage) -> Iterator[tuple[str, Any]]:

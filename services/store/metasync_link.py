@@ -16,6 +16,7 @@ import grpc
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
+from tandemmq.metadata.transfers import BrokenTransfer, TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.errors import TableNotSaved
@@ -53,6 +54,19 @@ class FollowedTable(Generic[One]):
     put: Callable[[Any, list[One]], Any]
     """The call that hands over what the store has created; takes the stub."""
 
+    def read_page(self, page: pb.TablePage) -> Iterable[tuple[str, One]]:
+        """The entries of a page by their names. Raises ValueError."""
+        return ((one.name, self.read(one)) for one in self.entries(page))
+
+    def apply(self, transfer: TableTransfer) -> None:
+        """Make the table what has come."""
+        entries, version = list(transfer.entries.values()), transfer.version
+        shown = f"{version.state_version}/{version.counter}/{version.timestamp}"
+        if transfer.whole:
+            self.table.replace(entries, shown)
+        else:
+            self.table.change(entries, transfer.deleted, shown)
+
 
 def topics_of(table: WatchedTopicTable) -> FollowedTable[TopicConfig]:
     """The table of topics, to be followed."""
@@ -85,7 +99,6 @@ class MetasyncLink:
         self.address = address
         self.connected = False
         """Whether a whole table of topics has come over the watch that is open now."""
-        self._topics = topics
         self._tables: list[FollowedTable[Any]] = [topics_of(topics)] + ([groups_of(groups)] if groups else [])
         self._added = asyncio.Event()
         self._tasks: list[asyncio.Future[None]] = []
@@ -136,26 +149,21 @@ class MetasyncLink:
     async def _watch(self, stub: Any) -> Any:
         """Apply what comes; yields after each transfer that was applied."""
         followed = {one.kind: one for one in self._tables}
-        transfer: TableTransfer | None = None
+        pages = TablePages({kind: one.read_page for kind, one in followed.items()})
         try:
-            async for page in stub.Watch(pb.WatchRequest(tables=[one.kind for one in self._tables])):
-                if transfer is None:
-                    if page.table not in followed:
-                        raise BrokenTransfer("the metadata service sent a table that nobody asked for")
-                    transfer = TableTransfer(followed[page.table])
-                if transfer.add(page):
-                    self._apply(transfer)
-                    transfer = None
+            async for page in stub.Watch(pb.WatchRequest(tables=list(followed))):
+                transfer = pages.take(page)
+                if transfer is not None:
+                    followed[transfer.table].apply(transfer)
+                    if transfer.table == pb.TOPICS:
+                        self._topics_came(transfer)
                     yield
         finally:
             self.connected = False
 
-    def _apply(self, transfer: "TableTransfer") -> None:
-        transfer.apply()
-        if transfer.followed.table is not self._topics:
-            return
+    def _topics_came(self, transfer: TableTransfer) -> None:
         if not self.connected:
-            log.info("metadata service", address=self.address, topics=len(transfer.entries), version=transfer.version)
+            log.info("metadata service", address=self.address, topics=len(transfer.entries))
         self.connected = True
         self._told_away = False
 
@@ -196,42 +204,3 @@ class MetasyncLink:
                     if not told:
                         log.error("table not saved", reason=error.message)
                     told = True
-
-
-class BrokenTransfer(Exception):
-    """Pages came that do not fit together."""
-
-
-class TableTransfer:
-    """A whole table, or changes, while its pages come."""
-
-    def __init__(self, followed: FollowedTable[Any]) -> None:
-        self.followed = followed
-        self.whole = False
-        self.version = ""
-        self.entries: list[Any] = []
-        self.deleted: list[str] = []
-        self._begun = False
-
-    def add(self, page: pb.TablePage) -> bool:
-        """Take the next page; True when it was the last. Raises BrokenTransfer."""
-        version = page.version
-        shown = f"{version.state_version}/{version.counter}/{version.timestamp}"
-        if page.table != self.followed.kind or (self._begun and (page.whole, shown) != (self.whole, self.version)):
-            raise BrokenTransfer("the metadata service sent a page that does not belong to the table")
-        self._begun, self.whole, self.version = True, page.whole, shown
-        try:
-            self.entries.extend(map(self.followed.read, self.followed.entries(page)))
-        except ValueError as error:
-            raise BrokenTransfer(f"the metadata service sent an entry that makes no sense: {error}") from error
-        self.deleted.extend(page.deleted)
-        if page.last and page.total != len(self.entries) + len(self.deleted):
-            raise BrokenTransfer(f"of {page.total} entries {len(self.entries) + len(self.deleted)} came")
-        return page.last
-
-    def apply(self) -> None:
-        """Make the table what has come."""
-        if self.whole:
-            self.followed.table.replace(self.entries, self.version)
-        else:
-            self.followed.table.change(self.entries, self.deleted, self.version)

@@ -1,13 +1,17 @@
 """Tables put together from pages."""
 
-from tandemmq.admin.tables import PagedTransfer, Tables
+from tandemmq.admin.tables import Tables, watched_pages
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
 
 def apply(tables: Tables, *pages: pb.TablePage) -> None:
-    transfer = PagedTransfer()
-    complete = [transfer.add(page) for page in pages]
-    assert complete == [False] * (len(pages) - 1) + [True]
+    taking = watched_pages()
+    total = sum(len(page.topics) + len(page.groups) + len(page.consumer_offsets) + len(page.deleted) for page in pages)
+    *before, last = [*pages]
+    assert [taking.take(page) for page in before] == [None] * len(before)
+    last.total = total
+    transfer = taking.take(last)
+    assert transfer is not None
     tables.apply(transfer)
 
 
@@ -20,7 +24,7 @@ def test_whole_tables_and_changes() -> None:
     topics = [pb.TopicConfig(name=name, perm=6) for name in ("a", "b")]
     apply(
         tables,
-        pb.TablePage(table=pb.TOPICS, whole=True, topics=topics[:1]),
+        pb.TablePage(table=pb.TOPICS, whole=True, topics=topics[:1], version=pb.DataVersion(counter=1)),
         pb.TablePage(table=pb.TOPICS, whole=True, topics=topics[1:], last=True, version=pb.DataVersion(counter=1)),
     )
     whole = [tables.whole]

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tandemmq.common.java_json import loads
+from tandemmq.metadata.transfers import BrokenTransfer, TablePages
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.edges.disk import LocalDisk
-from tandemmq.store.metasync_link import BrokenTransfer, TableTransfer, topics_of
+from tandemmq.store.metasync_link import topics_of
 
 
 class BrokenDisk(LocalDisk):
@@ -125,43 +126,28 @@ async def test_changes(tmp_path: Path) -> None:
     assert set(document["topicConfigTable"]) == {"b", "c", "mine"}
 
 
-def page(*topics: str, **fields: object) -> pb.TablePage:
-    version = pb.DataVersion(counter=1)
-    configs = [pb.TopicConfig(name=name) for name in topics]
-    made = pb.TablePage(table=pb.TOPICS, version=version, whole=True, topics=configs)
-    made.MergeFrom(pb.TablePage(**fields))  # type: ignore[arg-type]
-    return made
+def page(*topics: pb.TopicConfig) -> pb.TablePage:
+    total = len(topics)
+    return pb.TablePage(
+        table=pb.TOPICS, version=pb.DataVersion(counter=1), whole=True, last=True, total=total, topics=topics
+    )
 
 
-def test_a_transfer_counts_when_its_last_page_has_come(tmp_path: Path) -> None:
-    transfer = TableTransfer(topics_of(opened(tmp_path)))
-    assert not transfer.add(page("a", "b"))
-    assert transfer.add(page("c", last=True, total=3))
-    assert transfer.whole
-    assert transfer.entries[0] == topic("a", 16)
-
-
-@pytest.mark.parametrize(
-    "second",
-    [
-        page(table=pb.SUBSCRIPTION_GROUPS),
-        page(version=pb.DataVersion(counter=2)),
-        page("b", last=True, total=3),
-        page(last=True, total=1, deleted=["x"]),
-    ],
-)
-def test_pages_that_do_not_fit_together(second: pb.TablePage, tmp_path: Path) -> None:
-    transfer = TableTransfer(topics_of(opened(tmp_path)))
-    transfer.add(page("a"))
-    with pytest.raises(BrokenTransfer):
-        transfer.add(second)
+def test_a_whole_table_of_the_metadata_service_is_applied(tmp_path: Path) -> None:
+    table = opened(tmp_path)
+    followed = topics_of(table)
+    pages = TablePages({followed.kind: followed.read_page})
+    transfer = pages.take(page(pb.TopicConfig(name="a"), pb.TopicConfig(name="b")))
+    assert transfer is not None
+    followed.apply(transfer)
+    assert names(table) == {"a", "b"}
+    assert table.get("a") == topic("a", 16)
 
 
 def test_a_topic_that_makes_no_sense(tmp_path: Path) -> None:
-    bad = page()
-    bad.topics.append(pb.TopicConfig(name="a", read_queues=-1))
+    followed = topics_of(opened(tmp_path))
     with pytest.raises(BrokenTransfer):
-        TableTransfer(topics_of(opened(tmp_path))).add(bad)
+        TablePages({followed.kind: followed.read_page}).take(page(pb.TopicConfig(name="a", read_queues=-1)))
 
 
 class HeldDisk(LocalDisk):

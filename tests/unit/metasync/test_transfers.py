@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.data_version import DataVersion
-from tandemmq.metasync.errors import HalfTable, MetasyncStopping
+from tandemmq.metasync.errors import MetasyncStopping
 from tandemmq.metasync.offset_tables import GroupQueueOffsets
 from tandemmq.metasync.tables import Content, TableKind
-from tandemmq.metasync.translate import Assembler, group_entry, group_message, pages, topic_entry, topic_message
+from tandemmq.metasync.translate import (
+    content_of,
+    group_entry,
+    group_message,
+    pages,
+    table_pages,
+    topic_entry,
+    topic_message,
+)
 from tandemmq.metasync.watchers import MOST_WAITING, Hub
 
 VERSION = DataVersion(1, 2, 3)
@@ -39,13 +48,12 @@ topic_entries = st.fixed_dictionaries(
 
 
 def through(kind: TableKind, content: Content) -> Content:
-    assembler = Assembler(kind)
-    outcome = None
+    taking, transfer = table_pages(kind), None
     for page in pages(kind, content):
-        assert outcome is None
-        outcome = assembler.add(pb.TablePage.FromString(page.SerializeToString()))
-    assert outcome is not None
-    return outcome
+        assert transfer is None
+        transfer = taking.take(pb.TablePage.FromString(page.SerializeToString()))
+    assert transfer is not None
+    return content_of(transfer)
 
 
 @given(st.dictionaries(names, topic_entries, max_size=3), st.dictionaries(names, json_values, max_size=2))
@@ -99,10 +107,10 @@ def test_a_table_with_a_page_missing_is_none(lost: int) -> None:
     found = list(pages(TableKind.TOPICS, large(20_000)))
     assert len(found) >= 3
     del found[lost]
-    assembler = Assembler(TableKind.TOPICS)
+    taking = table_pages(TableKind.TOPICS)
     try:
-        outcome = [assembler.add(page) for page in found]
-    except HalfTable:
+        outcome = [taking.take(page) for page in found]
+    except BrokenTransfer:
         return
     assert lost == -1, "the stream ends before the last page"
     assert not any(outcome)
@@ -126,15 +134,8 @@ def page(**fields: Any) -> pb.TablePage:
     ],
 )
 def test_pages_that_make_no_sense(bad: pb.TablePage) -> None:
-    with pytest.raises(HalfTable):
-        Assembler(TableKind.TOPICS).add(bad)
-
-
-def test_pages_of_two_versions_are_no_table() -> None:
-    assembler = Assembler(TableKind.TOPICS)
-    assert assembler.add(page(last=False)) is None
-    with pytest.raises(HalfTable):
-        assembler.add(page(version=pb.DataVersion(counter=2)))
+    with pytest.raises(BrokenTransfer):
+        content_of(table_pages(TableKind.TOPICS).take(bad) or pytest.fail("it was no whole transfer"))
 
 
 def test_what_a_client_gives_is_what_it_gets() -> None:
