@@ -18,7 +18,7 @@
     replicas, lag                  who has what, and what synchronous sends may count on, without I/O
 
     slave                          the slave side: follows a master until it is stopped
-    slave_dial, join, backoff      the way to it
+    slave_dial, join               the way to it
     slave_search                   where a RocketMQ master's log begins, which does not say so
     slave_connection, slave_store  from its socket into our store
     following, overlap             what is asked for, compared and acknowledged, without I/O

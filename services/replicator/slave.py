@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus
-from tandemmq.replicator.backoff import Backoff
 from tandemmq.replicator.channels import store_channel
 from tandemmq.replicator.following import WHOLE_HISTORY, FollowingConnection, FollowRules, check_identity
 from tandemmq.replicator.join import master_log

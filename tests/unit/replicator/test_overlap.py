@@ -1,10 +1,9 @@
-"""Reading the end of the log from its files; the pauses between attempts."""
+"""Reading the end of the log from its files."""
 
 from pathlib import Path
 
 import pytest
 
-from tandemmq.replicator.backoff import Backoff
 from tandemmq.replicator.overlap import read_log
 from tandemmq.replicator.slave_errors import LocalLogUnreadable
 
@@ -27,12 +26,3 @@ def test_a_missing_or_short_file_is_a_clear_error(tmp_path: Path) -> None:
         read_log(tmp_path, 10, 0, 8)
     with pytest.raises(LocalLogUnreadable, match="No such file"):
         read_log(tmp_path, 10, 12, 15)
-
-
-def test_pauses_double_and_chance_takes_at_most_half() -> None:
-    longest = Backoff(0.1, 1.0, uniform=lambda low, high: high)
-    assert [longest.pause() for _ in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
-    longest.reset()
-    assert longest.pause() == 0.1
-    shortest = Backoff(0.1, 1.0, uniform=lambda low, high: low)
-    assert [shortest.pause() for _ in range(3)] == [0.05, 0.1, 0.2]
