@@ -3,17 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 from typing import Any
-
-import grpc
 
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.tables import TABLES, Tables, watched_pages
-from tandemmq.common.log_output import get_log
+from tandemmq.common.backoff import Backoff
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
-
-log = get_log(__name__)
 
 UNUSED_SECONDS = 120.0
 """A mirror that nobody has used for so long ends: it need not follow, nor take memory."""
@@ -27,34 +23,39 @@ class Mirror:
 
     def __init__(self, node: KnownNode) -> None:
         self.node = node
-        self.tables = Tables()
-        self.reason = ""
-        """Why it does not follow now; empty while it does, or has not begun."""
         self.current_ms = 0
         """When the tables were last known to be those of the metasync, ms since 1970; 0: never."""
         self._task: asyncio.Task[None] | None = None
         self._used = 0.0
-        self._following = False
-        self._changed = asyncio.Condition()
+        self._turn = asyncio.Event()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.tables = Tables()
+        self._peer = FollowedPeer("metadata service", changed=self._tell, node=self.node.name)
 
     @property
     def following(self) -> bool:
         """Whether the tables are those of the metasync, but for moments."""
-        return self._following
+        return self._peer.there
+
+    @property
+    def reason(self) -> str:
+        """Why it does not follow now; empty while it does, or has not begun."""
+        return self._peer.problem
 
     async def use(self) -> bool:
         """Has the tables ready, or gives up after the node's time; whether they are followed now."""
         self._used = time.monotonic()
         if self._task is None or self._task.done():
-            self.reason = ""
             self._task = asyncio.create_task(self._live())
-        await self._wait(lambda: self._following or bool(self.reason))
-        return self._following
+        await self._wait(lambda: self.following or bool(self.reason))
+        return self.following
 
     async def see(self, condition: Callable[[Tables], bool]) -> None:
         """Waits until a change that was just made is in the tables; not for ever."""
-        if self._following:
-            await self._wait(lambda: not self._following or condition(self.tables))
+        if self.following:
+            await self._wait(lambda: not self.following or condition(self.tables))
 
     async def close(self) -> None:
         """Follows no more."""
@@ -63,41 +64,29 @@ class Mirror:
             await asyncio.wait([self._task])
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
-        if condition():
-            return
         try:
-            async with asyncio.timeout(self.node.timeout), self._changed:
-                await self._changed.wait_for(condition)
+            async with asyncio.timeout(self.node.timeout):
+                while not condition():
+                    await self._turn.wait()
         except TimeoutError:
-            if not self._following:
-                self.reason = self.reason or "no answer in time"
+            if not self.following and not self.reason:
+                self._peer.gone("no answer in time")
+
+    def _tell(self) -> None:
+        turn, self._turn = self._turn, asyncio.Event()
+        turn.set()
 
     async def _live(self) -> None:
         """Follows as long as somebody uses it."""
-        following = asyncio.create_task(self._follow(), name=f"mirror of {self.node.name}")
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        following = asyncio.create_task(self._peer.follow(self._transfers, backoff), name=f"mirror of {self.node.name}")
         try:
             while (left := self._used + UNUSED_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110 - `use` only notes the time
                 await asyncio.sleep(left)
         finally:
             following.cancel()
             await asyncio.wait([following])
-            self.tables, self._following = Tables(), False
-
-    async def _follow(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                async with aclosing(self._transfers()) as transfers:
-                    async for _ in transfers:
-                        pause = FIRST_PAUSE
-                await self._lost("the watch ended")
-            except grpc.aio.AioRpcError as error:
-                await self._lost(error.details() or error.code().name)
-            except Exception as error:  # noqa: BLE001 - whatever it is, admin goes on, and so does this
-                log.failure("following a metasync failed", error, node=self.node.name)
-                await self._lost(str(error) or type(error).__name__)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            self._forget()
 
     async def _transfers(self) -> AsyncGenerator[None, None]:
         """Applies what comes; yields after each transfer."""
@@ -113,18 +102,12 @@ class Mirror:
                 (fresh or self.tables).apply(transfer)
                 if fresh is not None and fresh.whole:
                     self.tables, fresh = fresh, None
-                    self._following, self.reason = True, ""
-                if self._following:
+                if fresh is None:
                     self.current_ms = time.time_ns() // 1_000_000
-                    async with self._changed:
-                        self._changed.notify_all()
+                    self._peer.came()
+                    self._tell()
                 yield
         finally:
             call.cancel()
-
-    async def _lost(self, reason: str) -> None:
-        if self._following:
-            self.current_ms = time.time_ns() // 1_000_000
-        self._following, self.reason = False, reason
-        async with self._changed:
-            self._changed.notify_all()
+            if self.following:
+                self.current_ms = time.time_ns() // 1_000_000

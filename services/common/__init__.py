@@ -23,7 +23,8 @@ One noun per file::
     access/              users and roles from one file, and the check before each call
     credentials.py       who a caller says it is; file_credentials.py: who a service says it is
     client_channel.py    calling other services of ours: TLS, certificate, name
-    backoff.py           pauses between attempts
+    followed_peer.py     attempts to keep in touch with another process, and what the log says of it;
+                         backoff.py: the pauses between them
     grpc_transport/      our own gRPC server: HTTP/2 on asyncio; knows nothing of TandemMQ
     wire/                protocols of others as bytes, without I/O: RocketMQ's remoting
     net/                 sockets under those: connections, server and client of remoting

@@ -6,21 +6,20 @@ its successor does not: so the other addresses are asked now and then, and of tw
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import grpc
 
 from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.log_output import get_log
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.errors import BrokerAway, LinkLost, WrongBroker
 from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_entries import RemoteEntries
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
-
-log = get_log(__name__)
 
 DIAL_SECONDS = 3.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
@@ -69,14 +68,15 @@ class RemoteBroker:
         self._lost_at = 0.0
         self._turn: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._complained = ""
+        self._peer = FollowedPeer("broker", broker=name)
 
     # -- life -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Look for the master from now on."""
         self._lost_at = asyncio.get_running_loop().time()
-        self._task = asyncio.create_task(self._run(), name=f"broker {self.name}")
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._task = asyncio.create_task(self._peer.follow(self._links, backoff), name=f"broker {self.name}")
 
     async def stop(self) -> None:
         """End the link."""
@@ -94,18 +94,11 @@ class RemoteBroker:
         """Whether it is linked, or was within so many seconds."""
         return self.link is not None or asyncio.get_running_loop().time() - self._lost_at < seconds
 
-    async def _run(self) -> None:
-        pause = FIRST_PAUSE
+    async def _links(self) -> AsyncGenerator[None, None]:
+        """One link after another; yields when one has ended. Raises BrokerAway, WrongBroker."""
         while True:
-            try:
-                link = await self._found(self._addresses)
-            except TandemError as error:
-                self._complain(error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-                continue
-            pause = FIRST_PAUSE
-            await self._use(link)
+            await self._use(await self._found(self._addresses))
+            yield
 
     async def _use(self, link: BrokerLink) -> None:
         """Be linked, until that ends or a newer master is found."""
@@ -128,11 +121,12 @@ class RemoteBroker:
         while True:
             await asyncio.wait((link.ended,), timeout=RIVALS_SECONDS if others else None)
             if link.ended.done():
-                log.warning("link to the broker lost", broker=self.name, reason=link.ended.result())
+                self._peer.gone(str(link.ended.result()))
                 return None
             with contextlib.suppress(TandemError):
                 rival = await self._found(others)
                 if rival.epoch > link.epoch:
+                    self._peer.gone(f"it was replaced by {rival.address}")
                     return rival
                 await rival.close()
 
@@ -179,8 +173,7 @@ class RemoteBroker:
         self.topics.forget()
         self.groups.forget()
         self.links += 1
-        self._complained = ""
-        log.info("linked with the broker", broker=self.name, address=link.address, epoch=link.epoch)
+        self._peer.came(address=link.address, epoch=link.epoch)
         link.tell(Question(credit=broker_pb2.Credit(bytes=self._credit)))
         self.link = link
         self.linked(self)
@@ -196,11 +189,6 @@ class RemoteBroker:
         changed, self._turn = self._turn, None
         if changed is not None and not changed.done():
             changed.set_result(None)
-
-    def _complain(self, error: TandemError) -> None:
-        if error.message != self._complained:
-            self._complained = error.message
-            log.warning("no link to the broker", broker=self.name, reason=error.explain())
 
     # -- asking -----------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metasync.documents import Document
@@ -81,8 +83,7 @@ class StandingKeeper:
         self._configured = role
         self._address = store_address
         self._channel: grpc.aio.Channel | None = None
-        self._reached = True
-        """Whether the store answered last time."""
+        self._store = FollowedPeer("store", address=store_address)
         self.now = configured(role)
         found = self._note.load(_check) or {}
         if found.get("configured") == role.value and store_address is not None:
@@ -98,9 +99,11 @@ class StandingKeeper:
         try:
             state = await stub.GetRole(replica_log_pb2.GetRoleRequest(), timeout=ASK_SECONDS)
         except grpc.aio.AioRpcError as error:
-            self._not_reached(error)
+            if self.now.source == "store":
+                self.now = self.now._replace(source="store, before")
+            self._store.gone(error.code().name)
             return self.now
-        self._reached = True
+        self._store.came()
         fresh = _standing(state.identity)
         if fresh is None:
             return self.now
@@ -115,13 +118,17 @@ class StandingKeeper:
 
         `changed` hears every new standing, and hears it again while it raises DocumentNotSaved.
         """
-        told = self.now
-        pause = seconds
+        told, pause = self.now, seconds
+        backoff = Backoff(seconds, max(seconds, LONGEST_PAUSE))
         while True:
             await self._timers.sleep(pause)
             try:
                 fresh = await self.ask()
-                pause = seconds if self._reached else min(2 * pause, max(seconds, LONGEST_PAUSE))
+                if self._store.problem:
+                    pause = backoff.pause()
+                else:
+                    backoff.reset()
+                    pause = seconds
                 if fresh != told:
                     await changed(fresh)
                     told = fresh
@@ -134,19 +141,6 @@ class StandingKeeper:
         """Ask no more."""
         if self._channel is not None:
             await self._channel.close()
-
-    def _not_reached(self, error: grpc.aio.AioRpcError) -> None:
-        if self.now.source == "store":
-            self.now = self.now._replace(source="store, before")
-        if self._reached:
-            log.info(
-                "store cannot be asked for its role",
-                address=self._address,
-                reason=error.code().name,
-                role=self.now.role.value,
-                source=self.now.source,
-            )
-        self._reached = False
 
     async def _remember(self, standing: Standing) -> None:
         note = {"configured": self._configured.value, "role": standing.role.value, "epoch": standing.epoch}

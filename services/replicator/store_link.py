@@ -2,18 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import Duplex, duplex
-from tandemmq.common.log_output import get_log
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import ReplicatorMetrics
 from tandemmq.store.v1.replica_log_pb2 import LogProgress, ReplicationProgress
 from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
-
-log = get_log(__name__)
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 0.25
@@ -47,11 +46,12 @@ class StoreLink:
         self._link: Duplex[ReplicationProgress, LogProgress] | None = None
         """The stream, once the store has spoken on it: what was known before may be of a log that was longer."""
         self._unsent: ReplicationProgress | None = None
-        self._complained = ""
+        self._peer = FollowedPeer("store")
 
     def start(self) -> None:
         """Begin to dial."""
-        self._task = asyncio.create_task(self._run(), name="store link")
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        self._task = asyncio.create_task(self._peer.follow(self._one_link, backoff), name="store link")
 
     async def stop(self) -> None:
         """End the link."""
@@ -75,27 +75,15 @@ class StoreLink:
         if sent:
             link.flush()
 
-    async def _run(self) -> None:
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                heard = await self._one_link()
-            except Exception as error:  # noqa: BLE001 - a replicator without its link would look alive and do nothing
-                log.failure("the link to the store failed", error)
-                heard = False
-            pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
-            await asyncio.sleep(pause)
-
-    async def _one_link(self) -> bool:
-        """From dialling to the end. Tells whether the store said anything."""
+    async def _one_link(self) -> AsyncGenerator[None, None]:
+        """From dialling to the end; yields if the store said anything. Raises ConnectionError."""
         ended: asyncio.Future[str] = self._loop.create_future()
         link = duplex(self._stub.Link())
 
         def on_message(progress: LogProgress) -> None:
             if link is not self._link:
                 self._metrics.links += 1
-                self._complained = ""
-                log.info("linked with the store", log_begin=progress.min_offset, log_end=progress.max_offset)
+                self._peer.came(log_begin=progress.min_offset, log_end=progress.max_offset)
                 self._view.update(progress)
                 self._link, self._unsent = link, None
                 self._begun()
@@ -112,14 +100,11 @@ class StoreLink:
             while not ended.done():
                 await asyncio.wait((ended,), timeout=_LIST_SECONDS)
                 self.wake()
-            self._complain(ended.result())
-            return self._link is not None
+            heard = self._link is not None
         finally:
             self._link = None
             link.cancel()
             self._view.lost()
-
-    def _complain(self, reason: str) -> None:
-        if reason != self._complained:
-            self._complained = reason
-            log.warning("no link to the store", reason=reason)
+        if heard:
+            yield
+        raise ConnectionError(ended.result())

@@ -7,16 +7,15 @@ of this. `FollowedTable` says how each table is followed.
 
 import asyncio
 import contextlib
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-import grpc
-
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
-from tandemmq.metadata.transfers import BrokenTransfer, TablePages, TableTransfer
+from tandemmq.metadata.transfers import TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.errors import TableNotSaved
@@ -31,7 +30,7 @@ log = get_log(__name__)
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
-"""Seconds before the metadata service is tried again; each pause is twice the last, and a little random."""
+"""Seconds before the metadata service is tried again."""
 
 SAVE_SECONDS = 1.0
 """How often the copy is written at most while changes come."""
@@ -60,12 +59,17 @@ class FollowedTable(Generic[One]):
 
     def apply(self, transfer: TableTransfer) -> None:
         """Make the table what has come."""
-        entries, version = list(transfer.entries.values()), transfer.version
-        shown = f"{version.state_version}/{version.counter}/{version.timestamp}"
+        entries, shown = list(transfer.entries.values()), shown_version(transfer)
         if transfer.whole:
             self.table.replace(entries, shown)
         else:
             self.table.change(entries, transfer.deleted, shown)
+
+
+def shown_version(transfer: TableTransfer) -> str:
+    """A table's version, as the copy of the table has it."""
+    version = transfer.version
+    return f"{version.state_version}/{version.counter}/{version.timestamp}"
 
 
 def topics_of(table: WatchedTopicTable) -> FollowedTable[TopicConfig]:
@@ -97,19 +101,23 @@ class MetasyncLink:
         """Without `groups`, only topics are followed."""
         self._dialer = dialer
         self.address = address
-        self.connected = False
-        """Whether a whole table of topics has come over the watch that is open now."""
+        self._watched = FollowedPeer("metadata service", address=address)
+        self._told = FollowedPeer("metadata service", address=address, call="handing over what was created here")
         self._tables: list[FollowedTable[Any]] = [topics_of(topics)] + ([groups_of(groups)] if groups else [])
         self._added = asyncio.Event()
         self._tasks: list[asyncio.Future[None]] = []
-        self._told_away = False
         for followed in self._tables:
             followed.table.added.listen(self._added.set)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a whole table of topics has come over the watch that is open now."""
+        return self._watched.there
 
     def start(self) -> None:
         """Begin, in the background."""
         self._added.set()
-        steps = (self._again_and_again(self._watch), self._again_and_again(self._tell), self._save())
+        steps = (self._follow(self._watched, self._watch), self._follow(self._told, self._tell), self._save())
         self._tasks = [asyncio.ensure_future(step) for step in steps]
 
     async def close(self) -> None:
@@ -124,52 +132,34 @@ class MetasyncLink:
             except TableNotSaved as error:
                 log.error("table not saved at the end", reason=error.message)
 
-    async def _again_and_again(self, step: Any) -> None:
-        """Try a step for ever, with pauses between failures that grow while nothing succeeds."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                async with self._dialer.channel(self.address) as opened:
-                    stub: Any = metadata_pb2_grpc.MetadataStub(opened)
-                    async with contextlib.aclosing(step(stub)) as successes:
-                        async for _ in successes:
-                            pause = FIRST_PAUSE
-            except (grpc.aio.AioRpcError, TimeoutError, BrokenTransfer) as error:
-                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                if not self._told_away:
-                    log.warning("metadata service away", address=self.address, reason=reason)
-                self._told_away = True
-            except Exception as error:  # noqa: BLE001 - whatever it is, the store goes on, and so does this
-                log.failure("following the metadata service failed", error, address=self.address)
-            await asyncio.sleep(pause * (0.75 + random.random() / 2))
-            pause = min(pause * 2, LONGEST_PAUSE)
+    async def _follow(self, peer: FollowedPeer, step: Callable[[Any], AsyncGenerator[None, None]]) -> None:
+        async def attempt() -> AsyncGenerator[None, None]:
+            async with (
+                self._dialer.channel(self.address) as opened,
+                contextlib.aclosing(step(metadata_pb2_grpc.MetadataStub(opened))) as successes,
+            ):
+                async for _ in successes:
+                    yield
+
+        await peer.follow(attempt, Backoff(FIRST_PAUSE, LONGEST_PAUSE))
 
     # -- from the metadata service ----------------------------------------------------------------------------------
 
-    async def _watch(self, stub: Any) -> Any:
+    async def _watch(self, stub: Any) -> AsyncGenerator[None, None]:
         """Apply what comes; yields after each transfer that was applied."""
         followed = {one.kind: one for one in self._tables}
         pages = TablePages({kind: one.read_page for kind, one in followed.items()})
-        try:
-            async for page in stub.Watch(pb.WatchRequest(tables=list(followed))):
-                transfer = pages.take(page)
-                if transfer is not None:
-                    followed[transfer.table].apply(transfer)
-                    if transfer.table == pb.TOPICS:
-                        self._topics_came(transfer)
-                    yield
-        finally:
-            self.connected = False
-
-    def _topics_came(self, transfer: TableTransfer) -> None:
-        if not self.connected:
-            log.info("metadata service", address=self.address, topics=len(transfer.entries))
-        self.connected = True
-        self._told_away = False
+        async for page in stub.Watch(pb.WatchRequest(tables=list(followed))):
+            transfer = pages.take(page)
+            if transfer is not None:
+                followed[transfer.table].apply(transfer)
+                if transfer.table == pb.TOPICS:
+                    self._watched.came(topics=len(transfer.entries), version=shown_version(transfer))
+                yield
 
     # -- to the metadata service ------------------------------------------------------------------------------------
 
-    async def _tell(self, stub: Any) -> Any:
+    async def _tell(self, stub: Any) -> AsyncGenerator[None, None]:
         """Hand over what the store has created; yields each time that everything was taken."""
         while True:
             await self._added.wait()
@@ -180,6 +170,8 @@ class MetasyncLink:
             except BaseException:
                 self._added.set()
                 raise
+            if self._told.problem:
+                self._told.came()
             yield
 
     async def _hand_over(self, stub: Any, followed: FollowedTable[Any]) -> None:

@@ -5,10 +5,12 @@ connection: a name server forgets a broker whose connection closes. When the sto
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.wire.remoting.codes import RequestCode
@@ -19,7 +21,7 @@ from tandemmq.store.registered import RegisteredTopics
 log = get_log(__name__)
 
 _RETRY_FIRST, _RETRY_MOST = 0.5, 10.0
-"""Seconds after a registration that failed; twice as long each time."""
+"""Seconds after a registration that failed."""
 _GATHERED_SECONDS = 0.02
 """Changes within so long are registered together."""
 _GOODBYE_SECONDS = 2.0
@@ -72,25 +74,20 @@ class _NameServer:
         self._told = -1
         """The change that was registered last."""
         self._progress = asyncio.Event()
-        self._reachable = True
+        self._peer = FollowedPeer("name server", changed=self._turn, address=address)
 
     async def run(self) -> None:
         """Until cancelled."""
-        pause = _RETRY_FIRST
+        await self._peer.follow(self._keep, Backoff(_RETRY_FIRST, _RETRY_MOST), self._wait)
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        """Register again and again; yields each time that it has. Raises as `_register`."""
         while True:
             self.wake.clear()
-            try:
-                await self._register()
-            except TandemError as error:
-                self._failed(error)
-                await self._wait(pause)
-                pause = min(2 * pause, _RETRY_MOST)
-                continue
-            pause = _RETRY_FIRST
-            if not self._reachable:
-                log.info("registered at a name server again", names=self.address)
-            self._reachable = True
+            await self._register()
+            self._peer.came()
             self._turn()
+            yield
             await self._wait(self._period)
             await asyncio.sleep(_GATHERED_SECONDS)
 
@@ -112,12 +109,6 @@ class _NameServer:
         if answer.code:
             raise RegistrationRefused(f"it answers {answer.code}: {answer.remark}")
 
-    def _failed(self, error: TandemError) -> None:
-        if self._reachable:
-            log.warning("cannot register at a name server", names=self.address, reason=error.message)
-        self._reachable = False
-        self._turn()
-
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.wake.wait(), seconds)
@@ -128,7 +119,7 @@ class _NameServer:
 
     async def settled(self) -> None:
         """Until it has what there is now, or cannot be reached."""
-        while self._told != self._registered.change and self._reachable:
+        while self._told != self._registered.change and not self._peer.problem:
             await self._progress.wait()
 
     async def leave(self) -> None:

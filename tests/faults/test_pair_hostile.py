@@ -137,10 +137,10 @@ def test_a_second_replicator_of_one_store(tmp_path: Path) -> None:
             with load(pair.master.address("store"), pair.slave.root, FILE_SIZE, SEED, producers=1) as ledger:
                 more(ledger, 50)
                 second.launch()
-                until(lambda: any("link" in line["event"] for line in second.events()), 60, "it tries")
+                until(lambda: any(line["event"] == "peer is away" for line in second.events()), 60, "it tries")
                 more(ledger, 100)
             assert set(ledger.count()) == {"PUT_OK"}, ledger.count()
-            assert not any("linked with" in line["event"] for line in second.events())
+            assert not any(line["event"] == "peer is there" for line in second.events())
         finally:
             second.kill()
         whole(pair, ledger)

@@ -154,19 +154,19 @@ async def test_a_link_that_is_refused_is_tried_again_with_pauses() -> None:
     async with linked() as it:
         it.store.refuses = True
         await until(lambda: it.store.links >= 3)
-        assert it.link._complained.startswith("ALREADY_EXISTS")
+        assert it.link._peer.problem.startswith("ALREADY_EXISTS")
         assert it.store.links < 10
         it.store.refuses = False
         it.store.say(1)
         await until(lambda: it.view.linked)
-        assert it.link._complained == ""
+        assert it.link._peer.problem == ""
 
 
 async def test_a_store_that_is_not_there_yet() -> None:
     channel = store_channel(ReplicatorSettings(store_address="127.0.0.1:1"))
     it = Linked(channel, talking_store())
     it.link.start()
-    await until(lambda: it.link._complained.startswith("UNAVAILABLE"))
+    await until(lambda: it.link._peer.problem.startswith("UNAVAILABLE"))
     it.tell(1)
     await it.link.stop()
     await channel.close()

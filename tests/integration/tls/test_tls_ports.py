@@ -60,9 +60,10 @@ def test_with_mutual_tls(with_mutual_tls: Node, certificates: Certificates, port
 
 def check_links(node: Node, **security: Any) -> None:
     """The store follows metasync's topics, metasync asks for the store's role, the replicator is linked with it."""
-    for name, event in (("store", "metadata service"), ("replicator", "linked with the store")):
+    for name, peer in (("store", "metadata service"), ("replicator", "store")):
         process = node.processes[name]
-        until(lambda: any(line["event"] == event for line in process.events()), 60, f"{name}: {event}")  # noqa: B023
+        there = {"event": "peer is there", "peer": peer}
+        until(lambda: any(there.items() <= line.items() for line in process.events()), 60, f"{name}: {peer}")  # noqa: B023
     with open_channel(node.address("metasync"), **security) as channel:
         stub = MetadataStub(channel)
         until(lambda: stub.Status(StatusRequest(), timeout=30).role_source == "store", 60, "metasync knows the role")
