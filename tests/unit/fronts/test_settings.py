@@ -8,6 +8,14 @@ from pathlib import Path
 import pytest
 
 from tandemmq.common.settings_errors import BadSetting, UnknownSetting
+from tandemmq.store.broker.group_transfer import ReplicationRules
+from tandemmq.store.broker.postponing import DelayRules
+from tandemmq.store.broker.send import SendRules
+from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.transactions.checking import TransactionRules
+from tandemmq.store.fronts.native.limits import ServiceLimits
+from tandemmq.store.fronts.remoting.rules import RemotingRules
+from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.settings import FlushDiskType, StoreSettings, load_settings
 
@@ -132,3 +140,18 @@ def test_what_changes_files_or_safety_stays_an_error(tmp_path: Path) -> None:
 def test_no_name_is_both_a_setting_and_without_effect() -> None:
     names = {one.name for one in load_settings(environment={}).describe()}
     assert not names & set(StoreSettings.without_effect)
+
+
+def test_each_layer_has_the_defaults_of_the_settings() -> None:
+    """Layers have them too, for tests and tools that make their rules by hand: a new one must not be another."""
+    settings = load_settings(profile="server", environment={})
+    host, delays = settings.store_host(), settings.delay_rules()
+    assert settings.store_config() == StoreConfig(settings.store_path_root_dir)
+    assert settings.send_rules() == SendRules(host, delays=delays)
+    assert delays == DelayRules(delays.levels_ms)
+    assert settings.replication_rules() == ReplicationRules()
+    assert settings.receive_rules() == ReceiveRules()
+    assert settings.transaction_rules() == TransactionRules()
+    assert settings.service_limits() == ServiceLimits(settings.service_limits().pull)
+    assert settings.front_rules() == FrontRules()
+    assert settings.remoting_rules() == RemotingRules(settings.broker_cluster_name, settings.broker_name, host)
