@@ -19,6 +19,7 @@ from prometheus_client.core import Metric
 from tandemmq.admin.collected import Collected, Lag
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.settings import AdminSettings
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import channel
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.settings import Described
@@ -214,6 +215,7 @@ def _of_the_gateway() -> list[Metric]:
 
 def _of_every_service() -> list[Metric]:
     metrics = StoreMetrics("cluster", "node")
+    metrics.watch_peers(FollowedPeer("store", "host:1"))
     own = {family.name for family in metrics.collect()}
     return [family for family in metrics.registry().collect() if family.name not in own]
 

@@ -32,7 +32,7 @@ class Mirror:
 
     def _forget(self) -> None:
         self.tables = Tables()
-        self._peer = FollowedPeer("metadata service", changed=self._tell, node=self.node.name)
+        self._peer = FollowedPeer("metadata service", self.node.name, self._tell)
 
     @property
     def following(self) -> bool:

@@ -17,12 +17,13 @@ log = get_log(__name__)
 class FollowedPeer:
     """Whether a peer is there. The log hears when it comes, when it goes, and when the reason is another one."""
 
-    def __init__(self, peer: str, *, changed: Callable[[], None] = lambda: None, **names: object) -> None:
-        """`peer`: what it is, as "store"; `names`, its address for one, go with each line of the log.
+    def __init__(self, peer: str, name: str, changed: Callable[[], None] = lambda: None) -> None:
+        """`peer`: what it is, as "store"; `name`: which of them, as its address. Log and metrics show both.
 
         `changed` is called after it has come or gone.
         """
-        self._names = {"peer": peer, **names}
+        self.peer = peer
+        self.name = name
         self._changed = changed
         self.there = False
         self.problem = ""
@@ -33,7 +34,7 @@ class FollowedPeer:
         if self.there:
             return
         self.there, self.problem = True, ""
-        log.info("peer is there", **self._names, **said)
+        log.info("peer is there", peer=self.peer, name=self.name, **said)
         self._changed()
 
     def gone(self, reason: str) -> None:
@@ -41,7 +42,7 @@ class FollowedPeer:
         known = reason == self.problem
         self.there, self.problem = False, reason
         if not known:
-            log.warning("peer is away", **self._names, reason=reason)
+            log.warning("peer is away", peer=self.peer, name=self.name, reason=reason)
         self._changed()
 
     async def follow(
@@ -67,6 +68,6 @@ class FollowedPeer:
             except (OSError, TimeoutError) as error:
                 self.gone(str(error) or type(error).__name__)
             except Exception as error:  # noqa: BLE001 - the next attempt may go well, and nobody else would make it
-                log.failure("an attempt failed", error, **self._names)
+                log.failure("an attempt failed", error, peer=self.peer, name=self.name)
                 self.gone(str(error) or type(error).__name__)
             await pause(backoff.pause())

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import Load, Told
 from tandemmq.common.guard import REASONS, CallGuard
 
@@ -21,6 +22,7 @@ class ServiceMetrics(Collector):
     def __init__(self, cluster: str, node_type: str, node: str) -> None:
         self._common = {"cluster": cluster, "node_type": node_type, "node_id": node}
         self._guards: tuple[CallGuard, ...] = ()
+        self._peers: tuple[FollowedPeer, ...] = ()
         self._loads: dict[str, Callable[[], Load | None]] = {"client": lambda: Load(0, 0, Told())}
 
     def registry(self) -> CollectorRegistry:
@@ -28,8 +30,8 @@ class ServiceMetrics(Collector):
         registry = CollectorRegistry()
         registry.register(self)
         registry.register(_Build(self))
-        registry.register(_Access(self))
-        registry.register(_Loads(self))
+        for read in (self.access, self.load, self.peers):
+            registry.register(_Beside(read))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -83,6 +85,18 @@ class ServiceMetrics(Collector):
                 ended.add_metric(self._values(port, reason), count)
         yield from (held, budget, ended)
 
+    def watch_peers(self, *peers: FollowedPeer) -> None:
+        """Show these too, from now on."""
+        self._peers += peers
+
+    def peers(self) -> Iterator[Metric]:
+        """Which of the processes that this one keeps in touch with are there."""
+        text = "1 while the service is in touch with another process that it needs; 0: the log says why not."
+        there = self._gauge("tandem_peer_there", text, "peer", "name")
+        for one in self._peers:
+            there.add_metric(self._values(one.peer, one.name), one.there)
+        yield there
+
     def build_info(self) -> Metric:
         """Which version of TandemMQ this is: a gauge that is 1 and has it as a label."""
         info = self._gauge("tandem_build_info", "1; the label has the version of TandemMQ.", "version")
@@ -112,24 +126,14 @@ class ServiceMetrics(Collector):
         return gauge
 
 
-class _Access(Collector):
-    """Refusals beside the service's own numbers."""
+class _Beside(Collector):
+    """Numbers beside the service's own."""
 
-    def __init__(self, service: ServiceMetrics) -> None:
-        self._service = service
-
-    def collect(self) -> Iterator[Metric]:
-        yield from self._service.access()
-
-
-class _Loads(Collector):
-    """The memory of the service's servers beside its own numbers."""
-
-    def __init__(self, service: ServiceMetrics) -> None:
-        self._service = service
+    def __init__(self, read: Callable[[], Iterator[Metric]]) -> None:
+        self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._service.load()
+        yield from self._read()
 
 
 class _Build(Collector):

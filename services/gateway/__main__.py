@@ -79,6 +79,7 @@ async def serve(settings: GatewaySettings, announce: Announce | None = None) -> 
         host.add_foreign(service, methods)
     host.add(add_NodeServicer_to_server, NodeServicer("gateway", settings), NODE_RULES)
     metrics.watch_access(host.guard)
+    metrics.watch_peers(*(broker.peer for broker in cluster.brokers.values()))
     metrics.watch_load(client=lambda: host.load)
     front.attach(cluster, lambda: f"{settings.grpc_host}:{host.port}")
     await host.start()

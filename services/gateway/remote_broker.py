@@ -68,7 +68,7 @@ class RemoteBroker:
         self._lost_at = 0.0
         self._turn: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._peer = FollowedPeer("broker", broker=name)
+        self.peer = FollowedPeer("broker", name)
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class RemoteBroker:
         """Look for the master from now on."""
         self._lost_at = asyncio.get_running_loop().time()
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
-        self._task = asyncio.create_task(self._peer.follow(self._links, backoff), name=f"broker {self.name}")
+        self._task = asyncio.create_task(self.peer.follow(self._links, backoff), name=f"broker {self.name}")
 
     async def stop(self) -> None:
         """End the link."""
@@ -121,12 +121,12 @@ class RemoteBroker:
         while True:
             await asyncio.wait((link.ended,), timeout=RIVALS_SECONDS if others else None)
             if link.ended.done():
-                self._peer.gone(str(link.ended.result()))
+                self.peer.gone(str(link.ended.result()))
                 return None
             with contextlib.suppress(TandemError):
                 rival = await self._found(others)
                 if rival.epoch > link.epoch:
-                    self._peer.gone(f"it was replaced by {rival.address}")
+                    self.peer.gone(f"it was replaced by {rival.address}")
                     return rival
                 await rival.close()
 
@@ -173,7 +173,7 @@ class RemoteBroker:
         self.topics.forget()
         self.groups.forget()
         self.links += 1
-        self._peer.came(address=link.address, epoch=link.epoch)
+        self.peer.came(address=link.address, epoch=link.epoch)
         link.tell(Question(credit=broker_pb2.Credit(bytes=self._credit)))
         self.link = link
         self.linked(self)

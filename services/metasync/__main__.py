@@ -89,6 +89,7 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
     )
     work: list[Coroutine[Any, Any, None]] = [flush_for_ever(keeper, kind, ms / 1000, timers) for kind, ms in flushes]
     if settings.store_address is not None:
+        metrics.watch_peers(standings.store)
         work.append(standings.follow(settings.role_poll_interval / 1000, node.become))
     work.append(keep_health_true(host, keeper, timers))
     tasks = [asyncio.ensure_future(one) for one in work]

@@ -83,7 +83,7 @@ class StandingKeeper:
         self._configured = role
         self._address = store_address
         self._channel: grpc.aio.Channel | None = None
-        self._store = FollowedPeer("store", address=store_address)
+        self.store = FollowedPeer("store", store_address or "")
         self.now = configured(role)
         found = self._note.load(_check) or {}
         if found.get("configured") == role.value and store_address is not None:
@@ -101,9 +101,9 @@ class StandingKeeper:
         except grpc.aio.AioRpcError as error:
             if self.now.source == "store":
                 self.now = self.now._replace(source="store, before")
-            self._store.gone(error.code().name)
+            self.store.gone(error.code().name)
             return self.now
-        self._store.came()
+        self.store.came()
         fresh = _standing(state.identity)
         if fresh is None:
             return self.now
@@ -124,7 +124,7 @@ class StandingKeeper:
             await self._timers.sleep(pause)
             try:
                 fresh = await self.ask()
-                if self._store.problem:
+                if self.store.problem:
                     pause = backoff.pause()
                 else:
                     backoff.reset()

@@ -78,7 +78,9 @@ class ReplicatorNode:
         self.slaves: dict[str, str] = {}
         """Where slaves' replicators serve gRPC, by broker id, as they said when they joined."""
         self._teller: ProgressTeller | None = None
-        self._link = StoreLink(self._channel, self.view, metrics, self._progress, self._begin_telling)
+        self._link = StoreLink(
+            self._channel, settings.store_address, self.view, metrics, self._progress, self._begin_telling
+        )
         self._held = False
         self._following = settings
         """The settings with the master that Follow named, if it did."""

@@ -31,6 +31,7 @@ class StoreLink:
     def __init__(
         self,
         channel: grpc.aio.Channel,
+        address: str,
         view: LogView,
         metrics: ReplicatorMetrics,
         source: Callable[[], ReplicationProgress | None],
@@ -46,12 +47,13 @@ class StoreLink:
         self._link: Duplex[ReplicationProgress, LogProgress] | None = None
         """The stream, once the store has spoken on it: what was known before may be of a log that was longer."""
         self._unsent: ReplicationProgress | None = None
-        self._peer = FollowedPeer("store")
+        self.peer = FollowedPeer("store", address)
+        metrics.watch_peers(self.peer)
 
     def start(self) -> None:
         """Begin to dial."""
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
-        self._task = asyncio.create_task(self._peer.follow(self._one_link, backoff), name="store link")
+        self._task = asyncio.create_task(self.peer.follow(self._one_link, backoff), name="store link")
 
     async def stop(self) -> None:
         """End the link."""
@@ -83,7 +85,7 @@ class StoreLink:
         def on_message(progress: LogProgress) -> None:
             if link is not self._link:
                 self._metrics.links += 1
-                self._peer.came(log_begin=progress.min_offset, log_end=progress.max_offset)
+                self.peer.came(log_begin=progress.min_offset, log_end=progress.max_offset)
                 self._view.update(progress)
                 self._link, self._unsent = link, None
                 self._begun()

@@ -140,6 +140,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
+    metrics.watch_peers(*classic.name_servers)
     inner.attach(settings.broker_name, delivery)
     for front in (servicer, consuming, rocketmq5, inner.gateways):
         host.on_drain(front.drain)
@@ -147,6 +148,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None) -> No
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
     if metasync is not None:
+        metrics.watch_peers(metasync.watched)
         metasync.start()
         host.on_close(metasync.close)
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us

@@ -1,13 +1,14 @@
 """ClassicClients: the ports of the remoting front and what is behind them, as one part of the store's life."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from tandemmq.common.addresses import host_port
 from tandemmq.common.client_port_settings import TlsMode
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
 from tandemmq.common.made_certificate import FoundContext
@@ -86,6 +87,11 @@ class ClassicClients:
     def known_to(self, settings: StoreSettings) -> StoreSettings:
         """The settings with the port that was taken: message ids lead there."""
         return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
+
+    @property
+    def name_servers(self) -> Sequence[FollowedPeer]:
+        """Those at which it registers, once it serves."""
+        return () if self._names is None else self._names.peers
 
     async def serve(
         self,

@@ -101,8 +101,8 @@ class MetasyncLink:
         """Without `groups`, only topics are followed."""
         self._dialer = dialer
         self.address = address
-        self._watched = FollowedPeer("metadata service", address=address)
-        self._told = FollowedPeer("metadata service", address=address, call="handing over what was created here")
+        self.watched = FollowedPeer("metadata service", address)
+        self._told = FollowedPeer("metadata service that takes what was created here", address)
         self._tables: list[FollowedTable[Any]] = [topics_of(topics)] + ([groups_of(groups)] if groups else [])
         self._added = asyncio.Event()
         self._tasks: list[asyncio.Future[None]] = []
@@ -112,12 +112,12 @@ class MetasyncLink:
     @property
     def connected(self) -> bool:
         """Whether a whole table of topics has come over the watch that is open now."""
-        return self._watched.there
+        return self.watched.there
 
     def start(self) -> None:
         """Begin, in the background."""
         self._added.set()
-        steps = (self._follow(self._watched, self._watch), self._follow(self._told, self._tell), self._save())
+        steps = (self._follow(self.watched, self._watch), self._follow(self._told, self._tell), self._save())
         self._tasks = [asyncio.ensure_future(step) for step in steps]
 
     async def close(self) -> None:
@@ -154,7 +154,7 @@ class MetasyncLink:
             if transfer is not None:
                 followed[transfer.table].apply(transfer)
                 if transfer.table == pb.TOPICS:
-                    self._watched.came(topics=len(transfer.entries), version=shown_version(transfer))
+                    self.watched.came(topics=len(transfer.entries), version=shown_version(transfer))
                 yield
 
     # -- to the metadata service ------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ class NamesLink:
         self._servers = [_NameServer(address, registered, period, timeout) for address in addresses]
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def peers(self) -> list[FollowedPeer]:
+        """The name servers, there or away."""
+        return [server.peer for server in self._servers]
+
     def start(self) -> None:
         """Register from now on, inside the running event loop."""
         self._tasks = [asyncio.create_task(server.run(), name=f"names {server.address}") for server in self._servers]
@@ -74,18 +79,18 @@ class _NameServer:
         self._told = -1
         """The change that was registered last."""
         self._progress = asyncio.Event()
-        self._peer = FollowedPeer("name server", changed=self._turn, address=address)
+        self.peer = FollowedPeer("name server", address, self._turn)
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._peer.follow(self._keep, Backoff(_RETRY_FIRST, _RETRY_MOST), self._wait)
+        await self.peer.follow(self._keep, Backoff(_RETRY_FIRST, _RETRY_MOST), self._wait)
 
     async def _keep(self) -> AsyncGenerator[None, None]:
         """Register again and again; yields each time that it has. Raises as `_register`."""
         while True:
             self.wake.clear()
             await self._register()
-            self._peer.came()
+            self.peer.came()
             self._turn()
             yield
             await self._wait(self._period)
@@ -119,7 +124,7 @@ class _NameServer:
 
     async def settled(self) -> None:
         """Until it has what there is now, or cannot be reached."""
-        while self._told != self._registered.change and not self._peer.problem:
+        while self._told != self._registered.change and not self.peer.problem:
             await self._progress.wait()
 
     async def leave(self) -> None:

@@ -165,6 +165,13 @@ _PROCESSES = Row(
             "older state of it is in force.",
             "min by (service) (tandem_access_file_good{@})", "{{service}}", width=8, height=8, base="blue",
         ),
+        Panel(
+            "Peers", "short",
+            "Whether each service is in touch with the processes that it keeps in touch with: its store, its metadata "
+            "service, name servers, brokers. Why one is away is in the service's log: `peer is away`.",
+            (Query("tandem_peer_there{@}", "{{node}} {{service}}: {{peer}} {{name}}"),), kind="state-timeline",
+            words=((0, "away", "red"), (1, "there", "green")),
+        ),
         lines(
             "Held for callers", "percentunit",
             "Share of a port's memory budget (grpcMemoryBudget) that is in use: answers that callers have not taken, "

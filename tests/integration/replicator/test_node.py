@@ -122,7 +122,7 @@ async def test_a_second_replicator_of_one_store_gets_no_link(tmp_path: Path) -> 
         second = Replicator(node.internal_address(), node.store.directory, {})
         await second.start()
         try:
-            await until(lambda: second.node._link._peer.problem.startswith("ALREADY_EXISTS"))
+            await until(lambda: second.node._link.peer.problem.startswith("ALREADY_EXISTS"))
             assert second.node.master is None
         finally:
             await second.host.stop()

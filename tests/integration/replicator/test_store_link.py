@@ -64,7 +64,7 @@ class Linked:
         self.metrics = ReplicatorMetrics("c", "n")
         self.to_tell: list[ReplicationProgress] = []
         self.begun = 0
-        self.link = StoreLink(channel, self.view, self.metrics, self._next, self._begin)
+        self.link = StoreLink(channel, "h:1", self.view, self.metrics, self._next, self._begin)
 
     def _next(self) -> ReplicationProgress | None:
         return self.to_tell.pop(0) if self.to_tell else None
@@ -154,19 +154,19 @@ async def test_a_link_that_is_refused_is_tried_again_with_pauses() -> None:
     async with linked() as it:
         it.store.refuses = True
         await until(lambda: it.store.links >= 3)
-        assert it.link._peer.problem.startswith("ALREADY_EXISTS")
+        assert it.link.peer.problem.startswith("ALREADY_EXISTS")
         assert it.store.links < 10
         it.store.refuses = False
         it.store.say(1)
         await until(lambda: it.view.linked)
-        assert it.link._peer.problem == ""
+        assert it.link.peer.problem == ""
 
 
 async def test_a_store_that_is_not_there_yet() -> None:
     channel = store_channel(ReplicatorSettings(store_address="127.0.0.1:1"))
     it = Linked(channel, talking_store())
     it.link.start()
-    await until(lambda: it.link._peer.problem.startswith("UNAVAILABLE"))
+    await until(lambda: it.link.peer.problem.startswith("UNAVAILABLE"))
     it.tell(1)
     await it.link.stop()
     await channel.close()

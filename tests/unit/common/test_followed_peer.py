@@ -36,7 +36,7 @@ faulty = attempt(ends_with=KeyError("ours"))
 async def followed(*attempts: Attempt) -> tuple[FollowedPeer, list[float], list[tuple[bool, str]]]:
     """All of these attempts, one after another: the pauses between them, and how the peer was after each change."""
     left, pauses, states = list(attempts), list[float](), list[tuple[bool, str]]()
-    peer = FollowedPeer("store", changed=lambda: states.append((peer.there, peer.problem)), address="h:1")
+    peer = FollowedPeer("store", "h:1", lambda: states.append((peer.there, peer.problem)))
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
@@ -53,7 +53,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, object]]:
     for record in caplog.records:
         values = vars(record)["tandem_values"]
         assert values["peer"] == "store"
-        assert values["address"] == "h:1"
+        assert values["name"] == "h:1"
         found.append((record.levelname, record.message, values.get("reason")))
     return found
 
