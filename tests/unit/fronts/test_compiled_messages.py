@@ -25,6 +25,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import compiled_core, core_problem
 from tandemmq.store.fronts.direct_port import stored
 from tandemmq.store.fronts.native.requests import peer_host
+from tandemmq.store.fronts.rocketmq5 import body_digest
 from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage, MessageCore
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
 from tandemmq.store.fronts.rocketmq5.names import topic_name
@@ -79,7 +80,9 @@ def python_way(kit: Kit, given: bytes, peer: str = PEERS[0]) -> bytes | str:
             return "a topic must be made"
         kind = type_of(message)
         check_type(config, kind)
-        found = kit.broker.store_at_once(new_message(message, topic, kind, peer_host(peer), MOST))
+        new = new_message(message, topic, kind, peer_host(peer), MOST)
+        body_digest.check_at_once(message.system_properties.body_digest, new.body)
+        found = kit.broker.store_at_once(new)
     except (TandemError, DecodeError) as error:
         return type(error).__name__
     if found is None:

@@ -12,7 +12,7 @@ from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.record_encoder import encode_record
 from tandemmq.store.fronts.rocketmq5 import inflating
-from tandemmq.store.fronts.rocketmq5.inflating import AT_ONCE, readable_body, readable_body_at_once
+from tandemmq.store.fronts.rocketmq5.inflating import AT_ONCE, readable_body
 
 MOST = 4 << 20
 SMALL, LARGE = b"body " * 1_000, b"body " * 200_000
@@ -27,7 +27,6 @@ async def test_what_a_body_may_have_comes_whole(size: int) -> None:
     body = random.Random(size).randbytes(min(size, 70_000)).ljust(size, b"x")
     given = record(zlib.compress(body))
     assert await readable_body(given, MOST) == (body, message_pb2.IDENTITY)
-    assert readable_body_at_once(given, MOST) == (body, message_pb2.IDENTITY)
 
 
 @pytest.mark.parametrize("most", [1_000, AT_ONCE, MOST])
@@ -36,7 +35,6 @@ async def test_what_would_be_larger_is_given_as_it_is_stored(most: int) -> None:
     bomb = zlib.compress(bytes(64 << 20))
     assert len(bomb) < 70_000
     assert await readable_body(record(bomb), most) == (bomb, message_pb2.IDENTITY)
-    assert readable_body_at_once(record(bomb), most) == (bomb, message_pb2.IDENTITY)
     inflated = inflating._Inflating(bomb, most)
     inflated.go_on(AT_ONCE)
     inflated.go_on(most)
@@ -62,5 +60,4 @@ async def test_large_ones_are_inflated_in_a_thread(monkeypatch: pytest.MonkeyPat
 async def test_what_is_no_zlib_is_given_as_it_is_stored(stored: bytes) -> None:
     encoding = message_pb2.GZIP if stored.startswith(b"\x1f\x8b") else message_pb2.IDENTITY
     assert await readable_body(record(stored), MOST) == (stored, encoding)
-    assert readable_body_at_once(record(stored), MOST) == (stored, encoding)
     assert await readable_body(record(stored, 0), MOST) == (stored, message_pb2.IDENTITY)

@@ -12,14 +12,14 @@ from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.fronts.rocketmq5 import body_digest
-from tandemmq.store.fronts.rocketmq5.inflating import Body, readable_body, readable_body_at_once
+from tandemmq.store.fronts.rocketmq5.inflating import readable_body
 from tandemmq.store.fronts.rocketmq5.sent_message import BORN_HOST, INTERNAL, TRACE_CONTEXT
 
 
 async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int) -> message_pb2.Message:
     """A message that is given out. `topic`: as the consumer asked for it; `most_body`: see `readable_body`."""
     record = decode_record(given.record, verify=False)
-    message = _message(record, topic, await readable_body(record, most_body))
+    message = await pulled_message(record, topic, most_body)
     system = message.system_properties
     system.receipt_handle = given.handle
     system.delivery_attempt = given.number
@@ -31,14 +31,17 @@ async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int)
 
 async def pulled_message(record: Record, topic: pb.Resource, most_body: int) -> message_pb2.Message:
     """A message that was read by its offset: nothing of it is to be acknowledged."""
-    return _message(record, topic, await readable_body(record, most_body))
+    body, encoding = await readable_body(record, most_body)
+    system = _system(record, encoding)
+    system.body_digest.CopyFrom(await body_digest.made(body))
+    own = {name: value for name, value in record.properties.items() if name not in INTERNAL}
+    return message_pb2.Message(topic=topic, user_properties=own, system_properties=system, body=body)
 
 
-def checked_message(command: CheckTransaction, namespace: str, most_body: int) -> message_pb2.Message:
+async def checked_message(command: CheckTransaction, namespace: str, most_body: int) -> message_pb2.Message:
     """The half message of a transaction that its producer is asked about: as it was sent, without a receipt handle."""
     record = decode_record(command.record, verify=False)
-    whole = readable_body_at_once(record, most_body)
-    message = _message(record, _unwrapped(command.topic, namespace), whole)
+    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body)
     system = message.system_properties
     system.delivery_attempt = 1
     system.queue_id = int(record.properties.get(names.REAL_QID) or 0)
@@ -46,10 +49,10 @@ def checked_message(command: CheckTransaction, namespace: str, most_body: int) -
     return message
 
 
-def tried_message(command: TryMessage, namespace: str, most_body: int) -> message_pb2.Message:
+async def tried_message(command: TryMessage, namespace: str, most_body: int) -> message_pb2.Message:
     """A message that a client is to consume once more, for a test; without a receipt handle."""
     record = decode_record(command.record, verify=False)
-    message = _message(record, _unwrapped(command.topic, namespace), readable_body_at_once(record, most_body))
+    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body)
     message.system_properties.delivery_attempt = 1
     return message
 
@@ -60,14 +63,11 @@ def _unwrapped(topic: str, namespace: str) -> pb.Resource:
     return pb.Resource(resource_namespace=namespace, name=name)
 
 
-def _message(record: Record, topic: pb.Resource, whole: Body) -> message_pb2.Message:
+def _system(record: Record, encoding: message_pb2.Encoding.ValueType) -> message_pb2.SystemProperties:
     given = record.properties
-    body, encoding = whole
-    own = {name: value for name, value in given.items() if name not in INTERNAL}
     system = message_pb2.SystemProperties(
         message_id=given.get(names.UNIQ_KEY) or encode_offset_id(record.store_host, record.physical_offset),
         keys=record.keys,
-        body_digest=body_digest.made(body),
         body_encoding=encoding,
         message_type=_type(given),
         born_timestamp=_timestamp(record.born_timestamp),
@@ -78,7 +78,7 @@ def _message(record: Record, topic: pb.Resource, whole: Body) -> message_pb2.Mes
         queue_offset=record.queue_offset,
     )
     _add_optional(system, given)
-    return message_pb2.Message(topic=topic, user_properties=own, system_properties=system, body=body)
+    return system
 
 
 def _add_optional(system: message_pb2.SystemProperties, given: dict[str, str]) -> None:

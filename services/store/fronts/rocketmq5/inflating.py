@@ -12,7 +12,7 @@ from tandemmq.rocketmq5.v2 import message_pb2
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.record import Record
 
-AT_ONCE = 128 << 10
+AT_ONCE = 64 << 10
 """Bytes that are inflated on the loop: less than a millisecond."""
 
 _GZIP = b"\x1f\x8b"
@@ -29,15 +29,6 @@ async def readable_body(record: Record, most: int) -> Body:
     inflating.go_on(AT_ONCE)
     if inflating.may_have_more:
         await asyncio.to_thread(inflating.go_on, most)
-    return inflating.body, message_pb2.IDENTITY
-
-
-def readable_body_at_once(record: Record, most: int) -> Body:
-    """As `readable_body`, for one who cannot wait."""
-    if not _is_zlib(record):
-        return _as_stored(record)
-    inflating = _Inflating(bytes(record.body), most)
-    inflating.go_on(most)
     return inflating.body, message_pb2.IDENTITY
 
 

@@ -8,6 +8,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.fronts.broker_port import BrokerPort, StoredMessage
+from tandemmq.store.fronts.rocketmq5 import body_digest
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
 from tandemmq.store.fronts.rocketmq5.sent_message import new_message, type_of
@@ -66,7 +67,7 @@ class Sending:
         items: list[NewMessage] = []
         for number, message in enumerate(request.messages):
             try:
-                items.append(self._new(message, topic, config, call))
+                items.append(await self._new(message, topic, config, call))
                 numbers.append(number)
                 entries.append(calls_pb2.SendResultEntry())
             except TandemError as error:
@@ -81,11 +82,13 @@ class Sending:
                 )
         return entries
 
-    def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: FrontCall) -> NewMessage:
+    async def _new(self, message: message_pb2.Message, topic: str, config: TopicConfig, call: FrontCall) -> NewMessage:
         """The message for the broker, which chooses its queue (rule 14). Raises ProtocolRefusal."""
         kind = type_of(message)
         check_type(config, kind)
-        return new_message(message, topic, kind, call.caller.peer, self._most_body)
+        new = new_message(message, topic, kind, call.caller.peer, self._most_body)
+        await body_digest.check(message.system_properties.body_digest, new.body)
+        return new
 
 
 def entry_of(stored: StoredMessage) -> calls_pb2.SendResultEntry:

@@ -15,7 +15,6 @@ from tandemmq.store.broker.send import ANY_QUEUE, NewMessage
 from tandemmq.store.format import properties as names
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.host import Host
-from tandemmq.store.fronts.rocketmq5 import body_digest
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
 MOST_PROPERTIES = 128
@@ -42,10 +41,9 @@ _KINDS = frozenset(pb.MessageType.values())
 def new_message(
     message: message_pb2.Message, topic: str, kind: pb.MessageType.ValueType, peer: Host, most_body: int
 ) -> NewMessage:
-    """A message to send; its queue is chosen by the broker. Raises ProtocolRefusal."""
+    """A message to send; its queue is chosen by the broker. Not compared with its digest. Raises ProtocolRefusal."""
     system, body = message.system_properties, message.body
     _check_body(len(body), most_body)
-    body_digest.check(system.body_digest, body)
     own = dict(message.user_properties)
     given = _special(system, topic, kind)
     _check_own(own, given)

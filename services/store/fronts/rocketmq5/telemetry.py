@@ -32,33 +32,29 @@ AGAIN_SECONDS = (1.0, 10.0)
 """The settings are said again so long after a stream's first ones: a client that was not ready for them would hang."""
 
 
+_Sent = telemetry_pb2.TelemetryCommand | CheckTransaction | ShowThreads | TryMessage
+
+
 class TelemetryStream:
     """One stream, as what is sent on it. A `Peer`."""
 
     def __init__(self, namespace: str, most_body: int) -> None:
         self._namespace = namespace
         self._most_body = most_body
-        self._commands: asyncio.Queue[telemetry_pb2.TelemetryCommand | None] = asyncio.Queue()
+        self._commands: asyncio.Queue[_Sent | None] = asyncio.Queue()
         self._open = True
 
     def ask(self, command: Command) -> bool:
         """See `Peer.ask`. That a group has changed, or its offsets were reset, is no news to these clients."""
-        if isinstance(command, CheckTransaction):
-            half = checked_message(command, self._namespace, self._most_body)
-            orphan = telemetry_pb2.RecoverOrphanedTransactionCommand(message=half, transaction_id=command.handle)
-            return self.send(telemetry_pb2.TelemetryCommand(status=OK, recover_orphaned_transaction_command=orphan))
-        if isinstance(command, ShowThreads):
-            threads = telemetry_pb2.PrintThreadStackTraceCommand(nonce=command.nonce)
-            return self.send(telemetry_pb2.TelemetryCommand(status=OK, print_thread_stack_trace_command=threads))
-        if isinstance(command, TryMessage):
-            verify = telemetry_pb2.VerifyMessageCommand(
-                nonce=command.nonce, message=tried_message(command, self._namespace, self._most_body)
-            )
-            return self.send(telemetry_pb2.TelemetryCommand(status=OK, verify_message_command=verify))
+        if isinstance(command, CheckTransaction | ShowThreads | TryMessage):
+            return self._put(command)
         return self._open
 
     def send(self, command: telemetry_pb2.TelemetryCommand) -> bool:
         """Put a command on its way; False where the stream is full or has ended."""
+        return self._put(command)
+
+    def _put(self, command: _Sent) -> bool:
         if not self._open or self._commands.qsize() >= MOST_COMMANDS:
             return False
         self._commands.put_nowait(command)
@@ -73,7 +69,20 @@ class TelemetryStream:
     async def commands(self) -> AsyncGenerator[telemetry_pb2.TelemetryCommand, None]:
         """What is sent, until the end."""
         while (command := await self._commands.get()) is not None:
-            yield command
+            yield command if isinstance(command, telemetry_pb2.TelemetryCommand) else await self._question(command)
+
+    async def _question(self, command: CheckTransaction | ShowThreads | TryMessage) -> telemetry_pb2.TelemetryCommand:
+        """As the client is to get it; a body may be large."""
+        if isinstance(command, CheckTransaction):
+            half = await checked_message(command, self._namespace, self._most_body)
+            orphan = telemetry_pb2.RecoverOrphanedTransactionCommand(message=half, transaction_id=command.handle)
+            return telemetry_pb2.TelemetryCommand(status=OK, recover_orphaned_transaction_command=orphan)
+        if isinstance(command, ShowThreads):
+            threads = telemetry_pb2.PrintThreadStackTraceCommand(nonce=command.nonce)
+            return telemetry_pb2.TelemetryCommand(status=OK, print_thread_stack_trace_command=threads)
+        message = await tried_message(command, self._namespace, self._most_body)
+        verify = telemetry_pb2.VerifyMessageCommand(nonce=command.nonce, message=message)
+        return telemetry_pb2.TelemetryCommand(status=OK, verify_message_command=verify)
 
 
 class Telemetry:

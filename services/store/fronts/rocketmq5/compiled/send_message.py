@@ -19,6 +19,7 @@ from isal.isal_zlib import crc32
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.properties import KEYS, TAGS, UNIQ_KEY
 from tandemmq.store.format.sysflag import COMPRESSED
+from tandemmq.store.fronts.rocketmq5.body_digest import AT_ONCE, CRC_AT_ONCE
 from tandemmq.store.fronts.rocketmq5.sent_message import (
     BORN_HOST,
     INTERNAL,
@@ -55,6 +56,9 @@ _NORMAL: cython.int = 1
 _GZIP: cython.int = 2
 _CRC32: cython.int = 1
 _MD5: cython.int = 2
+_DIGEST_AT_ONCE: cython.Py_ssize_t = AT_ONCE
+_CRC_AT_ONCE: cython.Py_ssize_t = CRC_AT_ONCE
+"""Bytes of a body whose digest is compared here; that of a larger one is Python's."""
 _MOST: cython.int = 64
 """Keys, and properties, of a request that is taken."""
 _COMPRESSED: cython.int = COMPRESSED
@@ -325,6 +329,8 @@ class CompiledSendMessage:
         if kind == 0 and checksum.size == 0:
             return 1
         if checksum.size == 0 or not is_printable(data, checksum):
+            return 0
+        if self._sent.body.size > (_CRC_AT_ONCE if kind == _CRC32 else _DIGEST_AT_ONCE):
             return 0
         given: bytes = text_of(data, checksum).upper()
         body: bytes = text_of(data, self._sent.body)
