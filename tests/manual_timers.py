@@ -31,11 +31,22 @@ class ManualTimers:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.each_look = 0.0
+        """So much time seems to pass within a turn, each time that `elapsed` is asked."""
+        self._elapsed = 0.0
         self._order = itertools.count()
         self._due: list[_Due] = []
 
     def time(self) -> float:
         return self.now
+
+    def spend(self, seconds: float) -> None:
+        """Let so much time pass within a turn, as `elapsed` shows it."""
+        self._elapsed += seconds
+
+    def elapsed(self) -> float:
+        self._elapsed += self.each_look
+        return self._elapsed
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> Timer:
         return asyncio.get_running_loop().call_soon(callback, *arguments)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
+from time import perf_counter
 from typing import Any, Protocol
 
 
@@ -19,7 +20,11 @@ class Timers(Protocol):
     """Calls that come later, by a clock in seconds that never goes back. All of it on the event loop."""
 
     def time(self) -> float:
-        """What that clock shows; only differences mean something."""
+        """What that clock shows; only differences mean something. It may stand still within a turn of the loop."""
+        ...
+
+    def elapsed(self) -> float:
+        """What a clock shows that goes on within a turn, in seconds; only differences mean something."""
         ...
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> Timer:
@@ -50,6 +55,9 @@ class LoopTimers:
     def time(self) -> Callable[[], float]:
         """See `Timers`."""
         return self._loop.time
+
+    elapsed = staticmethod(perf_counter)
+    """See `Timers`."""
 
     @cached_property
     def call_soon(self) -> Callable[..., Timer]:

@@ -162,7 +162,7 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
         who, ha_address, topics, mastership, settings.broker_id, created, SystemClock().now_ms
     )
     period, timeout = settings.register_name_server_period / 1000, settings.register_broker_timeout_mills / 1000
-    link = NamesLink(addresses_of(settings.namesrv_addr), registered, period, timeout)
+    link = NamesLink(addresses_of(settings.namesrv_addr), registered, period, timeout, broker.store.timers)
     topics.changed.listen(link.changed)
     mastership.changed.listen(link.changed)
     return link

@@ -13,9 +13,11 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.client import RemotingClient
+from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
+from tandemmq.store.log.edges.slices import Slices, joined
 from tandemmq.store.registered import RegisteredTopics
 
 log = get_log(__name__)
@@ -30,9 +32,11 @@ _GOODBYE_SECONDS = 2.0
 class NamesLink:
     """All name servers."""
 
-    def __init__(self, addresses: Sequence[str], registered: RegisteredTopics, period: float, timeout: float) -> None:
+    def __init__(
+        self, addresses: Sequence[str], registered: RegisteredTopics, period: float, timeout: float, timers: Timers
+    ) -> None:
         """`addresses`: `host:port` of each. `period`, and `timeout` of an answer, in seconds."""
-        self._servers = [_NameServer(address, registered, period, timeout) for address in addresses]
+        self._servers = [_NameServer(address, registered, period, timeout, timers) for address in addresses]
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -67,12 +71,15 @@ class NamesLink:
 class _NameServer:
     """One of them."""
 
-    def __init__(self, address: str, registered: RegisteredTopics, period: float, timeout: float) -> None:
+    def __init__(
+        self, address: str, registered: RegisteredTopics, period: float, timeout: float, timers: Timers
+    ) -> None:
         self.address = address
         self.wake = asyncio.Event()
         self._registered = registered
         self._period = period
         self._timeout = timeout
+        self._timers = timers
         self._client = RemotingClient(address)
         self._known: BrokerIdentity | None = None
         """As which we are registered."""
@@ -103,7 +110,9 @@ class _NameServer:
             await self._ask(Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields()))
             self._known = None
         if who is not None:
-            await self._ask(self._registered.registration(who).to_command())
+            slices = Slices(self._timers)
+            registration = await self._registered.registration(who, slices)
+            await self._ask(registration.to_command(await joined(registration.body(), slices)))
             if self._known is None:
                 log.info("registered at a name server", names=self.address, broker=who.name, id=who.broker_id)
             self._known = who

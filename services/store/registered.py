@@ -14,6 +14,7 @@ from tandemmq.common.wire.remoting.registration import (
     RegistrationVersion,
 )
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.replica.mastership import Mastership
 
 AUTO_CREATED = "TBW102"
@@ -70,10 +71,13 @@ class RegisteredTopics:
             return self._who(self._slave_id)
         return None if role.fenced_by > role.epoch else self._who(0)
 
-    def registration(self, who: BrokerIdentity) -> Registration:
+    async def registration(self, who: BrokerIdentity, slices: Slices) -> Registration:
         """What there is now."""
         version = RegistrationVersion(self._mastership.epoch, self._counter, self._changed_ms)
-        topics = {topic.name: topic for topic in self._all()}
+        topics = {}
+        for topic in self._all():
+            topics[topic.name] = topic
+            await slices.pause()
         return Registration(who, self._ha_address, version, topics)
 
     def _all(self) -> Iterator[RegisteredTopic]:
@@ -86,7 +90,7 @@ class RegisteredTopics:
             yield RegisteredTopic(who.cluster, queues, queues, _INHERITED)
             yield RegisteredTopic(who.name, 1, 1, _INHERITED)
             yield RegisteredTopic("RMQ_SYS_TRACE_TOPIC", 1, 1, _READ_WRITE)
-        yield from (_registered(topic) for topic in self._topics.all() if not topic.name.startswith(_OWN))
+        yield from (_registered(topic) for topic in list(self._topics.all()) if not topic.name.startswith(_OWN))
 
 
 def _registered(topic: TopicConfig) -> RegisteredTopic:

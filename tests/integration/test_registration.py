@@ -12,6 +12,7 @@ from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
+from tandemmq.common.timers import LoopTimers
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.asked import Asked, NamingRules, code_of
 from tandemmq.naming.kv import KvStore
@@ -81,7 +82,7 @@ class Link:
             lambda number: BrokerIdentity("C", "b", number, "h:1"), "h:2", self.topics, self.mastership, 3, (4, True),
             clock.now_ms,
         )  # fmt: skip
-        self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE)
+        self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE, LoopTimers())
         self.topics.changed.listen(self.link.changed)
         self.mastership.changed.listen(self.link.changed)
 

@@ -164,9 +164,13 @@ class Broker:
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
-    def offsets(self, topic: str, queue_id: int | None, time_ms: int | None) -> list[QueueState]:
-        """Where queues begin and end; see `Catalog.offsets`."""
-        return self.catalog.offsets(topic, queue_id, time_ms)
+    def offsets_of(self, topic: str, queue_id: int, time_ms: int | None = None) -> QueueState:
+        """Where a queue begins and ends; see `Catalog.offsets_of`."""
+        return self.catalog.offsets_of(topic, queue_id, time_ms)
+
+    async def offsets(self, topic: str, time_ms: int | None = None) -> list[QueueState]:
+        """The same of all queues of a topic; see `Catalog.offsets`."""
+        return await self.catalog.offsets(topic, time_ms)
 
     def list_topics(self, topic: str | None = None) -> AsyncIterator[TopicState]:
         """Topics with their queues; see `Catalog.topics`."""

@@ -44,23 +44,34 @@ class Catalog:
         self._topics = topics
         self._puller = puller
 
-    def offsets(self, topic: str, queue_id: int | None, time_ms: int | None) -> list[QueueState]:
-        """The offsets of one queue, or of all queues of a topic by id; a queue without messages counts as 0 to 0.
+    def offsets_of(self, topic: str, queue_id: int, time_ms: int | None = None) -> QueueState:
+        """The offsets of one queue; one without messages counts as 0 to 0.
 
         Raises:
             NoSuchQueue and its kinds, NotReadable: see `Puller.find`. BadRequest: a negative number.
         """
         if time_ms is not None:
             check_not_negative("timestamp", time_ms)
-        if queue_id is not None:
-            self._puller.find(topic, queue_id)
-            return [self._state(topic, queue_id, time_ms)]
-        config = self._topics.get(topic)
-        ids = {queue_id for name, queue_id in self._store.queue_names() if name == topic}
+        self._puller.find(topic, queue_id)
+        return self._state(topic, queue_id, time_ms)
+
+    async def offsets(self, topic: str, time_ms: int | None = None) -> list[QueueState]:
+        """The same of all queues of a topic, by id; others have their turns.
+
+        Raises:
+            NoSuchQueue: there is no topic of that name. BadRequest: a negative number.
+        """
+        if time_ms is not None:
+            check_not_negative("timestamp", time_ms)
+        config, ids = self._topics.get(topic), set(self._store.queue_ids(topic))
         if config is None and not ids:
             raise NoSuchQueue(f"There is no topic {topic}.")
         ids.update(range(config.read_queues if config is not None else 0))
-        return [self._state(topic, number, time_ms) for number in sorted(ids)]
+        slices, states = Slices(self._store.timers), []
+        for number in sorted(ids):
+            states.append(self._state(topic, number, time_ms))
+            await slices.pause()
+        return states
 
     async def topics(self, topic: str | None = None) -> AsyncIterator[TopicState]:
         """All topics by name, or the one asked for, known to the table or only to the disk; others have their turns.
@@ -68,18 +79,21 @@ class Catalog:
         Raises:
             NoSuchQueue: there is no topic of that name.
         """
-        ids: dict[str, list[int]] = {config.name: [] for config in self._topics.all()}
-        for name, queue_id in self._store.queue_names():
-            ids.setdefault(name, []).append(queue_id)
-        if topic is not None and topic not in ids:
-            raise NoSuchQueue(f"There is no topic {topic}.")
-        slices = Slices()
-        for name in sorted(ids if topic is None else [topic]):
-            queues = []
-            for number in sorted(ids[name]):
+        names = {config.name for config in self._topics.all()}.union(self._store.queue_topics())
+        if topic is not None:
+            names &= {topic}
+        slices, found = Slices(self._store.timers), False
+        for name in sorted(names):
+            config, queues = self._topics.get(name), []
+            for number in self._store.queue_ids(name):
                 queues.append(self._state(name, number, None))
                 await slices.pause()
-            yield TopicState(name, self._topics.get(name), queues)
+            if config is not None or queues:
+                found = True
+                yield TopicState(name, config, queues)
+            await slices.pause()
+        if topic is not None and not found:
+            raise NoSuchQueue(f"There is no topic {topic}.")
 
     def _state(self, topic: str, queue_id: int, time_ms: int | None) -> QueueState:
         queue = self._store.queue(topic, queue_id)

@@ -51,7 +51,7 @@ class Puller:
         if config is not None and not config.readable:
             raise NotReadable(f"Topic {topic} does not allow reading (its permission is {config.perm}).")
         if queue is None:
-            if config is None and not any(name == topic for name, _ in self._store.queue_names()):
+            if config is None and not self._store.queue_ids(topic):
                 raise NoSuchQueue(f"There is no topic {topic}.", remedy="It comes into being with its first message.")
             if config is None or queue_id >= config.read_queues:
                 queues = 0 if config is None else config.read_queues

@@ -12,6 +12,7 @@ from tandemmq.store.broker.watched_table import WatchedTable
 from tandemmq.store.delivery.retry_policy import policy_of
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
+from tandemmq.store.log.event import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ LEVELS_AS_POLICY = (
 
 class GroupTable(Protocol):
     """What delivery asks of the table of groups; `broker/topics.py` has the like for topics."""
+
+    changed: Event
+    """There are other groups than before, or with other settings."""
 
     def get(self, name: str) -> GroupConfig | None:
         """The group, or None if there is none."""

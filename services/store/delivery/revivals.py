@@ -113,7 +113,8 @@ class Revivals:
 
     def start(self) -> None:
         """Begin where RocketMQ's group stands; nothing runs where there is no such log."""
-        names = {(topic, queue) for topic, queue in self._store.queue_names() if topic.startswith(REVIVE_TOPICS)}
+        topics = [topic for topic in self._store.queue_topics() if topic.startswith(REVIVE_TOPICS)]
+        names = {(topic, queue) for topic in topics for queue in self._store.queue_ids(topic)}
         for config in self._topics.all():
             if config.name.startswith(REVIVE_TOPICS):
                 names |= {(config.name, queue) for queue in range(config.write_queues)}

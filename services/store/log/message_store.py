@@ -37,7 +37,7 @@ from tandemmq.store.log.parts import RecoveryReport, StoreParts
 from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
-from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
+from tandemmq.store.log.queues.queue_offsets import NextOffsets
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
@@ -416,10 +416,15 @@ class MessageStore:
         self._dispatcher.catch_up()
         return iter(self._parts.queues)
 
-    def queue_names(self) -> list[QueueKey]:
-        """Topic and queue id of every queue that ever had a message."""
+    def queue_topics(self) -> list[str]:
+        """Topics of which a queue is known."""
         self._dispatcher.catch_up()
-        return list(self._parts.queues.bounds())
+        return self._parts.queues.topics()
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Ids of the queues of a topic that ever had a message, in order."""
+        self._dispatcher.catch_up()
+        return self._parts.queues.ids(topic)
 
     def read_record(self, physical_offset: int, size: int | None = None) -> bytes | None:
         """Give one whole record, of ``size`` if that is known; None where there is none: expired, damaged, another."""

@@ -38,7 +38,7 @@ async def test_expired_messages_are_skipped(tmp_path: Path) -> None:
         await kit.dispatched()
         kit.store.commit_log.files.drop_first()  # retention has not come to the queue yet
         first_left = next(n for n, at in enumerate(kit.sent) if at >= kit.store.commit_log.min_offset)
-        (state,) = kit.catalog.offsets("orders", 0, None)
+        state = kit.catalog.offsets_of("orders", 0, None)
         assert state.min_offset == first_left
         across = kit.pull("orders", offset=first_left - 5, max_messages=10)
         assert (across.status, across.min_offset) == (PullStatus.OFFSET_TOO_SMALL, first_left)
@@ -112,7 +112,7 @@ async def test_sync_flush_hides_what_is_not_on_disk(tmp_path: Path) -> None:
     async with broker(tmp_path, flush_disk_type="SYNC_FLUSH") as kit:
         at = kit.send("orders", b"x", KEYS="k")
         assert kit.pull("orders").status is PullStatus.NO_MATCHED_LOGIC_QUEUE
-        assert kit.catalog.offsets("orders", 0, None)[0].max_offset == 0
+        assert kit.catalog.offsets_of("orders", 0, None).max_offset == 0
         assert kit.store.confirm_offset <= at
         assert await kit.store.wait_flushed(kit.store.commit_log.max_offset)
         await kit.dispatched()
@@ -130,7 +130,7 @@ async def test_a_queue_that_is_gone_with_its_manifest_is_not_an_empty_one(tmp_pa
         if not kit.store.commit_log.offsets.all_known:  # recovery had no reason to read the whole log
             with pytest.raises(QueueNotReady):
                 kit.pull("orders")
-            assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
+            assert kit.catalog.offsets_of("orders", 0, None).rebuilding
         await kit.store.rebuilt()
         assert bodies(kit.pull("orders")) == [b"%d" % number for number in range(0, 1000, 4)]
 
@@ -152,7 +152,7 @@ async def test_nobody_skips_what_a_lost_first_file_had_where_the_manifest_is_gon
         assert not kit.store.commit_log.offsets.all_known, "recovery had no reason to read the whole log"
         place = Place("g", "orders", 0)
         assert PlaceReader(kit.store, kit.puller).one(place, 7) is Absence.LATER
-        assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        assert kit.catalog.offsets_of("orders", 0, None).rebuilding
         with pytest.raises(QueueNotReady):
             kit.pull("orders")
         cursor = QueueCursor(kit.store, "orders", 0)
@@ -160,7 +160,7 @@ async def test_nobody_skips_what_a_lost_first_file_had_where_the_manifest_is_gon
         with pytest.raises(QueueNotReady):
             cursor.pass_expired()
         await kit.store.rebuilt()
-        assert not kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        assert not kit.catalog.offsets_of("orders", 0, None).rebuilding
         assert bodies(kit.pull("orders")) == [b"%d" % number for number in range(250)]
         assert isinstance(PlaceReader(kit.store, kit.puller).one(place, 7), bytes)
         assert (cursor.pass_expired(), cursor.next) == (0, 7)
@@ -180,10 +180,10 @@ async def test_nobody_is_sent_back_while_a_queue_is_being_rebuilt(tmp_path: Path
         with pytest.raises(QueueNotReady):
             kit.pull("orders")
         assert kit.pull("orders", offset=200).status is PullStatus.OFFSET_OVERFLOW_ONE, "its number is known"
-        assert kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        assert kit.catalog.offsets_of("orders", 0, None).rebuilding
         assert bodies(kit.pull("orders", 1, 150))[0] == b"150"
         await kit.store.rebuilt()
-        assert not kit.catalog.offsets("orders", 0, None)[0].rebuilding
+        assert not kit.catalog.offsets_of("orders", 0, None).rebuilding
         assert bodies(kit.pull("orders", offset=150))[0] == b"150"
         kit.send("orders")
         await kit.dispatched()

@@ -54,9 +54,9 @@ async def test_a_message_is_seen_when_enough_have_it(tmp_path: Path) -> None:
                     with pytest.raises(MessageNotFound):
                         kit.finder.view(one)
             assert readable_log_end(kit.store) == [*places, kit.store.commit_log.max_offset][seen]
-            (state,) = kit.catalog.offsets("orders", 0, 0)
+            state = kit.catalog.offsets_of("orders", 0, 0)
             assert (state.min_offset, state.max_offset, state.next_offset) == (0, seen, 3)
-            (late,) = kit.catalog.offsets("orders", 0, 1 << 60)
+            late = kit.catalog.offsets_of("orders", 0, 1 << 60)
             assert late.at_time == seen
 
 

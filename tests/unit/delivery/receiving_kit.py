@@ -17,6 +17,7 @@ from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.log.event import Event
 from tests.manual_timers import ManualTimers
 from tests.unit.broker.broker_kit import HOST, Kit, broker
 
@@ -40,6 +41,7 @@ class Groups:
     """A table of groups in memory."""
 
     known: dict[str, GroupConfig] = field(default_factory=dict)
+    changed: Event = field(default_factory=Event)
 
     def get(self, name: str) -> GroupConfig | None:
         return self.known.get(name)

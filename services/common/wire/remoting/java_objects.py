@@ -5,7 +5,7 @@ other form. `common/java_json.py` reads numbers as keys.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 
@@ -27,6 +27,26 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def dumps(value: Mapping[Any, Any]) -> bytes:
     """The body. Keys are texts, integers or QueueKeys; half a surrogate pair becomes a question mark."""
     return _written(value).encode("utf-8", "replace")
+
+
+def pieces(value: Any, depth: int = 2) -> Iterator[bytes]:
+    """The same in pieces, for what is long: so deep in it there are many entries, each of them short."""
+    if depth and value and isinstance(value, Mapping):
+        before = "{"
+        for key, one in value.items():
+            yield f"{before}{_key(key)}:".encode("utf-8", "replace")
+            yield from pieces(one, depth - 1)
+            before = ","
+        yield b"}"
+    elif depth and value and isinstance(value, list):
+        before = "["
+        for one in value:
+            yield before.encode()
+            yield from pieces(one, depth - 1)
+            before = ","
+        yield b"]"
+    else:
+        yield _written(value).encode("utf-8", "replace")
 
 
 def _written(value: Any) -> str:

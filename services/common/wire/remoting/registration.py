@@ -23,7 +23,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
-from tandemmq.common.wire.remoting.java_objects import dumps
+from tandemmq.common.wire.remoting.java_objects import pieces
 
 INFLATED_BYTES_MAX = 64 << 20
 """What a compressed body may become."""
@@ -104,6 +104,22 @@ class RegisteredTopic:
         )
 
 
+class _Table(Mapping[str, dict[str, object]]):
+    """Topics as JSON, each when it is asked for."""
+
+    def __init__(self, topics: Mapping[str, RegisteredTopic]) -> None:
+        self._topics = topics
+
+    def __getitem__(self, name: str) -> dict[str, object]:
+        return self._topics[name].to_json()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
     """Who registers, unregisters, asks."""
@@ -147,16 +163,21 @@ class Registration:
     """enableActingMaster: a slave may stand for a master that is gone."""
     zone: str | None = None
 
-    def to_command(self) -> Command:
-        """The request, uncompressed."""
+    def body(self) -> Iterator[bytes]:
+        """The body in pieces, a topic each: there may be many."""
         wrapper = {
             "dataVersion": self.version.to_json(),
             "mappingDataVersion": RegistrationVersion().to_json(),
-            "topicConfigTable": {name: topic.to_json() for name, topic in self.topics.items()},
+            "topicConfigTable": _Table(self.topics),
             "topicQueueMappingDetailMap": {},
             "topicQueueMappingInfoMap": {},
         }
-        body = dumps({"filterServerList": [], "topicConfigSerializeWrapper": wrapper})
+        return pieces({"filterServerList": [], "topicConfigSerializeWrapper": wrapper}, depth=3)
+
+    def to_command(self, body: bytes | None = None) -> Command:
+        """The request, uncompressed. `body`: where it was put together already."""
+        if body is None:
+            body = b"".join(self.body())
         fields = self.broker.to_fields() | {
             "haServerAddr": self.ha_address,
             "compressed": "false",

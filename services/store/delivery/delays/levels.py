@@ -98,7 +98,7 @@ class Levels:
     def start(self) -> None:
         """Begin with every level that the settings know, and every queue that exists."""
         numbers = set(range(1, len(self._delays_ms) + 1))
-        numbers |= {queue_id + 1 for topic, queue_id in self._store.queue_names() if topic == SCHEDULE_TOPIC}
+        numbers |= {queue_id + 1 for queue_id in self._store.queue_ids(SCHEDULE_TOPIC)}
         for number in sorted(numbers):
             delay = self._delays_ms[number - 1] if number <= len(self._delays_ms) else None
             level = self._levels[number] = _Level(number, self._store, LevelPosition(self._journal, number), delay)

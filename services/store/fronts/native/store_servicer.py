@@ -182,11 +182,11 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def GetOffsets(self, request: store_pb2.GetOffsetsRequest, context: Context) -> store_pb2.GetOffsetsResponse:
         """Where queues begin and end."""
-        states = self.broker.offsets(
-            request.topic,
-            request.queue_id if request.HasField("queue_id") else None,
-            request.timestamp if request.HasField("timestamp") else None,
-        )
+        at = request.timestamp if request.HasField("timestamp") else None
+        if request.HasField("queue_id"):
+            states = [self.broker.offsets_of(request.topic, request.queue_id, at)]
+        else:
+            states = await self.broker.offsets(request.topic, at)
         return store_pb2.GetOffsetsResponse(queues=[answers.queue_offsets(state) for state in states])
 
     @timed

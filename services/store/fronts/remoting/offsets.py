@@ -112,7 +112,7 @@ class RemotingOffsets:
         topic, queue_id = call.fields.text("topic"), call.fields.int32("queueId")
         call.demand(subscribe(topic, Action.VIEW))
         try:
-            return self._broker.offsets(topic, queue_id, time_ms)[0]
+            return self._broker.offsets_of(topic, queue_id, time_ms)
         except (NoSuchQueue, BadRequest):
             return None
 

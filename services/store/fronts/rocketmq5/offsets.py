@@ -39,7 +39,7 @@ class QueuesByOffset(Protocol):
         """See `Broker`."""
         ...
 
-    def offsets(self, topic: str, queue_id: int | None, time_ms: int | None) -> list[QueueState]:
+    def offsets_of(self, topic: str, queue_id: int, time_ms: int | None = None) -> QueueState:
         """See `Broker`."""
         ...
 
@@ -108,7 +108,7 @@ class Offsets:
     async def get(self, request: calls_pb2.GetOffsetRequest, call: FrontCall) -> calls_pb2.GetOffsetResponse:
         """Where a group is in a queue. Raises ProtocolRefusal, PermissionDenied."""
         group, topic, queue = self._of_group(request.group, request.message_queue, call)
-        self._reads.broker.offsets(topic, queue, None)  # there must be such a queue
+        self._reads.broker.offsets_of(topic, queue)  # there must be such a queue
         found = await self._reads.groups.position(group, topic, queue)
         if found is None:
             raise ProtocolRefusal(pb.OFFSET_NOT_FOUND, f"Group {group} has no offset in queue {queue} of {topic}.")
@@ -123,7 +123,7 @@ class Offsets:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"There is no offset policy {int(policy)}.")
         given = request.timestamp
         at = given.seconds * 1_000 + given.nanos // 1_000_000 if policy == calls_pb2.TIMESTAMP else None
-        [state] = self._reads.broker.offsets(topic, queue, at)
+        state = self._reads.broker.offsets_of(topic, queue, at)
         if policy == calls_pb2.BEGINNING:
             return calls_pb2.QueryOffsetResponse(status=OK, offset=state.min_offset)
         end = state.max_offset if at is None or state.at_time is None else state.at_time

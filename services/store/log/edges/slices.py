@@ -1,19 +1,59 @@
 """Long work on the event loop, in slices: others have their turn in between."""
 
-import asyncio
-import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+from tandemmq.common.timers import Timers
+
+_Item = TypeVar("_Item")
 _SLICE_SECONDS = 0.001
 
 
 class Slices:
     """Made when the work begins; ask for a `pause` after each small step of it."""
 
-    def __init__(self) -> None:
-        self._until = time.perf_counter() + _SLICE_SECONDS
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._until = timers.elapsed() + _SLICE_SECONDS
+
+    @property
+    def over(self) -> bool:
+        """Whether it is time to let others have the loop; for work that goes on in another call."""
+        return self._timers.elapsed() >= self._until
 
     async def pause(self) -> None:
         """Let others have the loop, once the slice is over."""
-        if time.perf_counter() >= self._until:
-            await asyncio.sleep(0)
-            self._until = time.perf_counter() + _SLICE_SECONDS
+        if self.over:
+            await self._timers.sleep(0)
+            self._until = self._timers.elapsed() + _SLICE_SECONDS
+
+
+async def joined(pieces: Iterable[bytes], slices: Slices) -> bytes:
+    """The pieces in one, which are made in slices."""
+    parts = []
+    for piece in pieces:
+        parts.append(piece)
+        await slices.pause()
+    return b"".join(parts)
+
+
+def in_turns(
+    timers: Timers, items: Iterable[_Item], work: Callable[[_Item], object], done: Callable[[], object]
+) -> None:
+    """Do `work` for each item, in as many turns of the loop as it takes, then call `done`; the first turn is this."""
+    left = iter(items)
+
+    def turn() -> None:
+        slices = Slices(timers)
+        for one in left:
+            try:
+                work(one)
+            except BaseException:
+                timers.call_soon(turn)  # the others have theirs all the same
+                raise
+            if slices.over:
+                timers.call_soon(turn)
+                return
+        done()
+
+    turn()

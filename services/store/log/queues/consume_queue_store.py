@@ -52,6 +52,7 @@ class ConsumeQueueStore:
         self._confirmed = confirmed
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._unopened: dict[QueueKey, Bounds] = {}
+        self._ids: dict[str, set[int]] = {}  # of both, by topic
         self._strange: set[QueueKey] = set()
         self.open: Callable[[ConsumeQueue], None] = ConsumeQueue.load
         """Makes a queue that is asked for the first time ready for use."""
@@ -84,6 +85,19 @@ class ConsumeQueueStore:
         opened = {key: (queue.min_offset, queue.max_offset) for key, queue in self._queues.items() if queue.max_offset}
         return self._unopened | opened
 
+    def topics(self) -> list[str]:
+        """Topics of which a queue is known."""
+        return list(self._ids)
+
+    def ids(self, topic: str) -> list[int]:
+        """The queues of a topic that ever had a message."""
+        queues = self._queues
+        return sorted(
+            number
+            for number in self._ids.get(topic, ())
+            if (queue := queues.get((topic, number))) is None or queue.max_offset
+        )
+
     def load(self, known: Mapping[QueueKey, Bounds] | None = None, *, read_only: bool = False) -> None:
         """Find the queues on disk. Those whose bounds are ``known`` stay unopened, but the settings are tried on one.
 
@@ -98,6 +112,7 @@ class ConsumeQueueStore:
         for key in self._find():
             if known is not None and (bounds := known.get(key)) is not None:
                 self._unopened[key] = bounds
+                self._ids.setdefault(key[0], set()).add(key[1])
                 continue
             queue = self._add(*key)
             try:
@@ -144,6 +159,7 @@ class ConsumeQueueStore:
 
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._queues[topic, queue_id] = self._new(topic, queue_id)
+        self._ids.setdefault(topic, set()).add(queue_id)
         return queue
 
     def set_aside(self, queue: ConsumeQueue) -> Path:
@@ -174,7 +190,8 @@ class ConsumeQueueStore:
 
     def forget(self, topic: str, queue_id: int) -> None:
         """Know a queue no more; its files stay."""
-        self._queues.pop((topic, queue_id), None)
+        if self._queues.pop((topic, queue_id), None) is not None:
+            self._ids[topic].discard(queue_id)
 
     def nameable(self, runs: Iterable[UnitRun]) -> list[UnitRun]:
         """Those of ``runs`` whose queues can have directories; records of others are in no queue, as the log says."""

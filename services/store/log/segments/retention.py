@@ -180,7 +180,7 @@ class Retention:
 
     async def _after(self, log_min: int) -> None:
         """Let queues, index and damage follow the log; a queue that is asked for before its turn follows at once."""
-        parts, slices = self._parts, Slices()
+        parts, slices = self._parts, Slices(self._parts.timers)
         for queue in parts.queues:
             if parts.offsets.all_known:
                 queue.drop_files_below(log_min)

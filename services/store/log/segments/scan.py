@@ -83,7 +83,8 @@ class LogScan:
         self._check_crc = check_crc
         self._delay_levels = delay_levels
         self._force = force_crc_property
-        self._rows = rows
+        self.rows = rows
+        """Records that one step walks at most."""
         self._half_at_end = half_at_end
         self._durable = durable
 
@@ -133,7 +134,7 @@ class LogScan:
             end,
             file.start,
             check_crc=self._check_crc,
-            limit=self._rows,
+            limit=self.rows,
             delay_levels=self._delay_levels,
             force_crc_property=self._force,
         )

@@ -11,5 +11,6 @@ Answers have fastjson's form where tools read no other. What has no meaning here
     connections.py     who is connected
     broker_status.py   the broker itself: numbers, settings, what the store does by itself
     tables.py          whole tables, for Java slaves
+    sliced.py          bodies of long tables, made in slices
     parts.py           all of them, put together
 """

@@ -1,7 +1,6 @@
 """How far groups are: positions and ends of their queues, times, and positions that are set."""
 
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +14,11 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
+from tandemmq.store.log.edges.slices import Slices
 
 _VIEW = Need(Action.VIEW)
 
@@ -41,21 +42,23 @@ class Consumption:
             RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
         }
 
-    def stats(self, call: RemotingCall) -> Command:
+    async def stats(self, call: RemotingCall) -> Command:
         """GET_CONSUME_STATS: every queue of a group's topics, or of one of them."""
         group = call.fields.text("consumerGroup")
         call.demand(use_group(group, Action.VIEW))
         listed = (call.fields.text_or("topicList", "") or "").split(";")
         topics = {one for one in (*listed, call.fields.text_or("topic", "")) if one}
-        return call.ok(body=dumps({"consumeTps": 0.0, "offsetTable": self._table(group, topics)}))
+        slices = self._slices()
+        table = await self._table(group, topics, slices)
+        return call.ok(body=await sliced({"consumeTps": 0.0, "offsetTable": table}, slices))
 
-    def all_stats(self, call: RemotingCall) -> Command:
+    async def all_stats(self, call: RemotingCall) -> Command:
         """GET_BROKER_CONSUME_STATS: the same of all groups."""
         call.demand(_VIEW)
         found = []
-        total = 0
+        total, slices = 0, self._slices()
         for group in self._delivery.ledger.groups():
-            table = self._table(group, set())
+            table = await self._table(group, set(), slices)
             lag = sum(one["brokerOffset"] - one["consumerOffset"] for one in table.values())
             total += lag
             found.append({group: [{"consumeTps": 0.0, "offsetTable": table}] if table else []})
@@ -65,12 +68,16 @@ class Consumption:
             "totalDiff": total,
             "totalInflightDiff": 0,
         }
-        return call.ok(body=dumps(body))
+        return call.ok(body=await sliced(body, slices))
 
-    def _table(self, group: str, topics: set[str]) -> dict[QueueKey, Any]:
+    def _slices(self) -> Slices:
+        return Slices(self._broker.store.timers)
+
+    async def _table(self, group: str, topics: set[str], slices: Slices) -> dict[QueueKey, Any]:
         table: dict[QueueKey, Any] = {}
         for progress in self._delivery.ledger.places(group):
             place = progress.place
+            await slices.pause()
             if topics and place.topic not in topics:
                 continue
             end, cursor = self._end(place), progress.cursor
@@ -83,7 +90,7 @@ class Consumption:
             }
         return table
 
-    def time_spans(self, call: RemotingCall) -> Command:
+    async def time_spans(self, call: RemotingCall) -> Command:
         """QUERY_CONSUME_TIME_SPAN: when the first and last message of each queue came, and the last one dealt with.
 
         Milliseconds since 1970; 0 where there is no message.
@@ -93,8 +100,11 @@ class Consumption:
         topic = self._broker.topics.get(name)
         if topic is None:
             raise RemotingRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
-        spans = [self._time_span(Place(group, name, queue)) for queue in range(topic.write_queues)]
-        return call.ok(body=dumps({"consumeTimeSpanSet": spans}))
+        spans, slices = [], self._slices()
+        for queue in range(topic.write_queues):
+            spans.append(self._time_span(Place(group, name, queue)))
+            await slices.pause()
+        return call.ok(body=await sliced({"consumeTimeSpanSet": spans}, slices))
 
     def _time_span(self, place: Place) -> dict[str, object]:
         queue, progress = self._broker.store.queue(place.topic, place.queue), self._delivery.ledger.progress(place)
@@ -129,7 +139,7 @@ class Consumption:
         call.demand(Need(Action.MANAGE))
         if self._delivery.groups.get(name) is None:
             raise RemotingRefusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group {name} not exist")
-        wanted = dict(self._wanted(topic, fields.int64("timestamp"), fields.int32_or("queueId", -1), call))
+        wanted = await self._wanted(topic, fields.int64("timestamp"), fields.int32_or("queueId", -1), call)
         if not fields.flag_or("isForce", True):
             now = {one.place.queue: one.cursor for one in self._delivery.ledger.places(name, topic)}
             wanted = {queue: min(offset, now.get(queue, offset)) for queue, offset in wanted.items()}
@@ -137,15 +147,16 @@ class Consumption:
         table = {QueueKey(topic, self._rules.broker_name, queue): offset for queue, offset in wanted.items()}
         return call.ok(body=dumps({"offsetTable": table}))
 
-    def _wanted(self, topic: str, time_ms: int, queue: int, call: RemotingCall) -> Iterator[tuple[int, int]]:
+    async def _wanted(self, topic: str, time_ms: int, queue: int, call: RemotingCall) -> dict[int, int]:
         """New positions by queue. Raises NoSuchQueue and its kinds."""
-        offset = call.fields.int64_or("offset", None)
-        states = self._broker.offsets(topic, None if queue < 0 else queue, max(time_ms, 0))
-        for state in states:
-            if queue >= 0 and offset is not None and offset >= 0:
-                yield state.queue_id, offset
-            else:
-                yield state.queue_id, state.max_offset if time_ms < 0 else (state.at_time or 0)
+        offset, at = call.fields.int64_or("offset", None), max(time_ms, 0)
+        if queue < 0:
+            states = await self._broker.offsets(topic, at)
+        else:
+            states = [self._broker.offsets_of(topic, queue, at)]
+            if offset is not None and offset >= 0:
+                return {queue: offset}
+        return {one.queue_id: one.max_offset if time_ms < 0 else (one.at_time or 0) for one in states}
 
     async def clone(self, call: RemotingCall) -> Command:
         """CLONE_GROUP_OFFSET: one group stands where another does; it is made if need be."""

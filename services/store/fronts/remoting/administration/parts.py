@@ -22,7 +22,7 @@ def administration(
         **topics.handlers(),
         **GroupAdmin(broker, delivery, rules).handlers(),
         **Consumption(broker, delivery, topics, rules).handlers(),
-        **Connections(delivery.sessions, clients).handlers(),
+        **Connections(delivery.sessions, clients, broker.store.timers).handlers(),
         **BrokerStatus(broker, rules).handlers(),
         **TableAnswers(broker, delivery, rules).handlers(),
     }

@@ -3,18 +3,20 @@
 All have a dataVersion: a 5.x slave fails without. It says the same as long as the content does.
 """
 
-import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.sliced import Document, VersionedTable
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.log.edges.slices import Slices
 
 _VIEW = Need(Action.VIEW)
 _NO_VERSION = {"counter": 0, "stateVersion": 0, "timestamp": 0}
@@ -27,6 +29,12 @@ class TableAnswers:
         self._broker = broker
         self._delivery = delivery
         self._rules = rules
+        timers = broker.store.timers
+        self._topics = VersionedTable(timers, self._all_topics, broker.topics.changed)
+        self._groups = VersionedTable(timers, self._all_groups, delivery.groups.changed)
+        self._offsets = VersionedTable(timers, self._all_offsets)
+        self._delays = VersionedTable(timers, _nothing("offsetTable"))
+        self._timer_counts = VersionedTable(timers, _nothing("timingCount"))
 
     def handlers(self) -> dict[int, Handler]:
         """By request code."""
@@ -39,54 +47,67 @@ class TableAnswers:
             RequestCode.GET_TIMER_METRICS: self.timer_counts,
         }
 
-    def topics(self, call: RemotingCall) -> Command:
+    async def topics(self, call: RemotingCall) -> Command:
         """GET_ALL_TOPIC_CONFIG. Attributes stay here: slaves of 5.3.2 and 5.3.3 fail on them."""
-        call.demand(_VIEW)
-        table = {one.name: {**one.to_json(), "attributes": {}} for one in self._broker.topics.all()}
-        return call.ok(
-            body=self._versioned(
-                {
-                    "mappingDataVersion": _NO_VERSION,
-                    "topicConfigTable": table,
-                    "topicQueueMappingDetailMap": {},
-                    "topicQueueMappingInfoMap": {},
-                }
-            )
-        )
+        return await self._answer(call, self._topics)
 
-    def groups(self, call: RemotingCall) -> Command:
+    async def groups(self, call: RemotingCall) -> Command:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
-        call.demand(_VIEW)
-        table = {one.name: {**one.to_json(), "attributes": {}} for one in self._delivery.groups.all()}
-        return call.ok(body=self._versioned({"forbiddenTable": {}, "subscriptionGroupTable": table}))
+        return await self._answer(call, self._groups)
 
-    def offsets(self, call: RemotingCall) -> Command:
+    async def offsets(self, call: RemotingCall) -> Command:
         """GET_ALL_CONSUMER_OFFSET: the next offset of each queue, by `topic@group`."""
-        call.demand(_VIEW)
-        table: dict[str, dict[int, int]] = {}
-        for progress in self._delivery.ledger.all():
-            place = progress.place
-            table.setdefault(f"{place.topic}@{place.group}", {})[place.queue] = progress.cursor
-        return call.ok(body=self._versioned({"offsetTable": table}))
+        return await self._answer(call, self._offsets)
 
-    def delays(self, call: RemotingCall) -> Command:
+    async def delays(self, call: RemotingCall) -> Command:
         """GET_ALL_DELAY_OFFSET: delays are this broker's own, and no slave has to know of them; but never empty."""
-        call.demand(_VIEW)
-        return call.ok(body=self._versioned({"offsetTable": {}}))
+        return await self._answer(call, self._delays)
 
     def timer_check(self, call: RemotingCall) -> Command:
         """GET_TIMER_CHECK_POINT: how far timers are delivered, so that a slave that takes over goes on there."""
         call.demand(_VIEW)
         return call.ok(body=self._delivery.timer_check().longs)
 
-    def timer_counts(self, call: RemotingCall) -> Command:
+    async def timer_counts(self, call: RemotingCall) -> Command:
         """GET_TIMER_METRICS: messages that wait, by topic. They are not counted by topic here: our metrics have all."""
-        call.demand(_VIEW)
-        return call.ok(body=self._versioned({"timingCount": {}}))
+        return await self._answer(call, self._timer_counts)
 
-    def _versioned(self, document: Mapping[str, Any]) -> bytes:
-        """The document with a version that is its content's: a checksum as the counter."""
-        state = self._broker.store.replica.mastership.epoch
-        checksum = zlib.crc32(dumps(document))
-        version = {"counter": checksum, "stateVersion": state, "timestamp": self._rules.started_ms}
-        return dumps({"dataVersion": version, **document})
+    async def _answer(self, call: RemotingCall, table: VersionedTable) -> Command:
+        call.demand(_VIEW)
+        return call.ok(body=await table.body(self._broker.store.replica.mastership.epoch, self._rules.started_ms))
+
+    # -- what they say ------------------------------------------------------------------------------------------------
+
+    async def _all_topics(self, slices: Slices) -> Document:
+        return {
+            "mappingDataVersion": _NO_VERSION,
+            "topicConfigTable": await _by_name(self._broker.topics.all(), slices),
+            "topicQueueMappingDetailMap": {},
+            "topicQueueMappingInfoMap": {},
+        }
+
+    async def _all_groups(self, slices: Slices) -> Document:
+        return {"forbiddenTable": {}, "subscriptionGroupTable": await _by_name(self._delivery.groups.all(), slices)}
+
+    async def _all_offsets(self, slices: Slices) -> Document:
+        table: dict[str, dict[int, int]] = {}
+        for progress in list(self._delivery.ledger.all()):
+            place = progress.place
+            table.setdefault(f"{place.topic}@{place.group}", {})[place.queue] = progress.cursor
+            await slices.pause()
+        return {"offsetTable": table}
+
+
+async def _by_name(entries: Iterable[TopicConfig | GroupConfig], slices: Slices) -> dict[str, dict[str, Any]]:
+    table = {}
+    for one in list(entries):
+        table[one.name] = {**one.to_json(), "attributes": {}}
+        await slices.pause()
+    return table
+
+
+def _nothing(name: str) -> Callable[[Slices], Awaitable[Document]]:
+    async def document(_slices: Slices) -> Document:
+        return {name: {}}
+
+    return document

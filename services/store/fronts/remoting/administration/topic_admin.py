@@ -14,8 +14,10 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
+from tandemmq.store.log.edges.slices import Slices
 
 _MOST_QUEUES = 1_024
 _MOST_UNITS = 1_024
@@ -97,11 +99,12 @@ class TopicAdmin:
         call.demand(_VIEW)
         return call.ok(body=dumps(self._known(call.fields.text("topic")).to_json()))
 
-    def queues(self, call: RemotingCall) -> Command:
+    async def queues(self, call: RemotingCall) -> Command:
         """GET_TOPIC_STATS_INFO: where each queue begins and ends, and when it was written last."""
         call.demand(_VIEW)
         topic, store = self._known(call.fields.text("topic")), self._broker.store
         table: dict[QueueKey, Any] = {}
+        slices = Slices(store.timers)
         for number in range(max(topic.read_queues, topic.write_queues)):
             queue = store.queue(topic.name, number)
             low, high = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
@@ -111,18 +114,23 @@ class TopicAdmin:
                 "maxOffset": high,
                 "minOffset": low,
             }
-        return call.ok(body=dumps({"offsetTable": table}))
+            await slices.pause()
+        return call.ok(body=await sliced({"offsetTable": table}, slices))
 
     def system(self, call: RemotingCall) -> Command:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
         return call.ok(body=dumps({"topicList": self._rules.system_topics}))
 
-    def groups(self, call: RemotingCall) -> Command:
+    async def groups(self, call: RemotingCall) -> Command:
         """QUERY_TOPIC_CONSUME_BY_WHO: groups that have a position in a topic."""
         call.demand(_VIEW)
         topic, ledger = call.fields.text("topic"), self._delivery.ledger
-        found = [group for group in ledger.groups() if ledger.places(group, topic)]
-        return call.ok(body=dumps({"groupList": sorted(found)}))
+        found, slices = [], Slices(self._broker.store.timers)
+        for group in ledger.groups():
+            if ledger.places(group, topic):
+                found.append(group)
+            await slices.pause()
+        return call.ok(body=await sliced({"groupList": sorted(found)}, slices))
 
     def units(self, call: RemotingCall) -> Command:
         """QUERY_CONSUME_QUEUE: some entries of a queue."""
