@@ -13,6 +13,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Forgotten, Place
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.event import Event
 
 log = get_log(__name__)
@@ -77,13 +78,14 @@ class Deletions:
         groups, topics = self._groups.gone, self._topics.gone
         if not groups and not topics:
             return
-        places = [
-            progress.place
-            for progress in self._journal.ledger.all()
-            if progress.place.group in groups or progress.place.topic in topics
-        ]
-        self._journal.note(*map(Forgotten, places))
-        self._tell(places)
+        places, slices = [], Slices(self._timers)
+        for progress in list(self._journal.ledger.all()):
+            place = progress.place
+            if place.group in self._groups.gone or place.topic in self._topics.gone:
+                places.append(place)
+                self._journal.note(Forgotten(place))
+                self._tell([place])
+            await slices.pause()
         await self._journal.safe()
         self._groups.settled(groups)
         self._topics.settled(topics)
@@ -91,5 +93,5 @@ class Deletions:
             log.info("deleted groups and topics are forgotten", places=len(places))
 
     def _tell(self, places: list[Place]) -> None:
-        for hears in self._journal.moved_outside if places else ():
+        for hears in self._journal.moved_outside:
             hears(places)

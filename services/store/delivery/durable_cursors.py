@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.images import Cursor
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
 
@@ -29,18 +30,21 @@ class DurableCursors:
     async def take(self) -> CursorChanges | None:
         """What has changed since the last call and is durable and confirmed; None if there is nothing, or not yet."""
         ledger = self._journal.ledger
-        if not self._journal.open:
+        if not self._notes():
             return None
         moved, levels = ledger.take_moved(), dict(ledger.levels)
         if not moved and levels == self._levels:
             return None
-        cursors, gone = [], []
+        cursors, gone, slices = [], [], Slices(self._store.timers)
         for place in moved:
             progress = ledger.progress(place)
             if progress is None:
                 gone.append(place)
             else:
                 cursors.append(Cursor(place, progress.cursor, progress.resets))
+            await slices.pause()
+        if not self._notes():
+            return None
         changed = {level: offset for level, offset in levels.items() if self._levels.get(level) != offset}
         mark = 0
         try:
@@ -54,6 +58,10 @@ class DurableCursors:
             return None
         self._levels = levels
         return CursorChanges(cursors, gone, changed, mark)
+
+    def _notes(self) -> bool:
+        """Whether the journal is this store's own."""
+        return self._journal.open
 
     def put_back(self, changes: CursorChanges) -> None:
         """They could not be told: `take` gives what stands then once more."""

@@ -12,11 +12,12 @@ from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 
 _EVERY_SECONDS = 5.0
-_AT_A_TIME = 100
-"""Places read in one turn of the loop."""
+_AT_A_TIME = 1_024
+"""Entries of a place that are looked at before others may have their turn."""
 
 
 class GroupFigures(NamedTuple):
@@ -59,23 +60,25 @@ class Figures:
     async def refresh(self) -> None:
         """Read them now."""
         found: dict[tuple[str, str], GroupFigures] = {}
-        for number, progress in enumerate(list(self._ledger.all())):
-            if number % _AT_A_TIME == _AT_A_TIME - 1:
-                await self._timers.sleep(0)
-            one = self._read(progress)
+        slices = Slices(self._timers)
+        for progress in list(self._ledger.all()):
+            one = await self._read(progress, slices)
+            await slices.pause()
             key = one.group, one.topic
             found[key] = one if key not in found else _together(found[key], one)
         self.now = [found[key] for key in sorted(found)]
 
-    def of(self, group: str) -> list[GroupFigures]:
+    async def of(self, group: str) -> list[GroupFigures]:
         """One group as it is at this moment, by topic."""
         found: dict[str, GroupFigures] = {}
+        slices = Slices(self._timers)
         for progress in self._ledger.places(group):
-            one = self._read(progress)
+            one = await self._read(progress, slices)
+            await slices.pause()
             found[one.topic] = one if one.topic not in found else _together(found[one.topic], one)
         return [found[topic] for topic in sorted(found)]
 
-    def _read(self, progress: QueueProgress) -> GroupFigures:
+    async def _read(self, progress: QueueProgress, slices: Slices) -> GroupFigures:
         place = progress.place
         queue = self._store.queue(place.topic, place.queue)
         end = progress.given if queue is None else max(queue.readable_end, progress.given)
@@ -84,7 +87,10 @@ class Figures:
             return GroupFigures(place.group, place.topic)
         in_flight = self._in_flight(place)
         ready = end - progress.given + self._ledger.ready_count(place)
-        most = max((entry.number for entry in list(progress.entries.values())), default=0)
+        most, entries = 0, list(progress.entries.values())
+        for at in range(0, len(entries), _AT_A_TIME):
+            most = max(most, *(entry.number for entry in entries[at : at + _AT_A_TIME]))
+            await slices.pause()
         waiting = self._time(place, progress.given) if progress.given < end else 0
         return GroupFigures(
             place.group, place.topic, lag, in_flight, ready, most, self._time(place, progress.cursor), waiting

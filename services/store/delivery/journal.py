@@ -26,7 +26,7 @@ from tandemmq.store.log.segments.commit_log import Appended
 log = get_log(__name__)
 
 _RETRY_SECONDS = 1.0
-_ENTRIES_A_TURN = 20_000
+_ENTRIES_A_TURN = 2_000
 """So much of snapshots is written in one turn."""
 _MOST_UNWRITTEN = 100_000
 """So many facts may wait for a disk that is full to its reserve; then nothing is given out any more."""

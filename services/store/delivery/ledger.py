@@ -35,6 +35,8 @@ _MOST_PLACE = (1 << _PLACE_BITS) - 1
 _DUE_AT = _MESSAGES_BITS + _FIRST_BITS + _PLACE_BITS
 _FEW = 4_096
 """A heap with fewer dead messages is left alone."""
+_COMPACT_LEAST, _COMPACT_TIMES = 64, 4
+"""Messages that are looked at to throw out dead ones, each time that some are added; and how many times these."""
 
 
 class DueBetween(NamedTuple):
@@ -65,6 +67,7 @@ class Ledger:
         self._accounts: dict[int, _Account] = {}
         self._next_number = 0
         self._heap: list[int] = []
+        self._old: list[int] = []  # the heap as it was: what lives of it goes into the new one, from its end on
         self._in_heap = 0  # messages that its items stand for
         self._compact_beyond = _FEW
         self._now = 0
@@ -177,7 +180,14 @@ class Ledger:
         """
         if self._fresh:
             return self._now
-        return self._heap[0] >> _DUE_AT if self._heap else None
+        heap = self._first_heap()
+        return heap[0] >> _DUE_AT if heap else None
+
+    def _first_heap(self) -> list[int]:
+        """The heap whose first item is due first; an empty one where there is none."""
+        if self._old and (not self._heap or self._old[0] < self._heap[0]):
+            return self._old
+        return self._heap
 
     def take_moved(self) -> list[Place]:
         """Places whose cursor has moved, or that are gone, since the last call."""
@@ -190,22 +200,25 @@ class Ledger:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def come_due(self, now_ms: int, most: int = 20_000) -> list[Place]:
+    def come_due(self, now_ms: int, most: int = 2_000) -> list[Place]:
         """Make ready what is due now; gives the places that have something to give since the last call.
 
-        Places whose cursor was moved are among them. It looks at about `most` messages, so that others have their turn:
-        what is left is due (`next_due`) at once.
+        Places whose cursor was moved are among them. It looks at `most` messages, so that others have their turn: what
+        is left is due (`next_due`) at once.
         """
         self._now = max(self._now, now_ms)
         limit = (self._now + 1) << _DUE_AT
         enough = self._in_heap - most
-        while self._heap and self._heap[0] < limit and self._in_heap > enough:
-            self._come_due(heapq.heappop(self._heap))
+        while (heap := self._first_heap()) and heap[0] < limit and self._in_heap > enough:
+            self._come_due(heapq.heappop(heap), self._in_heap - enough)
         fresh, self._fresh = list(self._fresh), {}
         return fresh
 
-    def _come_due(self, item: int) -> None:
+    def _come_due(self, item: int, most: int) -> None:
         due, number, first, messages = _unpack(item)
+        if messages > most:
+            heapq.heappush(self._heap, _pack(due, number, first + most, messages - most))
+            messages = most
         self._in_heap -= messages
         account = self._accounts.get(number)
         if account is None:
@@ -235,35 +248,40 @@ class Ledger:
             some = min(first + messages - at, _MOST_MESSAGES)
             heapq.heappush(self._heap, _pack(due, account.number, at, some))
         self._in_heap += messages
-        if self._in_heap > self._compact_beyond and self._in_heap > 2 * self.in_flight_in_all + _FEW:
-            self._compact()
+        if self._old:
+            self._compact(max(_COMPACT_TIMES * messages, _COMPACT_LEAST))
+        elif self._in_heap > self._compact_beyond and self._in_heap > 2 * self.in_flight_in_all + _FEW:
+            self._old, self._heap = self._heap, []
 
-    def _compact(self) -> None:
-        """Throw out what is dealt with, or is due at another time."""
-        heap: set[int] = set()
-        self._in_heap = 0
-        for item in self._heap:
+    def _compact(self, most: int) -> None:
+        """Throw out what is dealt with, or is due at another time, of about `most` messages of the old heap.
+
+        A heap without its last item is one still, so its items are taken from its end on.
+        """
+        while self._old and most > 0:
+            item = self._old.pop()
             due, number, first, messages = _unpack(item)
+            most -= messages
+            self._in_heap -= messages
             account = self._accounts.get(number)
             if account is None:
                 continue
             entries = account.progress.entries
             alive = [at for at in range(first, first + messages) if at in entries and entries[at].due == due]
             for begin, count in runs(alive):
-                heap.add(_pack(due, number, begin, count))
+                heapq.heappush(self._heap, _pack(due, number, begin, count))
                 self._in_heap += count
-        self._heap = list(heap)
-        heapq.heapify(self._heap)
-        self._compact_beyond = 2 * self._in_heap + _FEW
+        if not self._old:
+            self._compact_beyond = 2 * self._in_heap + _FEW
 
-    def hold_back(self, others: DueBetween, renewed: DueBetween) -> None:
+    def hold_back(self, others: DueBetween, renewed: DueBetween) -> Iterator[None]:
         """Let nothing that was given out be due too early or too late; what is ready waits till then too.
 
         After a start, those who hold messages have time to acknowledge them; those who hold them with renewal
         (`renewed`), to come back. No fact says so: it is done by whoever delivers, and costs nothing but time where it
-        is not known.
+        is not known. It stops after each place, so that others may have their turn.
         """
-        for account in self._accounts.values():
+        for account in list(self._accounts.values()):
             entries, holdings = account.progress.entries, account.progress.holdings
             for offset, entry in entries.items():
                 least, most = renewed if offset in holdings else others
@@ -273,12 +291,14 @@ class Ledger:
                     if account.ready.pop(offset, 0) is None:
                         self.ready_entries -= 1
                     self._wait(account, offset, 1, due)
+            yield
 
     def clear(self) -> None:
         """Nothing is known."""
         self._groups.clear()
         self._accounts.clear()
         self._heap.clear()
+        self._old.clear()
         self._fresh.clear()
         self._moved.clear()
         self._put_off.clear()

@@ -8,6 +8,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
 from tandemmq.store.delivery.renewal import RENEWED_MS
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
@@ -68,10 +69,12 @@ class Opening:
         start = self._follower.start
         if fresh:
             start = max(start + 1, now)
-        self._ledger.hold_back(
+        slices = Slices(self._store.timers)
+        for _ in self._ledger.hold_back(
             DueBetween(now + LEAST_WAIT_MS if fresh else 0, now + self._largest_ms),
             renewed=DueBetween(now + RENEWED_WAIT_MS, now + RENEWED_MS),
-        )
+        ):
+            await slices.pause()
         self._clean, self._was_slave = False, False
         self._journal.begin(start, self._follower.next)
         if self._files is not None:

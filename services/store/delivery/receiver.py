@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.answer import Answer, Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
@@ -28,14 +29,15 @@ from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.log.edges.slices import Slices
 
 log = get_log(__name__)
 
 _NEW_FIRST_EVERY = 5
 _READ_MOST = 64
 """Records read at a time where each has to be looked into."""
-_LOOK_MOST = 2_048
-"""Records looked into in one look."""
+_TURN_MOST = 256
+"""Records looked into in one turn of the loop, and no more than take a millisecond."""
 _READY_MOST = 64
 _BURY_AGAIN_MS = 5_000
 """A dead letter that cannot be written is tried again after so long."""
@@ -70,6 +72,8 @@ class Look(NamedTuple):
     """There was no room in flight in some place."""
     later: bool = False
     """A queue is being put right."""
+    over: bool = False
+    """Its turn of the loop was over."""
 
 
 _Step = Callable[[ReceiveCall, Source, Answer], Look]
@@ -88,6 +92,7 @@ class Receiver:
         side: SideState,
         lines: OrderLines,
         moves: RetryMoves,
+        timers: Timers,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
         wake: Callable[[str, str], None],
@@ -107,6 +112,9 @@ class Receiver:
         self._side = side
         self._lines = lines
         self._moves = moves
+        self._timers = timers
+        self._slice = Slices(timers)
+        self._looked_into = 0
         self._dealt = dealt
         self._wake = wake
         self._open_graveyard = open_graveyard
@@ -116,8 +124,12 @@ class Receiver:
         """By group and topic: messages that had gone before anybody acknowledged them."""
 
     def look(self, call: ReceiveCall, sources: Sequence[Source], answer: Answer) -> Look:
-        """Put into the answer what there is. Raises what keeps the journal from being written."""
+        """Put into the answer what there is, or what is found in one turn of the loop.
+
+        Raises what keeps the journal from being written.
+        """
         self._journal.check()
+        self._slice, self._looked_into = Slices(self._timers), 0
         key = call.group.name, call.topic
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         self._clear_shelf(call, answer.room)
@@ -132,9 +144,15 @@ class Receiver:
                 continue
             if answer.is_full():
                 return found
+            if self._is_over():
+                return found._replace(more=True, over=True)
             one = step(call, source, answer)
             found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
-        return found
+        return found._replace(over=self._is_over() and found.more)
+
+    def _is_over(self) -> bool:
+        """Whether others must have their turn. To look where there is nothing does not count."""
+        return self._looked_into >= _TURN_MOST or (self._looked_into > 0 and self._slice.over)
 
     def _steps(self, call: ReceiveCall, sources: Sequence[Source], turn: int) -> list[tuple[_Step, Source]]:
         """Where to look, and for what, one after the other."""
@@ -171,15 +189,15 @@ class Receiver:
         progress = self._ledger.progress(place)
         if progress is None:
             return Look()
-        looked_at, moved = 0, self._moves.made
-        while not answer.is_full() and looked_at < _LOOK_MOST:
+        moved = self._moves.made
+        while not answer.is_full() and not self._is_over():
             offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
             if not offsets:
                 return Look(more=self._moves.made > moved)  # what has moved may be had at once
             for offset in offsets:
-                if answer.is_full():
+                if answer.is_full() or self._is_over():
                     break
-                looked_at += 1
+                self._looked_into += 1
                 if self._room(place) <= 0:
                     return self._no_room(place)
                 if not self._give_again(call, source, progress, offset, answer):
@@ -311,24 +329,23 @@ class Receiver:
             or call.selection.properties is not None
         )
         tags = call.selection.tags if source.shown is Shown.AS_ASKED else None
-        looked_at = 0
-        while looked_at < _LOOK_MOST and not answer.is_full():
+        while not answer.is_full() and not self._is_over():
             if self._ledger.aside(place) >= self._rules.most_held_back:
                 return Look()
             room = min(answer.room, self._room(place))
             if room <= 0:
                 return self._no_room(place)
-            most = max(room, _READ_MOST) if each else room
+            most = _READ_MOST if each else room
             stretch = self._reader.stretch(place, progress.given, most, answer.most_bytes - answer.bytes, tags)
             if stretch.later:
                 return Look(later=True)
             if stretch.end <= progress.given:
                 return Look()
             if each:
+                self._looked_into += len(stretch.records) + 1
                 self._take_each(call, source, progress, stretch, answer, room)
                 if self._ledger.ready_count(place):
                     return Look(more=True)
-                looked_at += len(stretch.records) + 1
                 continue
             self._take(call, source, progress, stretch, answer)
             return Look(more=stretch.more and not answer.messages)

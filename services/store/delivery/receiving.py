@@ -49,6 +49,8 @@ from tandemmq.store.log.edges.clock import Clock, SystemClock
 
 log = get_log(__name__)
 
+_MOST_TURNS = 32
+"""A receive that has found something looks so many turns of the loop for more."""
 _LATER_SECONDS = 0.2
 """A queue that is being put right is looked at again after so long."""
 
@@ -125,7 +127,7 @@ class Receiving:
             dealt=self._dealt, open_topic=self._open_retry_topic,
         )  # fmt: skip
         receiver = Receiver(
-            journal, self._reader, clock, self.rules, self.graveyard, side, lines, moves,
+            journal, self._reader, clock, self.rules, self.graveyard, side, lines, moves, self._timers,
             dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
         )  # fmt: skip
         acknowledger = Acknowledger(
@@ -158,9 +160,9 @@ class Receiving:
         """What operators see of groups, as it was some seconds ago."""
         return [] if self.figures is None else self.figures.now
 
-    def figures_of(self, group: str) -> list[GroupFigures]:
+    async def figures_of(self, group: str) -> list[GroupFigures]:
         """The same of one group, as it is at this moment."""
-        return [] if self._parts is None or self.figures is None else self.figures.of(group)
+        return [] if self._parts is None or self.figures is None else await self.figures.of(group)
 
     def dead_letters(self) -> dict[tuple[str, str], int]:
         """By group and topic: messages that became dead letters since the start."""
@@ -211,7 +213,7 @@ class Receiving:
                 raise
             answer = Answer(wish.most, wish.most_bytes)
             sources = self._sources(group, wish)
-            look = self._look(call, wish, sources, answer)
+            look = await self._looked(call, wish, sources, answer)
             if answer.messages:
                 if answer.is_full():
                     self.waiters.wake_line(key)
@@ -230,6 +232,21 @@ class Receiving:
             if found is None:
                 return GivenBatch()
             woken = found
+
+    async def _looked(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+        """What there is for a receive, in as many turns as that takes, up to some."""
+        look = self._look(call, wish, sources, answer)
+        try:
+            for _ in range(_MOST_TURNS):
+                if not look.over or answer.is_full():
+                    break
+                await self._timers.sleep(0)
+                look = self._there.receiver.look(call, sources, answer)
+                self._there.alarm.look()
+        except BaseException:
+            self._take_back(answer.shares)
+            raise
+        return look
 
     def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         parts = self._there

@@ -20,6 +20,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Connected
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, runs
 from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.log.edges.slices import in_turns
 
 RENEWED_MS = 60_000
 """For so long a message with renewal is given out at a time."""
@@ -113,13 +114,22 @@ class Renewals:
         self._arriving = False
         if self._ended or not self._journal.open:
             return
+        self._arriving = True
+        in_turns(self._timers, list(self._sent), self._arrived_at, self._all_arrived)
+
+    def _arrived_at(self, holder: Holder) -> None:
+        answers = self._sent.get(holder)
+        if answers is None or self._ended or not self._journal.open:
+            return
         now = self._timers.time()
-        for holder, answers in list(self._sent.items()):
-            old = [one for one in answers if one.arrives <= now]
-            del answers[: len(old)]
-            if not answers:
-                del self._sent[holder]
-            self._note(holder, [one for one in old if one.connected()])
+        old = [one for one in answers if one.arrives <= now]
+        del answers[: len(old)]
+        if not answers:
+            del self._sent[holder]
+        self._note(holder, [one for one in old if one.connected()])
+
+    def _all_arrived(self) -> None:
+        self._arriving = False
         self._arrive_later()
 
     def _note(self, holder: Holder, answers: Iterable[_Sent]) -> None:
@@ -204,15 +214,24 @@ class Renewals:
         self._waiting = False
         if self._ended or not self._journal.open:
             return
-        for holder in list(self._given):
-            if self._sessions.get(*holder) is not None:
-                self._members.add(holder)
-                self._awaited.discard(holder)
-                self._renew(holder)
-            else:
-                self._held_by(holder)
-        self._renewed()
-        self._look_later()
+        self._waiting = True
+        in_turns(self._timers, list(self._given), self._look_at, self._all_looked_at)
+
+    def _look_at(self, holder: Holder) -> None:
+        if self._ended or not self._journal.open:
+            return
+        if self._sessions.get(*holder) is not None:
+            self._members.add(holder)
+            self._awaited.discard(holder)
+            self._renew(holder)
+        else:
+            self._held_by(holder)
+
+    def _all_looked_at(self) -> None:
+        self._waiting = False
+        if not self._ended and self._journal.open:
+            self._renewed()
+            self._look_later()
 
     def _renew(self, holder: Holder) -> None:
         now = self._clock.now_ms()

@@ -20,6 +20,7 @@ from tandemmq.store.delivery.member_questions import (
     MemberQuestion,
     MemberQuestions,
 )
+from tandemmq.store.log.edges.slices import in_turns
 
 log = get_log(__name__)
 
@@ -108,6 +109,7 @@ class Sessions:
         self._turns: dict[str, int] = {}
         self._listeners: list[Changed] = []
         self._waiting = False
+        self._lost = 0
         self._questions = MemberQuestions(timers)
 
     def listen(self, listener: Changed) -> None:
@@ -166,21 +168,30 @@ class Sessions:
         self.timers.call_at(longest.last_seen + self._silence, self._look)
 
     def _look(self) -> None:
-        self._waiting = False
-        limit, lost = self.timers.time() - self._silence, 0
+        self._lost = 0
+        in_turns(self.timers, self._silent(self.timers.time() - self._silence), self._lose, self._looked)
+
+    def _silent(self, limit: float) -> Iterator[Member]:
+        """The members of which nothing was heard since then, those that are silent for longest first."""
         while self._members:
             longest = next(iter(self._members.values()))
             if longest.last_seen > limit:
-                break
-            lost += 1
-            if lost <= _MOST_TOLD:
-                log.warning(
-                    "nothing was heard of a client for long: it counts as gone",
-                    group=longest.group, client=longest.client_id, address=longest.address, seconds=self._silence,
-                )  # fmt: skip
-            self._remove(longest)
-        if lost > _MOST_TOLD:
-            log.warning("nothing was heard of many clients for long: they count as gone", clients=lost)
+                return
+            yield longest
+
+    def _lose(self, member: Member) -> None:
+        self._lost += 1
+        if self._lost <= _MOST_TOLD:
+            log.warning(
+                "nothing was heard of a client for long: it counts as gone",
+                group=member.group, client=member.client_id, address=member.address, seconds=self._silence,
+            )  # fmt: skip
+        self._remove(member)
+
+    def _looked(self) -> None:
+        if self._lost > _MOST_TOLD:
+            log.warning("nothing was heard of many clients for long: they count as gone", clients=self._lost)
+        self._waiting = False
         self._watch()
 
     # -- who is there -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
+from tandemmq.store.log.edges.slices import Slices
 
 _LOOKED_AT = 20
 """So many groups are looked at while somebody waits; of more, what was seen some seconds ago is good enough."""
@@ -62,14 +63,22 @@ class Views:
         figures: dict[str, list[GroupFigures]] = {}
         if isinstance(receiving, Receiving):
             now = 0 < len(wanted) <= _LOOKED_AT
-            found = [one for name in wanted for one in receiving.figures_of(name)] if now else receiving.figures_now()
+            each = [await receiving.figures_of(name) for name in wanted] if now else [receiving.figures_now()]
+            found = [one for figures_of in each for one in figures_of]
             for one in found:
                 figures.setdefault(one.group, []).append(one)
         wanted = wanted or sorted({*figures, *sessions.groups()})
-        views = (
-            GroupView(name, figures.get(name, []), _sorted(sessions.members(name)), ways.of(name)) for name in wanted
-        )
-        return [view for view in views if view.figures or view.members]
+        views, slices = [], self.slices()
+        for name in wanted:
+            view = GroupView(name, figures.get(name, []), _sorted(sessions.members(name)), ways.of(name))
+            if view.figures or view.members:
+                views.append(view)
+            await slices.pause()
+        return views
+
+    def slices(self) -> Slices:
+        """For those who do something with each of many views."""
+        return Slices(self._delivery.store.timers)
 
     async def waiting(self) -> WaitingFigures:
         """What is delivered later, as it is now."""

@@ -53,6 +53,7 @@ class Waiters:
         self._store = store
         self._timers = timers
         self._lines: dict[LineKey, dict[_Waiter, None]] = {}
+        self._of_group: dict[str, dict[LineKey, None]] = {}
         self._by_place: dict[Place, dict[LineKey, int]] = {}
         self._watched: dict[tuple[str, int], _Watch] = {}
         self._ended: TandemError | None = None
@@ -84,7 +85,7 @@ class Waiters:
 
     def gone(self, group: str, client_id: str) -> None:
         """A client ends: it waits no more."""
-        for waiter in [one for key, line in self._lines.items() if key.group == group for one in line]:
+        for waiter in [one for key in self._of_group.get(group, ()) for one in self._lines[key]]:
             if waiter.client_id == client_id and not waiter.future.done():
                 waiter.gone = True
                 waiter.future.set_result(None)
@@ -112,6 +113,7 @@ class Waiters:
 
     def _join(self, waiter: _Waiter) -> None:
         self._lines.setdefault(waiter.key, {})[waiter] = None
+        self._of_group.setdefault(waiter.key.group, {})[waiter.key] = None
         self._count += 1
         for place in waiter.sources:
             lines = self._by_place.setdefault(place, {})
@@ -126,6 +128,10 @@ class Waiters:
         self._count -= 1
         if not line:
             del self._lines[waiter.key]
+            of_group = self._of_group[waiter.key.group]
+            del of_group[waiter.key]
+            if not of_group:
+                del self._of_group[waiter.key.group]
         for place in waiter.sources:
             lines = self._by_place[place]
             lines[waiter.key] -= 1
@@ -152,7 +158,7 @@ class Waiters:
 
     def wake_group(self, group: str, topic: str) -> None:
         """Wake the first of each line of a group at a topic as it was asked for."""
-        for key in [key for key in self._lines if key.group == group and key.topic == topic]:
+        for key in [key for key in self._of_group.get(group, ()) if key.topic == topic]:
             self.wake_line(key)
 
     # -- new messages -----------------------------------------------------------------------------------------------
@@ -222,12 +228,15 @@ class Alarm:
         self._ended = True
 
     def look(self) -> None:
-        """Make ready what is due now, and be called when the next message is. To be called after facts with times."""
+        """Make ready what is due now, and be called when the next message is. To be called after facts with times.
+
+        Where very many are due at the same time, the others are in the next turns of the loop.
+        """
         if self._ended:
             return
         ledger, now = self._ledger, self._clock.now_ms()
         due = ledger.next_due()
-        while due is not None and due <= now:
+        if due is not None and due <= now:
             places = ledger.come_due(now)
             for place in places:
                 self._came_due(place)
@@ -235,7 +244,10 @@ class Alarm:
         if due is None or (self._set_for is not None and self._set_for <= due):
             return
         self._set_for = due
-        self._timers.call_later(min(max(due - now, 0) / 1000, _LATE_SECONDS), self._ring, due)
+        if due <= now:
+            self._timers.call_soon(self._ring, due)
+        else:
+            self._timers.call_later(min((due - now) / 1000, _LATE_SECONDS), self._ring, due)
 
     def _ring(self, due: int) -> None:
         if self._set_for == due:

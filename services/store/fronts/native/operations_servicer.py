@@ -68,8 +68,11 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise BadRequest("The request names a group without a name.")
         now = views.now_seconds
         found = await views.groups(request.groups)
-        shown = (operations_answers.group_view(one, now, with_members=request.with_members) for one in found)
-        return pb.ViewGroupsResponse(groups=shown)
+        response, slices = pb.ViewGroupsResponse(), views.slices()
+        for one in found:
+            response.groups.append(operations_answers.group_view(one, now, with_members=request.with_members))
+            await slices.pause()
+        return response
 
     @timed
     async def ViewWaiting(self, request: pb.ViewWaitingRequest, context: Context) -> pb.ViewWaitingResponse:

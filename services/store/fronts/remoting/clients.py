@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import Subscription
 from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
+from tandemmq.store.log.edges.slices import in_turns
 
 PROTOCOL = "remoting"
 
@@ -75,7 +77,7 @@ class Client:
 class RemotingClients:
     """All clients of this front; their members are told to `Sessions`."""
 
-    def __init__(self, sessions: Sessions, groups: Groups) -> None:
+    def __init__(self, sessions: Sessions, groups: Groups, timers: Timers) -> None:
         self.sessions = sessions
         self._groups = groups
         self.tell: Callable[[Client, Command], bool] = lambda client, command: client.takes_more
@@ -83,6 +85,8 @@ class RemotingClients:
         self._consumes: dict[str, dict[Client, Consumes]] = {}
         self._ids: dict[str, Client] = {}
         self._clients: dict[RemotingConnection, Client] = {}
+        self._timers = timers
+        self._changed_groups: dict[str, None] = {}
         sessions.listen(self._changed)
 
     def of(self, connection: RemotingConnection) -> Client:
@@ -194,6 +198,21 @@ class RemotingClients:
         config = self._groups(group)
         if config is not None and config.other.get("notifyConsumerIdsChangedEnable") is False:
             return
-        for member in self.sessions.consumers(group):
-            if isinstance(member.peer, Client):
-                member.peer.ask(GroupChanged(group))
+        if not self._changed_groups:
+            self._timers.call_soon(self._tell_changes)
+        self._changed_groups[group] = None
+
+    def _tell_changes(self) -> None:
+        """Tell each consumer once, however many have changed meanwhile."""
+        groups, self._changed_groups = self._changed_groups, {}
+        members = (member for group in groups for member in self.sessions.consumers(group))
+        in_turns(self._timers, members, self._tell_change, _nothing)
+
+    @staticmethod
+    def _tell_change(member: Member) -> None:
+        if isinstance(member.peer, Client):
+            member.peer.ask(GroupChanged(member.group))
+
+
+def _nothing() -> None:
+    """All have been told."""

@@ -1,6 +1,5 @@
 """Pulls with a filter over properties: the records are looked into, some in each turn of the loop."""
 
-import asyncio
 from dataclasses import replace
 
 from tandemmq.store.broker.broker import Broker
@@ -8,11 +7,12 @@ from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.selection import PropertyFilter
 from tandemmq.store.format.record import decode_record, split_records
+from tandemmq.store.log.edges.slices import Slices
 
-MOST_A_TURN = 256
-"""Records that are looked into in one turn."""
+MOST_A_LOOK = 256
+"""Records that are looked into before those that are wanted are given; a turn looks at them for a millisecond."""
 MOST_LOOKS = 32
-"""Turns that find nothing; then the client is told how far it has come."""
+"""Looks that find nothing; then the client is told how far it has come."""
 
 
 async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> PullAnswer:
@@ -22,20 +22,20 @@ async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, second
     looks = 0
     while True:
         left = max(deadline - timers.time(), 0) if seconds else 0
-        all_of = replace(wanted, max_messages=min(wanted.max_messages, MOST_A_TURN))
+        all_of = replace(wanted, max_messages=min(wanted.max_messages, MOST_A_LOOK))
         pulled = await broker.pull(all_of, left, room)
         if pulled.status is not PullStatus.FOUND:
             return pulled
-        chosen = [
-            data
-            for data in split_records(pulled.records)
-            if wants.matches(decode_record(data, verify=False).properties)
-        ]
+        chosen, slices = [], Slices(timers)
+        for data in split_records(pulled.records):
+            if wants.matches(decode_record(data, verify=False).properties):
+                chosen.append(data)
+            await slices.pause()
         if chosen:
             return replace(pulled, count=len(chosen), records=b"".join(chosen))
         looks += 1
         if looks == MOST_LOOKS:
             break
         wanted = replace(wanted, offset=pulled.next_offset)
-        await asyncio.sleep(0)
+        await timers.sleep(0)
     return replace(pulled, status=PullStatus.NO_MATCHED_MESSAGE, count=0, records=b"")

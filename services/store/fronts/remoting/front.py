@@ -46,7 +46,7 @@ class RemotingFront:
     ) -> None:
         """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`. `core`: asked first by sends."""
         self.dispatch = dispatch
-        self.clients = RemotingClients(delivery.sessions, delivery.groups.get)
+        self.clients = RemotingClients(delivery.sessions, delivery.groups.get, broker.store.timers)
         self.resets = ClassicResets(delivery.ledger, broker.store.timers.time)
         held = HeldPulls()
         self.resets.on_reset = held.end

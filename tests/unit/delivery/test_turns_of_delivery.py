@@ -1,0 +1,194 @@
+"""What delivery does for thousands at a time is done in turns of the event loop."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.delivery.facts import Dealt, Given, Moved, Place
+from tandemmq.store.delivery.ledger import DueBetween, Ledger
+from tandemmq.store.delivery.port import FilterKind, Subscription
+from tandemmq.store.delivery.selection import Selections
+from tandemmq.store.delivery.sessions import Member, Sessions
+from tandemmq.store.delivery.waiting import Alarm
+from tandemmq.store.fronts.remoting.filtered_pull import filtered
+from tests.manual_timers import ManualTimers, turns
+from tests.turn_counter import TurnCounter
+from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Scene, TimerClock, scene
+
+SQL = Subscription("wanted = 1", FilterKind.SQL)
+PLACE = Place(GROUP, TOPIC, 0)
+
+
+class Counting:
+    """A filter that counts what it looks at."""
+
+    def __init__(self, count: TurnCounter) -> None:
+        self._count = count
+
+    def matches(self, properties: Mapping[str, str]) -> bool:
+        self._count()
+        return properties.get("wanted") == "1"
+
+
+def filtering(at: Scene, count: TurnCounter) -> None:
+    at.receiving._selections = Selections(lambda _: Counting(count))
+
+
+@pytest.mark.parametrize(("each_look", "most"), [(0.0, 320), (0.01, 64)])
+async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
+    tmp_path: Path, each_look: float, most: int
+) -> None:
+    """Each read is of 64 messages; one answer has what was found in several turns."""
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        for number in range(1_200):
+            at.send("body", wanted=str(int(number % 300 == 299)))
+        await at.kit.dispatched()
+        at.timers.each_look = each_look
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            found = await at.take(32, subscription=SQL)
+            assert (len(found), count.all) == (4, 1_200)
+            assert count.most <= most
+        assert at.ledger.entries == 4
+        await at.acknowledge(found)
+        assert at.cursor() == 1_200
+
+
+async def test_a_receive_that_is_given_up_between_two_turns_gives_its_messages_back(tmp_path: Path) -> None:
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        for number in range(1_200):
+            at.send("body", wanted=str(int(number == 1)))
+        await at.kit.dispatched()
+        at.timers.each_look = 0.01
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            receiving = asyncio.create_task(at.receive(32, subscription=SQL))
+            while not at.ledger.entries:
+                await asyncio.sleep(0)
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+            assert count.all < 1_200
+        at.timers.each_look = 0.0
+        assert at.ledger.ready(PLACE) == [1]
+        [again, *_] = await at.take(32)
+        assert again.number == 1
+
+
+@pytest.mark.parametrize(("each_look", "most"), [(0.0, 256), (0.0003, 4)])
+async def test_a_filtered_pull_looks_into_some_messages_a_turn(tmp_path: Path, each_look: float, most: int) -> None:
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        for number in range(1_000):
+            at.send("body", wanted=str(int(number == 999)))
+        await at.kit.dispatched()
+        timers = ManualTimers()
+        timers.each_look = each_look
+        at.kit.store.timers = timers
+
+        async def room(_size: int) -> None:
+            pass
+
+        with TurnCounter.counting() as count:
+            pulled = await filtered(at.kit.broker, Wanted(TOPIC, 0, 0, 1_000, 1 << 20), Counting(count), 0, room)
+            assert (pulled.status, pulled.count, pulled.next_offset) == (PullStatus.FOUND, 1, 1_000)
+            assert (count.all, count.most) == (1_000, most)
+
+
+async def test_what_comes_due_at_the_same_time_is_made_ready_in_turns() -> None:
+    ledger, timers = Ledger(), ManualTimers()
+    clock = TimerClock(timers)
+    ledger.apply(Moved(PLACE, 0, 0))
+    due = clock.now_ms() + 1_000
+    ledger.apply(Given(PLACE, 0, 9_000, due))
+    with TurnCounter.counting() as count:
+        before = 0
+
+        def came_due(place: Place) -> None:
+            nonlocal before
+            count(ledger.ready_count(place) - before)
+            before = ledger.ready_count(place)
+
+        alarm = Alarm(ledger, clock, timers, came_due)
+        ledger.come_due(clock.now_ms())
+        alarm.look()
+        await timers.advance(1.0)
+        while before < 9_000:
+            await turns()
+        assert (count.all, count.most) == (9_000, 2_000)
+    assert ledger.ready(PLACE) == list(range(9_000))
+
+
+def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tandemmq.store.delivery import ledger as module
+
+    looked, unpack = 0, module._unpack
+
+    def counted(item: int) -> tuple[int, int, int, int]:
+        nonlocal looked
+        looked += 1
+        return unpack(item)
+
+    monkeypatch.setattr(module, "_unpack", counted)
+    ledger, most, longest = Ledger(), 0, 0
+    ledger.apply(Moved(PLACE, 0, 0))
+    for at in range(30_000):
+        looked = 0
+        ledger.apply(Given(PLACE, at, 1, 10_000_000 + at % 7))
+        most, longest = max(most, looked), max(longest, len(ledger._heap) + len(ledger._old))
+        ledger.apply(Dealt(PLACE, at))
+    assert 0 < most <= 64
+    assert longest < 6_000
+
+
+async def test_holding_back_stops_after_each_place() -> None:
+    ledger = Ledger()
+    for queue in range(10):
+        place = Place(GROUP, TOPIC, queue)
+        ledger.apply(Moved(place, 0, 0))
+        ledger.apply(Given(place, 0, 5, 1_000))
+    assert len(list(ledger.hold_back(DueBetween(5_000, 9_000), DueBetween(5_000, 9_000)))) == 10
+    assert ledger.next_due() is not None
+    ledger.come_due(4_999)
+    assert ledger.ready_entries == 0
+    ledger.come_due(5_000)
+    assert ledger.ready_entries == 50
+
+
+async def test_silent_clients_are_gone_in_turns() -> None:
+    timers = ManualTimers()
+    sessions = Sessions(timers, 10.0)
+    with TurnCounter.counting() as count:
+        for number in range(500):
+            sessions.register(Member(f"client-{number}", GROUP))
+        sessions.listen(lambda _: count())
+        timers.each_look = 0.0003
+        await timers.advance(10.0)
+        while sessions.count():
+            await turns()
+        await turns()
+        assert (count.all, count.most) == (500, 4)
+    sessions.register(Member("another", GROUP))
+    await timers.advance(10.0)
+    assert sessions.count() == 0
+
+
+async def test_figures_of_many_places_are_read_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(tmp_path) as at:
+        figures = at.receiving.figures
+        assert figures is not None
+        for number in range(300):
+            at.ledger.apply(Moved(Place(f"group-{number}", TOPIC, 0), 0, 0))
+        with TurnCounter.counting() as count:
+            read = figures._read
+
+            async def counted(*arguments: object) -> object:
+                count()
+                return await read(*arguments)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(figures, "_read", counted)
+            at.timers.each_look = 0.0003
+            await figures.refresh()
+            assert (count.all, count.most) == (300, 4)
+        assert len(figures.now) == 300
