@@ -8,6 +8,7 @@ _UNITS: dict[str, tuple[str, float, int]] = {
     "us": ("CPU µs", 1, 2), "gb_s": ("GB/s", 1, 2), "m_rec_s": ("M records/s", 1, 2), "seconds": ("s", 1, 2),
     "open_s": ("open s", 1, 2), "rss_mb": ("RSS MB", 1, 0), "anon_mb": ("anonymous MB", 1, 0),
     "disk_mb": ("disk MB", 1, 0), "cpu_s_gb": ("CPU s/GB", 1, 2), "held_mb": ("RSS MB connected", 1, 0),
+    "lag_p99_ms": ("lag p99 ≤ ms", 1, 0), "lag_max_ms": ("lag max ≤ ms", 1, 0),
     "added_p50_us": ("added p50 µs", 1, 0), "added_p99_us": ("added p99 µs", 1, 0),
     "alone_p50_us": ("alone p50 µs", 1, 0), "alone_p99_us": ("alone p99 µs", 1, 0),
     "log_gb_s": ("log alone GB/s", 1, 2),

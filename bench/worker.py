@@ -4,6 +4,7 @@ append DIRECTORY ROUNDS                        walk BODY_SIZE ROUNDS C_LIBRARY
 fill ROOT MEGABYTES                            recover ROOT
 grow ROOT FILE_MEGABYTES FILES QUEUES QUEUE_FILE_BYTES
 delivery WHAT ROOT NUMBER...
+mix TARGET CLASSIC                             (until it is killed)
 log ROOT MEGABYTES BODY_SIZE                   ship ROOT END TARGET warm|cold
 spark-log ROOT MEGABYTES RECORD_SIZE
 
@@ -36,6 +37,12 @@ def _delivery(what: str, root: str, *numbers: str) -> object:
     return delivering.measure(what, Path(root), *numbers)
 
 
+def _mix(target: str, classic: str) -> None:
+    from bench.workers import mixing
+
+    mixing.mix(target, classic)
+
+
 def _spark_log(root: str, megabytes: str, record_size: str) -> dict[str, int]:
     from bench.workers import spark_log
 
@@ -63,6 +70,7 @@ _TASKS: dict[str, Callable[..., object]] = {
     "log": lambda root, size, body: shipping.fill(Path(root), int(size), int(body)),
     "ship": lambda root, end, target, pages: shipping.ship(Path(root), int(end), Path(target), warm=pages == "warm"),
     "delivery": _delivery,
+    "mix": _mix,
     "grow": lambda root, *numbers: growing.grow(Path(root), *map(int, numbers)),
     "spark-log": _spark_log,
     "spark-plain": _spark_plain,

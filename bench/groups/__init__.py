@@ -8,6 +8,7 @@ from bench.groups.classic import classic
 from bench.groups.delivery import delivery
 from bench.groups.growth import growth
 from bench.groups.inside import append, walk
+from bench.groups.mixed import mixed
 from bench.groups.pulls import pulls
 from bench.groups.recovery import recovery
 from bench.groups.replication import replication
@@ -30,6 +31,7 @@ GROUPS: dict[str, Callable[[Context], None]] = {
     "delivery": delivery,
     "rocketmq5": rocketmq5,
     "growth": growth,
+    "mixed": mixed,
     "replication": replication,
     "admin": admin,
     "spark": spark,

@@ -389,18 +389,18 @@ class Receiver:
                 end = offset
                 break
             if offset > at:
-                facts.append(Dealt(place, at, offset - at))
+                _pass(facts, place, at, offset)
             at = offset + 1
             record = decode_record(data, verify=False)
             if source.shown is Shown.AS_ASKED and not call.selection.matches(record.properties):
-                facts.append(Dealt(place, offset))
+                _pass(facts, place, offset, at)
                 continue
             before = 0 if source.shown is Shown.AS_ASKED else record.reconsume_times
             if self._goes_at_once(call, source, record, before) and self._may_go(call, place, offset, record, answer):
                 facts.append(Given(place, offset, 1, due))
                 given.append((offset, data, 1, before))
         if end > at:
-            facts.append(Dealt(place, at, end - at))
+            _pass(facts, place, at, end)
         if end > _end_of(facts, progress.given):
             facts.append(Given(place, end, 0, 0))  # what no fact speaks of was looked at
         self._journal.note(*facts)
@@ -455,6 +455,14 @@ class Receiver:
                 queue=place.queue, messages=messages,
             )  # fmt: skip
         self.expired[key] = self.expired.get(key, 0) + messages
+
+
+def _pass(facts: list[Given | Dealt], place: Place, first: int, end: int) -> None:
+    """Messages from `first` to `end` are dealt with; those that follow one another are one fact."""
+    if facts and isinstance(last := facts[-1], Dealt) and last.first + last.messages == first:
+        facts[-1] = last._replace(messages=end - last.first)
+    else:
+        facts.append(Dealt(place, first, end - first))
 
 
 def _end_of(facts: Sequence[Given | Dealt], given: int) -> int:
