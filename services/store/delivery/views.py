@@ -59,7 +59,7 @@ class Views:
         """The groups of these names, or all, by name. A few are looked at now, the numbers of many are seconds old."""
         await self.check()
         sessions, ways, receiving = self._delivery.sessions, self._delivery.ways, self._delivery.receiving
-        wanted = sorted(set(names))
+        wanted, slices = sorted(set(names)), self.slices()
         figures: dict[str, list[GroupFigures]] = {}
         if isinstance(receiving, Receiving):
             now = 0 < len(wanted) <= _LOOKED_AT
@@ -67,8 +67,9 @@ class Views:
             found = [one for figures_of in each for one in figures_of]
             for one in found:
                 figures.setdefault(one.group, []).append(one)
+                await slices.pause()
         wanted = wanted or sorted({*figures, *sessions.groups()})
-        views, slices = [], self.slices()
+        views = []
         for name in wanted:
             view = GroupView(name, figures.get(name, []), _sorted(sessions.members(name)), ways.of(name))
             if view.figures or view.members:

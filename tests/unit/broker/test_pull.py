@@ -205,3 +205,15 @@ async def test_how_much_an_answer_may_take(tmp_path: Path) -> None:
         for offset in (40, 41, 99):
             assert kit.puller.most_bytes(Wanted("orders", 0, offset, 8, most)) == 0
         assert kit.puller.most_bytes(Wanted("nowhere", 0, 0, 8, most)) == 0
+
+
+async def test_a_filter_by_tags_looks_at_some_units_in_a_call(tmp_path: Path) -> None:
+    """Others have their turn before it goes on: it says how far it has come."""
+    async with broker(tmp_path, mapped_file_size_commit_log=1 << 20) as kit:
+        for _ in range(2_050):
+            kit.send("orders", b"", TAGS="A")
+        await kit.dispatched()
+        first = kit.pull("orders", tags="B")
+        assert (first.status, first.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 2_048)
+        second = kit.pull("orders", offset=first.next_offset, tags="B")
+        assert (second.status, second.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 2_050)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
-from tandemmq.store.delivery.facts import Dealt, Given, Moved, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.port import FilterKind, Subscription
 from tandemmq.store.delivery.selection import Selections
@@ -39,7 +39,7 @@ def filtering(at: Scene, count: TurnCounter) -> None:
 
 @pytest.mark.parametrize(("each_look", "most"), [(0.0, 320), (0.01, 64)])
 async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
-    tmp_path: Path, each_look: float, most: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_look: float, most: int
 ) -> None:
     """Each read is of 64 messages; one answer has what was found in several turns."""
     async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
@@ -49,8 +49,16 @@ async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
         at.timers.each_look = each_look
         with TurnCounter.counting() as count:
             filtering(at, count)
+            noted: list[Fact] = []
+
+            def apply(fact: Fact) -> None:
+                noted.append(fact)
+                Ledger.apply(at.ledger, fact)
+
+            monkeypatch.setattr(at.ledger, "apply", apply)
             found = await at.take(32, subscription=SQL)
             assert (len(found), count.all) == (4, 1_200)
+            assert sum(isinstance(fact, Dealt) for fact in noted) <= 1_200 // 64 + 4  # those in a row are one fact
             assert count.most <= most
         assert at.ledger.entries == 4
         await at.acknowledge(found)
