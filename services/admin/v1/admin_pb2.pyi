@@ -375,7 +375,7 @@ class ListTopicsRequest(_message.Message):
     """A part of the name in any case, or a pattern of the whole name with * and ?; empty: all."""
     broker: _builtins.str
     after: _builtins.str
-    """Names behind this one; the last page's `next`."""
+    """Names after this one; the last page's `next`."""
     limit: _builtins.int
     """Names; 0: 100. At most 1000."""
     @_builtins.property
@@ -548,7 +548,7 @@ class TopicQueue(_message.Message):
     max_offset: _builtins.int
     rebuilding: _builtins.bool
     last_store_ms: _builtins.int
-    """Store time of the last message, ms since 1970; 0 if there is none. Not set where it was not looked up: behind the first 64 queues of a
+    """Store time of the last message, ms since 1970; 0 if there is none. Not set where it was not looked up: beyond the first 64 queues of a
     broker, and in topics that may not be read.
     """
     def __init__(
@@ -907,11 +907,11 @@ class QueueProgress(_message.Message):
     lag: _builtins.int
     """max_offset - offset, never below 0. Not set while the queue is being rebuilt."""
     lag_ms: _builtins.int
-    """Age of the oldest message that is not consumed, ms; 0 if there is none. Not set where it cannot be known, nor behind the 64 queues
+    """Age of the oldest message that is not consumed, ms; 0 if there is none. Not set where it cannot be known, nor beyond the 64 queues
     that lag most.
     """
     trouble: _builtins.str
-    """The offset is outside of the queue: `behind` its begin, messages have expired unread; `ahead` of its end, nothing is consumed until
+    """The offset is outside of the queue: `behind` its beginning: messages have expired unread; `ahead` of its end: nothing is consumed until
     the queue has grown there. Empty if it is not.
     """
     def __init__(
@@ -1135,9 +1135,9 @@ class ResetOffsetsRequest(_message.Message):
     offset: _builtins.int
     """This queue offset, which must be in the queue or at its end."""
     timestamp_ms: _builtins.int
-    """The first message stored at or behind this time, ms since 1970."""
+    """The first message stored at or after this time, ms since 1970."""
     latest: _builtins.bool
-    """Behind the last message: what waits is skipped."""
+    """After the last message: what waits is skipped."""
     earliest: _builtins.bool
     """The oldest message that there is."""
     shift: _builtins.int
@@ -1380,7 +1380,7 @@ class FoundMessage(_message.Message):
     def message(self) -> _message_pb2.StoredMessage: ...
     @_builtins.property
     def consumed_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Groups whose offset is behind the message have consumed it; by group. Only for one message by id, unique key or place."""
+        """Groups whose offset is after the message have consumed it; by group. Only for one message by id, unique key or place."""
 
     def __init__(
         self,
@@ -1674,7 +1674,7 @@ class ResendMessagesRequest(_message.Message):
     dry_run: _builtins.bool
     """Only says which would go where."""
     begin_ms: _builtins.int
-    """Only those stored at or behind this time, and at or before the other; ms since 1970, 0: not bounded."""
+    """Only those stored at or after this time, and at or before the other; ms since 1970, 0: not bounded."""
     end_ms: _builtins.int
     again: _builtins.bool
     """Also those of which a copy was sent before; without it they are passed over, and `problem` says so."""

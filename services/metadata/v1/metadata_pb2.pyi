@@ -486,7 +486,7 @@ class ListTopicsRequest(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     after: _builtins.str
-    """Names behind this one only."""
+    """Names after this one only."""
     limit: _builtins.int
     """Most topics in the answer; 0: 1,000."""
     @_builtins.property

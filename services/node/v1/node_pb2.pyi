@@ -69,7 +69,7 @@ class DescribeResponse(_message.Message):
     resident_bytes: _builtins.int
     """Memory that is in RAM now, bytes."""
     cpu_seconds: _builtins.float
-    """Time on a core since the begin, user and system, seconds."""
+    """Time on a core since the process began, user and system, seconds."""
     open_files: _builtins.int
     open_files_max: _builtins.int
     @_builtins.property

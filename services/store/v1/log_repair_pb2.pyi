@@ -142,7 +142,7 @@ class ExamineResponse(_message.Message):
     problem: _builtins.str
     """What is wrong there, in words; empty if nothing is."""
     bad_until: _builtins.int
-    """Behind the bad place: where the next valid record begins; 0 if nothing is wrong or none follows."""
+    """After the bad place: where the next valid record begins; 0 if nothing is wrong or none follows."""
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExaminedRecord]: ...
     def __init__(
@@ -211,7 +211,7 @@ class RepairBytes(_message.Message):
     source: _builtins.str
     """In the first message: whom the bytes come from, for the store's log."""
     data: _builtins.bytes
-    """Bytes of the log, one behind the other from `begin` on, in pieces of any size."""
+    """Bytes of the log, one after the other from `begin` on, in pieces of any size."""
     def __init__(
         self,
         *,

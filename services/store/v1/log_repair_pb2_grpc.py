@@ -69,7 +69,7 @@ class LogRepairServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Repair(self, request_iterator, context):
-        """Replaces the bytes of one damaged stretch, all of them: whole valid records from its begin to its end, or nothing is changed. A record
+        """Replaces the bytes of one damaged stretch, all of them: whole valid records from its beginning to its end, or nothing is changed. A record
         that is valid here stays as it is. What was written is made durable and walked, its records get queue units and index entries, and
         only then does the stretch count as damaged no more: a store that is killed before finds it damaged at its next start.
         """

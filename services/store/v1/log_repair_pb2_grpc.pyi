@@ -43,7 +43,7 @@ class LogRepairStub:
     Examine: _grpc.UnaryUnaryMultiCallable[_log_repair_pb2.ExamineRequest, _log_repair_pb2.ExamineResponse]
     """Walks records of the log and compares their checksums. What is damaged is noted where the request says so, and then is read around."""
     Repair: _grpc.StreamUnaryMultiCallable[_log_repair_pb2.RepairBytes, _log_repair_pb2.RepairResponse]
-    """Replaces the bytes of one damaged stretch, all of them: whole valid records from its begin to its end, or nothing is changed. A record
+    """Replaces the bytes of one damaged stretch, all of them: whole valid records from its beginning to its end, or nothing is changed. A record
     that is valid here stays as it is. What was written is made durable and walked, its records get queue units and index entries, and
     only then does the stretch count as damaged no more: a store that is killed before finds it damaged at its next start.
     """
@@ -56,7 +56,7 @@ class LogRepairAsyncStub(LogRepairStub):
     Examine: _aio.UnaryUnaryMultiCallable[_log_repair_pb2.ExamineRequest, _log_repair_pb2.ExamineResponse]  # type: ignore[assignment]
     """Walks records of the log and compares their checksums. What is damaged is noted where the request says so, and then is read around."""
     Repair: _aio.StreamUnaryMultiCallable[_log_repair_pb2.RepairBytes, _log_repair_pb2.RepairResponse]  # type: ignore[assignment]
-    """Replaces the bytes of one damaged stretch, all of them: whole valid records from its begin to its end, or nothing is changed. A record
+    """Replaces the bytes of one damaged stretch, all of them: whole valid records from its beginning to its end, or nothing is changed. A record
     that is valid here stays as it is. What was written is made durable and walked, its records get queue units and index entries, and
     only then does the stretch count as damaged no more: a store that is killed before finds it damaged at its next start.
     """
@@ -84,7 +84,7 @@ class LogRepairServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_log_repair_pb2.RepairBytes],
         context: _ServicerContext,
     ) -> _typing.Union[_log_repair_pb2.RepairResponse, _abc.Awaitable[_log_repair_pb2.RepairResponse]]:
-        """Replaces the bytes of one damaged stretch, all of them: whole valid records from its begin to its end, or nothing is changed. A record
+        """Replaces the bytes of one damaged stretch, all of them: whole valid records from its beginning to its end, or nothing is changed. A record
         that is valid here stays as it is. What was written is made durable and walked, its records get queue units and index entries, and
         only then does the stretch count as damaged no more: a store that is killed before finds it damaged at its next start.
         """

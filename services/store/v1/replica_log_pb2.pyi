@@ -72,7 +72,7 @@ class LogProgress(_message.Message):
     min_offset: _builtins.int
     """Of the oldest byte that is kept: a multiple of the file size."""
     max_offset: _builtins.int
-    """Behind the last byte of the last record."""
+    """After the last byte of the last record."""
     flushed_offset: _builtins.int
     """Up to which everything is durable."""
     @_builtins.property
@@ -237,7 +237,7 @@ class ReplicaBytes(_message.Message):
     """
     @_builtins.property
     def stretches(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stretch]:
-        """Where bytes lie in the staging file; taken one after the other, behind `data`."""
+        """Where bytes lie in the staging file; taken one after the other, after `data`."""
 
     @_builtins.property
     def staging(self) -> Global___StagingFile:
@@ -330,7 +330,7 @@ class ReplicaAck(_message.Message):
     FLUSHED_OFFSET_FIELD_NUMBER: _builtins.int
     TAKEN_OFFSET_FIELD_NUMBER: _builtins.int
     max_offset: _builtins.int
-    """Behind the last whole, checked record."""
+    """After the last whole, checked record."""
     flushed_offset: _builtins.int
     taken_offset: _builtins.int
     """Everything below was taken, so that its place in the staging file is free. Above max_offset where half a record waits for its rest."""
@@ -438,7 +438,7 @@ class RoleState(_message.Message):
 
     @_builtins.property
     def refused(self) -> Global___RefusedBytes:
-        """Of a slave whose log has not got behind bytes that were refused."""
+        """Of a slave whose log has not got past bytes that were refused."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class ReplicaLogStub:
     """
     Receive: _grpc.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]
     """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
-    behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+    after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
     DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
     the end of the call is forgotten.
     """
@@ -82,7 +82,7 @@ class ReplicaLogAsyncStub(ReplicaLogStub):
     """
     Receive: _aio.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]  # type: ignore[assignment]
     """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
-    behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+    after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
     DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
     the end of the call is forgotten.
     """
@@ -122,7 +122,7 @@ class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_replica_log_pb2.ReplicaAck], _abc.AsyncIterator[_replica_log_pb2.ReplicaAck]]:
         """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
-        behind those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
+        after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
         DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
         the end of the call is forgotten.
         """

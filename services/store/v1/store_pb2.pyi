@@ -127,7 +127,7 @@ class _PullStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PullStatus
     OFFSET_OVERFLOW_BADLY: _PullStatus.ValueType  # 5
     """The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
     OFFSET_OVERFLOW_ONE: _PullStatus.ValueType  # 6
-    """Everything has been read. The offset is max_offset, or behind it where the next messages may not be seen yet."""
+    """Everything has been read. The offset is max_offset, or beyond it where the next messages may not be seen yet."""
     OFFSET_TOO_SMALL: _PullStatus.ValueType  # 7
     """The offset is below min_offset: expired. next_begin_offset is min_offset."""
     NO_MATCHED_LOGIC_QUEUE: _PullStatus.ValueType  # 8
@@ -153,7 +153,7 @@ OFFSET_FOUND_NULL: PullStatus.ValueType  # 4
 OFFSET_OVERFLOW_BADLY: PullStatus.ValueType  # 5
 """The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
 OFFSET_OVERFLOW_ONE: PullStatus.ValueType  # 6
-"""Everything has been read. The offset is max_offset, or behind it where the next messages may not be seen yet."""
+"""Everything has been read. The offset is max_offset, or beyond it where the next messages may not be seen yet."""
 OFFSET_TOO_SMALL: PullStatus.ValueType  # 7
 """The offset is below min_offset: expired. next_begin_offset is min_offset."""
 NO_MATCHED_LOGIC_QUEUE: PullStatus.ValueType  # 8
@@ -503,7 +503,7 @@ class PullResponse(_message.Message):
     SUGGEST_WHICH_BROKER_ID_FIELD_NUMBER: _builtins.int
     status: Global___PullStatus.ValueType
     next_begin_offset: _builtins.int
-    """Where to pull next. Behind the last message returned, or as the status says."""
+    """Where to pull next. After the last message returned, or as the status says."""
     min_offset: _builtins.int
     """First offset that the queue still has."""
     max_offset: _builtins.int
@@ -513,7 +513,7 @@ class PullResponse(_message.Message):
     count: _builtins.int
     """Number of messages in `records` or `messages`."""
     records: _builtins.bytes
-    """Form RAW: whole records of the log, one behind the other, in queue order. All numbers big-endian; b and s are 8 bytes if the host is
+    """Form RAW: whole records of the log, one after the other, in queue order. All numbers big-endian; b and s are 8 bytes if the host is
     IPv4, else 20 (bits 16 and 32 of sysFlag); each host is its address, then the port as int32.
 
       int32 totalSize             of the record, this field included: add it to get to the next record
@@ -693,7 +693,7 @@ class QueryMessageRequest(_message.Message):
     unique_key: _builtins.str
     """The message's UNIQ_KEY."""
     begin_timestamp: _builtins.int
-    """Only messages stored at or behind this time."""
+    """Only messages stored at or after this time."""
     end_timestamp: _builtins.int
     """Only messages stored at or before this time; 0: no limit."""
     max_messages: _builtins.int
@@ -826,7 +826,7 @@ class QueueOffsets(_message.Message):
     max_offset: _builtins.int
     """Next offset that the queue will assign, as far as consumers may see."""
     offset_at_time: _builtins.int
-    """Only if a timestamp was asked for: offset of the first message stored at or behind it; max_offset if there is none."""
+    """Only if a timestamp was asked for: offset of the first message stored at or after it; max_offset if there is none."""
     rebuilding: _builtins.bool
     """The queue is being rebuilt from the log: neither offset is final, and pulls of what is still missing are UNAVAILABLE."""
     next_offset: _builtins.int
@@ -1060,7 +1060,7 @@ class GetLogResponse(_message.Message):
     `1234-1700000000000000000`.
     """
     readable_offset: _builtins.int
-    """Behind the last record that consumers may see: as dispatched_offset, or less where a SYNC_MASTER waits for its replicas.
+    """After the last record that consumers may see: as dispatched_offset, or less where a SYNC_MASTER waits for its replicas.
     Always where a record ends. Stores before this field show all that is dispatched.
     """
     core: _builtins.str
