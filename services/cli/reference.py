@@ -23,8 +23,8 @@ Every command tells people what they want to know, and programs the same as JSON
   aligned columns, uncut and without colours.
 * **`--json`** prints one JSON document, or one JSON line per message or step; each help says which. Times are
   milliseconds since 1970, sizes bytes. A body that is not UTF-8 is in `body_base64` instead of `body`.
-* **Errors** are one line on stderr: gRPC status, RocketMQ status, what happened, what to do. With `--json` it is
-  `{"error": {"status", "rocketmq_status", "message"}}`.
+* **Errors** are one line on stderr: what happened, and what to do. With `--json` the line is
+  `{"error": {"status", "rocketmq_status", "message"}}`, with the statuses of gRPC and RocketMQ where there are any.
 * **Exit codes**: 0 done; 1 failed, not found, or (`inspect`, `audit`, `demo`) something is damaged or lost, or
   (`replicas`) a slave that cannot follow; 2 the command line is wrong; 130 interrupted.
 * **Where the store is**: `--address HOST:PORT`, or the environment variable `TANDEM_ADDRESS`; else 127.0.0.1:8081.
