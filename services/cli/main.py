@@ -64,7 +64,7 @@ COMMANDS = (
 """In the order of the help."""
 
 NOUNS = (cluster.app, node.app, topic.app, group.app, client.app, message.app, job.app, user_app)
-"""With verbs behind them; behind the commands in the help."""
+"""With verbs after them; listed after the commands in the help."""
 
 for _command in COMMANDS:
     app.command()(_command)

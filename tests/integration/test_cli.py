@@ -320,7 +320,7 @@ def test_pull_of_one_queue(store: RunningStore, drinks: list[dict[str, Any]]) ->
 
 def test_pull_says_when_an_offset_is_behind_the_end(store: RunningStore, drinks: list[dict[str, Any]]) -> None:
     pulled = store("pull", "drinks", "--queue", "0", "--offset", "50")
-    assert "queue 0: offset 50 is behind the end, 3" in pulled.err
+    assert "queue 0: offset 50 is beyond the end, 3" in pulled.err
 
 
 def test_pull_follows_until_interrupted(store: RunningStore) -> None:

@@ -45,7 +45,7 @@ def test_a_duration_is_read(text: str, expected: int) -> None:
 
 
 def test_a_duration_without_a_unit_is_asked_for_it() -> None:
-    with pytest.raises(BadMoment, match="10 of what. Write a unit behind it: 10s, 10m, 10h, 10d, or 10ms"):
+    with pytest.raises(BadMoment, match="10 of what. Write a unit after it: 10s, 10m, 10h, 10d, or 10ms"):
         parse_duration("10")
     with pytest.raises(BadMoment, match="'soon' is no duration; write it as 250ms, 10s, 5m"):
         parse_duration("soon")

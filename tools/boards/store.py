@@ -49,7 +49,7 @@ _LOG = Row(
             "tandem_log_bytes{@}",
         ),
         lines(
-            "Begin and end of the log", "bytes",
+            "Start and end of the log", "bytes",
             "Physical offsets of the oldest byte and of the end. The ends of a pair should be equal.",
             ("tandem_log_end_offset{@}", "{{node}} end"),
             ("tandem_log_begin_offset{@}", "{{node}} begin"),

@@ -113,7 +113,7 @@ STORE_ALERTS = (
         "store", "TandemMessagesMissing", "critical",
         'increase(tandem_findings_total{kind="message"}[1h]) > 0', "",
         "The log of {{ $labels.node }} lacks messages that its queues number",
-        "Consumers go on behind them. The store's log names queues and offsets.",
+        "Consumers go on after them. The store's log names queues and offsets.",
     ),
     Alert(
         "store", "TandemAuditFindings", "warning",

@@ -167,7 +167,7 @@ async def _measure(
 
 
 async def _measure_pulls(client: "StoreClient", plan: _Plan, first: tuple[int, int]) -> Measure:
-    """Reads what was just sent to one queue, from its begin, over and over; at least once."""
+    """Reads what was just sent to one queue, from its beginning, over and over; at least once."""
     queue_id, offset = first
     times: list[float] = []
     messages = 0

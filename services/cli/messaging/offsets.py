@@ -19,7 +19,7 @@ def offsets(
     time: Annotated[
         str | None,
         typer.Option(
-            "--time", metavar="TIME", help=f"Also show the first offset stored at or behind this time: {FORMS}."
+            "--time", metavar="TIME", help=f"Also show the first offset stored at or after this time: {FORMS}."
         ),
     ] = None,
     address: Address = DEFAULT_ADDRESS,

@@ -202,6 +202,6 @@ class _Reader:
         if answer.status == "OFFSET_TOO_SMALL":
             self._output.remark(f"queue {queue_id}: offset {offset} has expired; the first is {answer.min_offset}")
         elif answer.status == "OFFSET_OVERFLOW_BADLY":
-            self._output.remark(f"queue {queue_id}: offset {offset} is behind the end, {answer.max_offset}")
+            self._output.remark(f"queue {queue_id}: offset {offset} is beyond the end, {answer.max_offset}")
         elif answer.status in ("MESSAGE_WAS_REMOVING", "OFFSET_FOUND_NULL"):
             self._output.remark(f"queue {queue_id}: offsets {offset} to {answer.next_offset} cannot be read")

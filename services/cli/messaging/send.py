@@ -235,7 +235,7 @@ def _say_how_far(output: Output, sent: _Sent, file: Path | None) -> None:
     others = sent.answered - sent.stored
     output.remark(
         f"{sent.stored:,} messages were acknowledged{f', {others:,} were not safe or refused' if others else ''}; "
-        f"those behind them may be stored or not."
+        f"those after them may be stored or not."
     )
     if file is not None and str(file) != "-":
         line = sent.answered + 1

@@ -26,7 +26,7 @@ def accept_loss(
 
     A store whose newest log files are missing does not start: it would give the offsets of lost messages out again.
     Look for the files first: a volume that is not mounted, a backup, a slave, which can be promoted instead. Where
-    there is none, this makes an empty log file behind the place that the log had reached, with the store's settings
+    there is none, this makes an empty log file after the place that the log had reached, with the store's settings
     (--config, --data, --set as for tandem store). The next start goes on there: log and queue offsets count on, and
     what is lost is reported as damage. Should the files turn up later, put them back: the next start takes them up.
 

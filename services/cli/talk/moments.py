@@ -54,7 +54,7 @@ def parse_duration(text: str) -> int:
     if found:
         return int(float(found[1]) * _UNITS_MS[found[2]])
     if text.isdecimal():
-        raise BadMoment(f"{text} of what? Write a unit behind it: {text}s, {text}m, {text}h, {text}d, or {text}ms")
+        raise BadMoment(f"{text} of what? Write a unit after it: {text}s, {text}m, {text}h, {text}d, or {text}ms")
     raise BadMoment(f"{text!r} is no duration; write it as 250ms, 10s, 5m, 1.5h, 2d")
 
 

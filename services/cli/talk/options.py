@@ -54,7 +54,7 @@ TlsKey = Annotated[
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 
 Begin = Annotated[
-    str | None, typer.Option("--begin", metavar="TIME", help=f"Only messages stored at or behind this time: {FORMS}.")
+    str | None, typer.Option("--begin", metavar="TIME", help=f"Only messages stored at or after this time: {FORMS}.")
 ]
 
 End = Annotated[str | None, typer.Option("--end", metavar="TIME", help="Only messages stored at or before this time.")]

@@ -62,7 +62,7 @@ class Finder:
             raise BadRequest("Neither key nor unique_key is given.")
         end = end or _END_OF_TIME
         if begin > end:
-            raise BadRequest(f"begin_timestamp {begin} is behind end_timestamp {end}.")
+            raise BadRequest(f"begin_timestamp {begin} is after end_timestamp {end}.")
         most = min(most, self._most_messages)
         found: list[bytes] = []
         seen: set[int] = set()

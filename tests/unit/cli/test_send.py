@@ -49,14 +49,14 @@ def told(store: DyingStore, file: Path | None, capsys: pytest.CaptureFixture[str
 
 def test_it_says_how_many_were_acknowledged_and_the_line_to_go_on_with(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(DyingStore(answers=3), Path("two words"), capsys) == [
-        "15 messages were acknowledged; those behind them may be stored or not.",
+        "15 messages were acknowledged; those after them may be stored or not.",
         "Go on at line 16 of two words: tail -n +16 'two words' | tandem send ... --file -",
     ]
 
 
 def test_what_was_refused_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(DyingStore(answers=3, refuses=1), Path("-"), capsys) == [
-        "10 messages were acknowledged, 5 were not safe or refused; those behind them may be stored or not.",
+        "10 messages were acknowledged, 5 were not safe or refused; those after them may be stored or not.",
         "Go on at line 16.",
     ]
 

@@ -207,7 +207,7 @@ async def test_units_behind_the_end_are_told_and_cleared(filled: Filled, caplog:
     store = opened(root)
     with caplog.at_level(logging.WARNING):
         await store.rebuilt()
-    assert "knew of messages behind that: Topic2/1 from 250 on" in caplog.text
+    assert "knew of messages beyond that: Topic2/1 from 250 on" in caplog.text
     assert any("Topic2/1" in note for note in store.recovery.notes)
     assert bytes(20) == last.read_bytes()[at : at + 20]
     await check(store, more=10)

@@ -68,7 +68,7 @@ def unpack_entries(data: bytes, hour: int, after: int = -1) -> Iterator[TimerEnt
     for time, offset, physical, mark in _ENTRY.iter_unpack(data):
         within = time & _TIME
         if within >= HOUR_MS or offset <= after:
-            raise BadEntries(f"an entry says {within} ms and queue offset {offset}, behind {after}")
+            raise BadEntries(f"an entry says {within} ms and queue offset {offset}, after {after}")
         after = offset
         yield TimerEntry(hour + within, offset, physical, mark, bool(time & _RECALL), bool(time & _ROLLED))
 

@@ -184,7 +184,7 @@ class QueueRepairs:
         for begin, end in lost:
             known.add(begin, end)
             log.error(
-                "Messages %d to %d of queue %d of topic %s are not in the log; readers go on behind them",
+                "Messages %d to %d of queue %d of topic %s are not in the log; readers go on after them",
                 begin, end - 1, queue.queue_id, queue.topic,
             )  # fmt: skip
             self._parts.observer.found("message", end - begin)

@@ -1,6 +1,6 @@
 """Start-up: find the end of the log, make the derived files agree with it, and say what was lost or restored.
 
-Before the store serves, only what lies behind the checkpoint is read (`docs/ARCHITECTURE.md`, "Recovery"):
+Before the store serves, only what lies after the checkpoint is read (`docs/ARCHITECTURE.md`, "Recovery"):
 
 1. where to begin: the manifest's position if the manifest is current, else a file chosen by the checkpoint's times;
 2. consume queues get their end as of that place;
@@ -154,7 +154,7 @@ class Recovery:
         known = [queue for queue in queues if has_units_behind(queue, end)]
         if known:
             which = ", ".join(f"{queue.topic}/{queue.queue_id} from {queue.max_offset:,} on" for queue in known[:10])
-            note = f"the log ends at {end:,}, but {len(known)} queues knew of messages behind that: {which}"
+            note = f"the log ends at {end:,}, but {len(known)} queues knew of messages beyond that: {which}"
             self._report.notes.append(note)
             log.warning("Messages are gone: %s", note)
 

@@ -99,7 +99,7 @@ def why_not(mark: Mark, files: MappedFileQueue, last_exit: Exit, durable: int) -
     if file is None or mark.end > file.end:
         return f"{stretch}, but no log file has such a stretch"
     if any(any(nonzero_stretches(later, max(0, mark.end - later.start))) for later in files if later.end > mark.end):
-        return f"{stretch}, but the log goes on behind it"
+        return f"{stretch}, but the log goes on after it"
     return ""
 
 

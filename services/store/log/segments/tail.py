@@ -1,4 +1,4 @@
-"""The end of the log: what lies behind the last good record is kept in ``broken/``, then zeroed (trap T1)."""
+"""The end of the log: what lies after the last good record is kept in ``broken/``, then zeroed (trap T1)."""
 
 import logging
 
@@ -68,5 +68,5 @@ def _keep(disk: Disk, parts: StoreParts, offset: int, content: bytes) -> str:
         path = path.with_name(f"{file_name(offset)}.{number}.broken")
         number += 1
     write_atomically(disk, path, content)
-    log.warning("Cut %d bytes behind log offset %d; they are kept in %s", len(content), offset, path)
+    log.warning("Cut %d bytes after log offset %d; they are kept in %s", len(content), offset, path)
     return path.name

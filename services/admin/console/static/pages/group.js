@@ -11,7 +11,7 @@ import { resetOffsets } from "../reset-form.js";
 import { link } from "../router.js";
 import { badge, facts, table } from "../table.js";
 
-const TROUBLES = { behind: "messages have expired unread", ahead: "behind the queue's end" };
+const TROUBLES = { behind: "messages have expired unread", ahead: "beyond the queue's end" };
 
 export function page({ rest: [name] }, app) {
   return {
