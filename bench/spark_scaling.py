@@ -254,7 +254,7 @@ def _tasks(results: Results) -> tuple[float, float, float] | None:
 
 
 def _line(points: list[tuple[int, float]]) -> tuple[float, float]:
-    """Slope and begin of the line with the least squares."""
+    """Slope and intercept of the line with the least squares."""
     middle, height = (sum(one) / len(points) for one in zip(*points, strict=True))
     spread = sum((x - middle) ** 2 for x, _ in points)
     slope = sum((x - middle) * (y - height) for x, y in points) / spread

@@ -1,4 +1,4 @@
-"""Recovery of a log that lies wholly behind the checkpoint: no consume queue and no index entry is there yet."""
+"""Recovery of a log that lies wholly after the checkpoint: no consume queue and no index entry is there yet."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A log that lies wholly behind the checkpoint, and its recovery."""
+"""A log that lies wholly after the checkpoint, and its recovery."""
 
 import asyncio
 import time

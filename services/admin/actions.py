@@ -41,7 +41,7 @@ _REFUSALS_WAITING = 100
 """Refusals that wait to be written; more are dropped, and counted in the service's log."""
 
 _AT_ONCE = 100
-"""Actions that may have run at the same time: so far may the order of ends differ from that of begins."""
+"""Actions that may have run at the same time: so far may the order of ends differ from that of starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Actions:
         return admin_pb2.ListActionsResponse(actions=[one.to_proto() for one in self.last(limit or _DEFAULT_LIMIT)])
 
     def last(self, limit: int) -> Sequence[ActionLine]:
-        """The last ones by their begin, newest first."""
+        """The last ones by their start, newest first."""
         both = heapq.merge(self._lines(self._done), self._lines(self._refused), key=lambda one: -one.at_ms)
         found: dict[str, ActionLine] = {}
         for action in both:

@@ -1,4 +1,4 @@
-"""Begin and end of all queues of a store, asked for at most once a second."""
+"""The first and last offsets of all queues of a store, asked for at most once a second."""
 
 import asyncio
 import time

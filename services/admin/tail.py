@@ -54,7 +54,7 @@ class Tails:
     async def follow(self, request: admin_pb2.TailRequest) -> AsyncGenerator[admin_pb2.FoundMessage, None]:
         """See admin.proto; ends when it is closed.
 
-        In order within a queue, and each message once. Raises AdminError at the begin; later who is away is
+        In order within a queue, and each message once. Raises AdminError at the start; later who is away is
         waited for.
         """
         if not request.topic:
@@ -84,7 +84,7 @@ class _Tail:
         self._tasks: set[asyncio.Task[None]] = set()
         self._followed: set[_Place] = set()
         self._rebuilding: set[_Place] = set()
-        """Queues that were being rebuilt at the begin: their ends were not known."""
+        """Queues that were being rebuilt at the start: their ends were not known."""
 
     async def next(self) -> list[admin_pb2.FoundMessage]:
         """What has arrived; waits for it."""
@@ -136,7 +136,7 @@ class _Tail:
         ]
 
     async def _watch(self) -> None:
-        """Follow the queues too that come into being, from their begin."""
+        """Follow the queues too that come into being, from their beginning."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             try:

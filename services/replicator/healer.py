@@ -3,7 +3,7 @@
 A slave asks its master, a master its slaves.
 
 Nothing is asked of a node that may have another log: it must be of our broker and epoch, and equal to us before and
-behind the damage. What comes is checked by our store, which is the only one that writes.
+after the damage. What comes is checked by our store, which is the only one that writes.
 """
 
 import asyncio

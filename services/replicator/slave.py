@@ -85,7 +85,7 @@ class MasterFollower:
         self._begin = WHOLE_HISTORY
         """What an empty log asks for."""
         self._search = True
-        """Whether to look for the begin of a master's log that sends nothing to an empty one."""
+        """Whether to look for the beginning of a master's log that sends nothing to an empty one."""
         self._master_max = 0
         self._received = self._acked = self._stored = 0
 
@@ -230,7 +230,7 @@ class MasterFollower:
         self._begin = found or WHOLE_HISTORY
 
     async def _watch(self, connection: HaConnection, stream: StoreStream) -> None:
-        """Until one side ends. Raises FollowError; returns when the begin of the master's log must be searched."""
+        """Until one side ends. Raises FollowError; returns when the beginning of the master's log must be searched."""
         self._progress()
         tick = min(_TICK_SECONDS, self._rules.report_seconds / 2, self._rules.silence_seconds / 4)
         forget = self._view.observe(lambda: connection.flushed(self._view.flushed_offset if self._view.linked else 0))

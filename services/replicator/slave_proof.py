@@ -1,4 +1,4 @@
-"""Whether bytes that our store refused are the master's own: then its log is damaged there, and ours goes on behind."""
+"""Whether bytes that our store refused are the master's own: then its log is damaged there, and ours goes on."""
 
 import grpc
 

@@ -121,7 +121,7 @@ def proven(log_range: LogRange, *, check_crc: bool = True, last: bool = False) -
 
     A range inside a file begins anywhere, and what looks like its first record may be a message that somebody sent as
     the body of another. A row of records without a gap that begins further before the range than any record is long can
-    be no body; where there is none, the file is walked from its begin.
+    be no body; where there is none, the file is walked from its beginning.
     """
     if log_range.exact:
         return log_range

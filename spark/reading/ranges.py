@@ -41,7 +41,7 @@ def split(
 ) -> list[LogRange]:
     """Ranges of about ``range_size`` bytes over the part [begin, end) of ``files``.
 
-    ``begin`` must be the begin of a file or of a record, as must ``boundaries``, where ranges begin besides.
+    ``begin`` must be the beginning of a file or of a record, as must ``boundaries``, where ranges begin besides.
     ``whole``: starts of files that must not be split.
     """
     pieces: list[tuple[LogFile, int, int, bool]] = []

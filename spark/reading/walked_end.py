@@ -1,7 +1,7 @@
 """Where the records of a log end, found by walking its files: nobody tells.
 
 A store that runs may just be writing. It puts a group of records into the mapped file with the first bytes last, or in
-no order at all, so valid records may stand behind a place that holds none yet. That looks like damage, and is a message
+no order at all, so valid records may stand after a place that holds none yet. That looks like damage, and is a message
 that will be there in a moment, or when the store has its next turn on the processor. So damage near the end is looked
 at again, until it is gone or has stood longer than any write takes.
 """

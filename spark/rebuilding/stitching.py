@@ -21,7 +21,7 @@ class LogFindings:
     """What a log is, seen as a whole.
 
     ``end``: log offset behind its last record. ``misread``: starts of files where a range began with bytes that only
-    look like a record (a record in a body, or one that was cut off): they have to be walked from their begin.
+    look like a record (a record in a body, or one that was cut off): they have to be walked from their beginning.
     """
 
     begin: int

@@ -95,7 +95,7 @@ def _with_key(columns: RecordColumns, chosen: Longs, key: str) -> Flags:
     found = Condition("unique_key", "=", key).holds(unique)
     lists = _array(columns, chosen, "keys", pa.list_(pa.string()), True)
     hits = np.nonzero(Condition("keys", "=", key).holds(lists.values))[0]
-    # Of equal ends, those of lists without keys, the last is the begin of the list that has the piece.
+    # Of equal ends, those of lists without keys, the last is the start of the list that has the piece.
     found[np.searchsorted(np.asarray(lists.offsets), hits, "right") - 1] = True
     return found
 

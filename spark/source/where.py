@@ -4,7 +4,7 @@
     tags IN ('new', 'paid') AND store_timestamp >= '2025-06-01 12:00:00' AND unique_key IS NOT NULL
     topic NOT LIKE '%RETRY%%' AND is_valid
 
-Comparisons, ``<=>``, ``[NOT] IN``, ``[NOT] LIKE`` with ``%`` at the begin, the end or both, ``IS [NOT] NULL``, and the
+Comparisons, ``<=>``, ``[NOT] IN``, ``[NOT] LIKE`` with ``%`` at the start, the end or both, ``IS [NOT] NULL``, and the
 name of a boolean column, with NOT or without. A quote in a text is written twice. Times are ISO 8601, UTC unless they
 say otherwise.
 """

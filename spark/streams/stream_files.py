@@ -1,6 +1,6 @@
 """Following a log in its files: what is new is a stretch of log offsets.
 
-Offset document: ``{"offset": N}``, the log offset behind the last record that was read. The end of the log is told by
+Offset document: ``{"offset": N}``, the log offset after the last record that was read. The end of the log is told by
 the store that writes it (``store``); without one it is where valid records end, which a log that nobody writes to any
 more has for certain, and a live one nearly: a message that is being written fails its checksum and is left for the next
 time, but one without a body has none.

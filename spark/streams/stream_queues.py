@@ -1,7 +1,7 @@
 """Following a store over the network: what is new are stretches of its queues.
 
-Offset document, as that of Spark's Kafka source: ``{"topic": {"0": N}}``, for each queue the offset behind the last
-message that was read. Queues that come into being while the query runs are read from their begin. Messages without a
+Offset document, as that of Spark's Kafka source: ``{"topic": {"0": N}}``, for each queue the offset after the last
+message that was read. Queues that come into being while the query runs are read from their start. Messages without a
 place in a queue (prepared and rolled-back ones), and what the store has marked as damaged, are not sent by it.
 """
 

@@ -5,7 +5,7 @@ receipt names the place of the first, and waits for disk and replicas as the fir
 true. A send that failed leaves nothing here, and may be tried again.
 
 What was stored since this broker began is remembered. What was stored before, by an earlier process or by another
-master, is looked up in the index, as long as the window reaches back behind the beginning.
+master, is looked up in the index, as long as the window reaches back beyond the start.
 """
 
 from collections import deque

@@ -1,6 +1,6 @@
 """Waiting for replicas (RocketMQ: ``GroupTransferService``).
 
-The replicator says below which offset enough replicas have everything; one comparison completes every send behind that
+The replicator says below which offset enough replicas have everything; one comparison completes every send below that
 offset. Whether it is enough is decided there, from what the slaves acknowledge; here are the waiters, their deadlines,
 and what a send is told. All methods run on the event loop.
 """

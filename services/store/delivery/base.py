@@ -1,7 +1,7 @@
 """Which journal records are still needed: from the oldest snapshot on. No I/O.
 
 What is snapshotted is a unit: a place, a delay level, or the timers. Each is told whole by a record that the base does
-not lie behind. The unit whose record is the oldest is written again in time, so the base moves on.
+not lie after it. The unit whose record is the oldest is written again in time, so the base moves on.
 """
 
 from collections import OrderedDict, deque

@@ -1,6 +1,6 @@
 """Dead letters: messages that were given out as often as their group allows, or that a consumer gave up.
 
-A copy in `%DLQ%<group>` and the fact that the message is dealt with, one behind the other in the log, the copy first.
+A copy in `%DLQ%<group>` and the fact that the message is dealt with, one after the other in the log, the copy first.
 RocketMQ: ``AbstractSendMessageProcessor.consumerSendMsgBack``.
 """
 

@@ -1,7 +1,7 @@
 """Order by message group: which messages of an ordered group must wait for which. No I/O and no clock.
 
 A line is the messages of one message group (`__SHARDINGKEY`) that a consumer group has looked at and not dealt with,
-over all queues of a topic. Only its first may be given out, with those directly behind it in the same answer. The
+over all queues of a topic. Only its first may be given out, with those directly after it in the same answer. The
 others are held back: they have an entry of number 0, or wait to be given out again, and are set aside until the first
 is dealt with. So a message that fails holds up its own message group and nothing else.
 

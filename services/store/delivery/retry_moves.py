@@ -1,7 +1,7 @@
 """Messages that a group fails on for long: they move to its retry topic, so that its position goes on without them.
 
 That is what consumers have put off, and what has come due again. It moves when it has held up the group's position for
-ten minutes, when a million messages were given out behind it, or when more of a queue are put off than may be in
+ten minutes, when a million messages were given out after it, or when more of a queue are put off than may be in
 flight. To move is a copy in `%RETRY%<group>`, by way of the delay where it is to wait, and the fact that the message is
 dealt with; the copy comes first. RocketMQ does the same when a consumer sends a message back. Ordered groups move
 nothing.

@@ -1,6 +1,6 @@
 """What has arrived of a log that comes in stretches of any length: which part of it is whole and right.
 
-A slave may acknowledge whole, checked records only. What lies behind the last of them is either the first part of a
+A slave may acknowledge whole, checked records only. What lies after the last of them is either the first part of a
 record, or of the blank that ends a file, and is waited for; or it can never become one, and is refused at once: a
 changed length must not make a slave wait for bytes that its master does not have.
 """

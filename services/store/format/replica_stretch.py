@@ -5,7 +5,7 @@
     0    4  "TMRP"
     4    4  version: 2 (version 1 had no checksum)
     8   16  boot id of the kernel
-    24   8  begin of the stretch, log offset
+    24   8  beginning of the stretch, log offset
     32   4  its length in bytes; 0: nothing is being written, and begin says nothing
     36   4  CRC-32 of bytes 0 to 35; with length 0, of bytes 0 to 23
 

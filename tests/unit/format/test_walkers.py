@@ -258,7 +258,7 @@ def test_machine_code_is_kept_for_the_next_process() -> None:
 
 
 def test_the_readable_modules_do_without_numpy() -> None:
-    """numba costs 90 MB: only who walks a large log pays."""
+    """numba costs 120 MB: only who walks a large log pays."""
     code = (
         "import sys, tandemmq.store.format.walker as w, tandemmq.store.format.batch, tandemmq.store.format.checkpoint\n"
         "import tandemmq.store.format.message_id\n"

@@ -1,4 +1,4 @@
-"""Status codes of gRPC, and the failures that are found before or behind a handler."""
+"""Status codes of gRPC, and the failures that are found before or after a handler."""
 
 from enum import IntEnum
 from typing import NamedTuple

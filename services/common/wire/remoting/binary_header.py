@@ -11,7 +11,7 @@ Integers big-endian, texts UTF-8::
     int32 length, extFields             0: null
         { int16 length, name; int32 length, value }*
 
-Java cannot tell an empty value from null; here it stays an empty text. What stands behind the fields is not looked at.
+Java cannot tell an empty value from null; here it stays an empty text. What stands after the fields is not looked at.
 """
 
 import struct

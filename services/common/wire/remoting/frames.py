@@ -2,7 +2,7 @@
 
 A frame, integers big-endian::
 
-    int32  length              of everything behind these 4 bytes
+    int32  length              of everything after these 4 bytes
     uint8  serialization       of the header: 0 JSON, 1 ROCKETMQ
     uint24 header length
     header

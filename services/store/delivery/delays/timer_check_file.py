@@ -1,7 +1,7 @@
 """Keeps `config/timercheck`, by which timers pass from a RocketMQ 5 broker to this store and back.
 
 Taken over: what a RocketMQ broker has delivered is not delivered again. Handed over: it reads the timers' queue from
-the smallest timer on that waits, so none is lost; those behind it that are delivered come again there. Its wheel
+the smallest timer on that waits, so none is lost; those after it that are delivered come again there. Its wheel
 (`timerwheel`, `timerlog/`) is removed as soon as the file says so: it would go by what it has there, and deliver twice
 what waits in the wheel and is read again.
 """

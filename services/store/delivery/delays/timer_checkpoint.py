@@ -5,7 +5,7 @@
     tandem-timers 1
     rules <precision in ms> <ms after which a message is stored again>
     indexed <queue offset>
-    physical <log offset behind the last record that is indexed>
+    physical <log offset after the last record that is indexed>
     dropped <time in ms> <queue offset>
     <file name> <size in bytes> <CRC-32 of so many, in hex>
     ...

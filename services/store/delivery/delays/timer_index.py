@@ -2,7 +2,7 @@
 
 One file an hour; an hour that is near is split into minutes, a crowded minute into seconds, a crowded second into
 milliseconds, so that what is due next can be read without reading what is due later. Files only grow, in the order of
-queue offsets. A checkpoint names them with their sizes: what lies behind that, or is not named, does not count.
+queue offsets. A checkpoint names them with their sizes: what lies beyond that, or is not named, does not count.
 """
 
 import os

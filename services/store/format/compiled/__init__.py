@@ -1,6 +1,6 @@
 """The compiled twins of the walker, the index functions and the batch writer: numba, no C compiler.
 
-Importing this package's modules costs about 90 MB of memory and a third of a second, so only functions that need one
+Importing this package's modules costs about 120 MB of memory and half a second, so only functions that need one
 import it (walker.compiled_walker, batch.compiled_batch_writer). Machine code is kept in ``__pycache__`` (or where
 NUMBA_CACHE_DIR says); ``warm`` fills it. An image has the kernels in a shared object instead, and no numba.
 

@@ -1,6 +1,6 @@
 """Identity: who makes a request, by access key and signature (RocketMQ: ``AclClientRPCHook``, the same in 4 and 5).
 
-Signed are the values of all extFields but the signature, one behind the other in the order of their names, and then the
+Signed are the values of all extFields but the signature, one after the other in the order of their names, and then the
 body: HMAC-SHA1 under the user's signing secret, in base64. Nothing of that is secret on the way or used up by a
 request: only TLS keeps a request from being sent once more.
 """

@@ -1,7 +1,7 @@
 """Pop: consumers that are given messages with a receipt, and acknowledge each (POP_MESSAGE and its family).
 
 Java clients make the receipt of a message themselves, of numbers in the answer's header, unless it has a property
-POP_CK already. So each message is given that property, in Java's form with our handle behind it::
+POP_CK already. So each message is given that property, in Java's form with our handle after it::
 
     offset popTime invisibleTime reviveQueue mark brokerName queue offset handle
 

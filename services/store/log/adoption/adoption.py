@@ -9,7 +9,7 @@
 4. The names are made durable, a checkpoint is taken, the old files are removed.
 
 ``tandem.adopted`` in the staging directory says that step 3 has begun. It holds old files from there on; a start that
-finds it removes them, behind putting in place what a crash has left nameless (`roll_forward`).
+finds it removes them, after putting in place what a crash has left nameless (`roll_forward`).
 """
 
 import asyncio

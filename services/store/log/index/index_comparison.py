@@ -27,7 +27,7 @@ class IndexMismatch(Exception):
 
 
 class EntryComparison:
-    """Goes through the entries as the log is walked from its begin."""
+    """Goes through the entries as the log is walked from its beginning."""
 
     def __init__(self, index: Index, damage: DamageList) -> None:
         """Begin at the oldest record that is walked."""

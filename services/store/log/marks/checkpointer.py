@@ -1,6 +1,6 @@
 """Making the derived files durable, and writing down how far that is (RocketMQ: ``FlushConsumeQueueService``).
 
-Each second the consume queues with enough dirty pages are synced. Now and then, and when enough log lies behind the
+Each second the consume queues with enough dirty pages are synced. Now and then, and when enough log lies after the
 last time, everything is synced up to one log offset, and manifest and checkpoint say so; recovery begins there.
 """
 

@@ -1,4 +1,4 @@
-"""Reading many messages of a queue at once, where they lie behind each other in the log, as batches leave them."""
+"""Reading many messages of a queue at once, where they lie one after the other in the log, as batches leave them."""
 
 from itertools import pairwise
 

@@ -1,6 +1,6 @@
 """The next queue offset of every queue (RocketMQ: ``topicQueueTable``, ``QueueOffsetOperator``).
 
-Not persisted: recovery fills it from the consume queues and from the records behind the checkpoint. A queue whose
+Not persisted: recovery fills it from the consume queues and from the records after the checkpoint. A queue whose
 number is not certain (its consume queue was lost and is being rebuilt) refuses appends rather than hand out an
 offset twice.
 """

@@ -1,6 +1,6 @@
 """Going on without the end of a log that is gone (`missing_files` refuses to do so by itself).
 
-The log continues with an empty file behind everything that is known to have been, so neither log offsets nor the queue
+The log continues with an empty file after everything that is known to have been, so neither log offsets nor the queue
 offsets that manifest or consume queues know are ever given again. What lies between is damage of kind ``missing``:
 reported and read around. Files that come back later are taken up again by the next start. What lacks at the end of the
 newest file is damage of kind ``rot``: that file is there.

@@ -2,7 +2,7 @@
 
 A stretch is trusted again in this order, so that a process killed anywhere in between leaves all of it damaged:
 
-1. All of its bytes are gathered and checked: whole valid records at exactly these places, from its begin to its end.
+1. All of its bytes are gathered and checked: whole valid records at exactly these places, from start to end.
    What does not fit is refused, and nothing is changed.
 2. They are written and synced, but for records that are valid here, then read again with checksums.
 3. The records get the queue units and index entries that are missing, and a checkpoint makes those durable.

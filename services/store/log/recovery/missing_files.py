@@ -3,7 +3,7 @@
 A log without its end would be gone on with where it seems to stop, and numbers that were acknowledged would be given
 again. So before anything is made or changed, what lies beside the log is asked how far it had come: after a kill
 ``tandem.end``, the manifest, else consume queues, index and checkpoint. A log that is shorter is refused. Files missing
-in front or in the middle are damage of kind ``missing``, read around like any other: the numbers behind them are known.
+in front or in the middle are damage of kind ``missing``, read around like any other: the numbers after them are known.
 """
 
 import logging

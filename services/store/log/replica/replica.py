@@ -2,7 +2,7 @@
 
 A slave's log is its master's, byte for byte: it takes stretches of any length, which may end inside a record. Whole
 records that are right (see `replica_check`) belong to the log from then on, and get their queue units and index entries
-as on a master; what lies behind them is waiting for its rest, and nobody sees it. Messages of clients are refused. All
+as on a master; what lies after them is waiting for its rest, and nobody sees it. Messages of clients are refused. All
 methods run on the event loop.
 """
 

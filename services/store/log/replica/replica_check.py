@@ -1,7 +1,7 @@
 """What a slave takes of its master's log: whole records that are right; and what it does about others.
 
 Bytes that fail may have been changed on their way, so they are refused, and fetched again. Or the master's own log is
-damaged there. Then they come every time, and the slave must go on behind them as its master did. That takes a proof:
+damaged there. Then they come every time, and the slave must go on after them as its master did. That takes a proof:
 the replicator says that the very bytes that were refused, up to the next good record, are what the master has. It knows
 from the master itself, or, where that is a RocketMQ that cannot be asked, from the same bytes having come on several
 connections. They are kept as damage then: reported, read around.

@@ -1,4 +1,4 @@
-"""The commit log: every message of every topic, one record behind the other (RocketMQ: ``CommitLog``).
+"""The commit log: every message of every topic, one record after the other (RocketMQ: ``CommitLog``).
 
 All methods run on one thread, which therefore is the append lock. A record is copied into the mapping with its
 first eight bytes last, so that a process killed while copying leaves zeros where the record would begin, and never

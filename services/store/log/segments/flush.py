@@ -1,6 +1,6 @@
 """Making the commit log durable: group commit (RocketMQ: ``GroupCommitService``, ``FlushRealTimeService``).
 
-One thread calls ``fdatasync``; one call completes every waiter behind it while the next group gathers. It runs from
+One thread calls ``fdatasync``; one call completes every waiter up to there while the next group gathers. It runs from
 the beginning, since memory may be too short later for a thread to start. A failed sync is never retried (the kernel may
 have thrown the pages away and marked them clean): from then on nothing is acknowledged. Whatever else goes wrong here
 counts as a failed sync, or the store would take messages that nobody makes durable.

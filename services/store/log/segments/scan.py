@@ -1,7 +1,7 @@
 """Reading the log from one offset to another, across files, blanks and damage.
 
 One `step` walks records of one file and says what it met at the end: more records, a blank, the end, or bytes that
-are no record. In the last case it looks for the next valid record, in this file and the ones behind it; that
+are no record. In the last case it looks for the next valid record, in this file and the ones after it; that
 decides between rot (something valid follows) and a torn tail (nothing does).
 """
 

@@ -1,4 +1,4 @@
-"""Which walker to use: the compiled one is many times faster, but costs 0.3 s and 90 MB to load.
+"""Which walker to use: the compiled one is many times faster, but costs 0.5 s and 120 MB to load.
 
 ``auto`` loads it when there is enough work to be worth it; a quiet store stays small.
 """
