@@ -60,7 +60,7 @@ ABSENT: dict[str, str] = {
     "rocketmq_delay_message_latency_milliseconds": _NO_TIMER,
     "rocketmq_rocksdb_*": "queues and offsets are not kept in RocksDB",
     "rocketmq_tiered_store_*": "there is no tiered store",
-    "rocketmq_proxy_up": "there is no proxy: clients talk to the store",
+    "rocketmq_proxy_up": "clients talk to the store, or to a gateway, which has metrics of its own",
     "rocketmq_send_cost_time_milliseconds": _OF_CLIENTS,
     "rocketmq_process_time_milliseconds": _OF_CLIENTS,
     "rocketmq_await_time_milliseconds": _OF_CLIENTS,
