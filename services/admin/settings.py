@@ -42,7 +42,7 @@ class AdminSettings(ServerSettings):
         "another site cannot use the console in a visitor's name.",
     )
     console_session_minutes: int = setting(
-        480, "Ours: a session of the console ends after so long without a click.", unit="minutes", low=1
+        480, "Ours: a session of the console ends after this long without a click.", unit="minutes", low=1
     )
     store_tls_trust_cert_path: Path | None = setting(
         None, "Ours: certificates (PEM) of those who sign the stores'; when set, they are spoken to with TLS."
@@ -59,7 +59,7 @@ class AdminSettings(ServerSettings):
         Path("~/tandem-admin").expanduser(),
         "Ours: where the log of actions (actions.log) and the reports of jobs are kept.",
     )
-    jobs_kept: int = setting(50, "Ours: so many ended jobs are remembered.", low=1)
+    jobs_kept: int = setting(50, "Ours: this many ended jobs are remembered.", low=1)
 
     def check(self) -> None:
         """Whoever reaches an admin without an accessFile may do everything: so only this machine reaches it."""

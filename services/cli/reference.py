@@ -32,7 +32,7 @@ Every command tells people what they want to know, and programs the same as JSON
   127.0.0.1:8084.
 * **Where Spark runs** (`rebuild`, `audit`, `export`): `--master URL`, or `TANDEM_SPARK_MASTER`; else all cores of this
   machine ([spark.md](spark.md)).
-* **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (so long ago; s, m, h, d), `now`, or
+* **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (10 minutes ago; s, h, d), `now`, or
   milliseconds since 1970.
 
 ```sh

@@ -56,13 +56,13 @@ class ServerSettings(Settings):
         GrpcTransport.FAST, "What serves the port: FAST is our own (docs/grpc-transport.md), GRPCIO Google's library."
     )
     grpc_max_connection_idle_ms: int = setting(
-        0, "Connections without a call for so long are closed; 0 keeps them.", unit="ms", low=0
+        0, "Connections without a call for this long are closed; 0 keeps them.", unit="ms", low=0
     )
     grpc_keepalive_time_ms: int = setting(
-        60_000, "A connection that was silent so long is asked whether it lives; 0 never asks.", unit="ms", low=0
+        60_000, "A connection that was silent this long is asked whether it lives; 0 never asks.", unit="ms", low=0
     )
     grpc_keepalive_timeout_ms: int = setting(
-        20_000, "And is closed when it answers nothing for so long.", unit="ms", low=1
+        20_000, "And is closed when it answers nothing for this long.", unit="ms", low=1
     )
     grpc_max_concurrent_streams: int = setting(
         10_000, "Calls in flight on one connection; clients hold further ones back.", low=1, high=(1 << 31) - 1
@@ -79,7 +79,7 @@ class ServerSettings(Settings):
     )
     grpc_slow_peer_timeout_ms: int = setting(
         60_000,
-        "Callers who take nothing of an answer, or go on with no request, for so long are told RESOURCE_EXHAUSTED, or "
+        "Callers who take nothing of an answer or go on with no request for this long are told RESOURCE_EXHAUSTED, or "
         "their connection is closed; sooner while the budget is short (grpcTransport=fast only).",
         unit="ms",
         low=1,

@@ -77,7 +77,7 @@ class MetasyncSettings(ServerSettings):
         "tlsServerCertPath if it wants a certificate.",
     )
     metasync_initial_delay: int = setting(
-        3_000, "Ours: a slave copies the tables so long after it became one.", unit="ms", low=0
+        3_000, "Ours: a slave copies the tables this long after it became one.", unit="ms", low=0
     )
     metasync_interval: int = setting(10_000, "Ours: and then so often.", unit="ms", low=10)
     metasync_timeout: int = setting(

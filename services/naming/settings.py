@@ -31,7 +31,7 @@ class NamingSettings(ServerSettings):
     )
     names_max_connections: int = setting(20_000, "Ours: connections at a time; more are turned away.", low=1)
     names_broker_expiry: int = setting(
-        120_000, "Ours: a broker that said nothing for so long is forgotten.", unit="ms", low=100
+        120_000, "Ours: a broker that said nothing for this long is forgotten.", unit="ms", low=100
     )
     scan_not_active_broker_interval: int = setting(
         5_000, "How often brokers that are gone are looked for.", unit="ms", low=10

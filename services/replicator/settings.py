@@ -79,7 +79,7 @@ class ReplicatorSettings(ServerSettings):
         5_000, "A silent link carries a heartbeat or a report so often.", unit="ms", low=1
     )
     ha_housekeeping_interval: int = setting(
-        20_000, "A connection on which nothing arrives for so long is closed.", unit="ms", low=1
+        20_000, "A connection on which nothing arrives for this long is closed.", unit="ms", low=1
     )
     ha_tls_enable: bool = setting(
         False,
@@ -112,7 +112,7 @@ class ReplicatorSettings(ServerSettings):
         "asks for just that.",
     )
     ha_max_gap_not_in_sync: int = setting(
-        256 * _MIB, "A slave that is so far behind is not in sync.", unit="bytes", low=1
+        256 * _MIB, "A slave that is this far behind is not in sync.", unit="bytes", low=1
     )
     in_sync_replicas: int = setting(
         2,

@@ -64,5 +64,5 @@ class RemotingSettings(ServerSettings):
         10_000, "Ours: connections of classic clients at a time; more are turned away.", low=1
     )
     server_channel_max_idle_time_seconds: int = setting(
-        120, "Connections of classic clients on which nothing goes for so long are closed.", unit="s", low=1
+        120, "Connections of classic clients on which nothing is sent for this long are closed.", unit="s", low=1
     )

@@ -154,7 +154,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         "messages from its master only. A promotion or demotion wins over it (docs/replication.md).",
     )
     broker_id: int = setting(0, "0 for a master, another number for each slave.", low=0)
-    slave_timeout: int = setting(3_000, "SYNC_MASTER: answer FLUSH_SLAVE_TIMEOUT after so long.", unit="ms", low=1)
+    slave_timeout: int = setting(3_000, "SYNC_MASTER: answer FLUSH_SLAVE_TIMEOUT after this long.", unit="ms", low=1)
     ha_slave_fallbehind_max: int = setting(
         256 * _MIB,
         "SYNC_MASTER: slaves further behind are not waited for (SLAVE_NOT_AVAILABLE).",
@@ -177,7 +177,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     )
     access_message_in_memory_max_ratio: int = setting(
         40,
-        "A master whose consumer lags by more than so much of the memory advises a slave.",
+        "A master whose consumer lags by more than this share of the memory advises a slave.",
         unit="%",
         low=0,
         high=100,
@@ -234,7 +234,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     )
     transaction_time_out: int = setting(
         6_000,
-        "A half message is asked about for the first time after so long, unless it says so itself "
+        "A half message is asked about for the first time after this long, unless it says so itself "
         "(CHECK_IMMUNITY_TIME_IN_SECONDS).",
         unit="ms",
         low=1,
@@ -242,7 +242,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     )
     transaction_check_max: int = setting(
         15,
-        "After so many checks that reached a producer a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.",
+        "After this many checks that reached a producer a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.",
         low=1,
         high=1_000,
     )
@@ -306,26 +306,26 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         _LOG.flush_interval_commit_log, "ASYNC_FLUSH: how often the log is flushed.", unit="ms", low=1
     )
     flush_commit_log_least_pages: int = setting(
-        _LOG.flush_commit_log_least_pages, "... if so many 4 KiB pages are dirty.", low=0
+        _LOG.flush_commit_log_least_pages, "... if this many 4 KiB pages are dirty.", low=0
     )
     flush_commit_log_thorough_interval: int = setting(
         _LOG.flush_commit_log_thorough_interval, "... and so often whatever there is.", unit="ms", low=1
     )
     sync_flush_timeout: int = setting(
-        _LOG.sync_flush_timeout, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after so long.", unit="ms", low=1
+        _LOG.sync_flush_timeout, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after this long.", unit="ms", low=1
     )
     flush_interval_consume_queue: int = setting(
         _LOG.flush_interval_consume_queue, "How often consume queues are flushed.", unit="ms", low=1
     )
     flush_consume_queue_least_pages: int = setting(
-        _LOG.flush_consume_queue_least_pages, "... those with so many dirty pages.", low=0
+        _LOG.flush_consume_queue_least_pages, "... those with this many dirty pages.", low=0
     )
     flush_consume_queue_thorough_interval: int = setting(
         _LOG.flush_consume_queue_thorough_interval, "... and so often all of them, with a checkpoint.", unit="ms", low=1
     )
     checkpoint_log_bytes: int = setting(
         _LOG.checkpoint_log_bytes,
-        "Ours: a checkpoint too after so much log; it bounds recovery.",
+        "Ours: a checkpoint too after this much log; it bounds recovery.",
         unit="bytes",
         low=4 * _KIB,
     )

@@ -64,7 +64,7 @@ BAD_QUERIES = {
     "no key": (QueryMessageRequest(topic="t"), "Neither"),
     "empty key": (QueryMessageRequest(topic="t", key=""), "Neither"),
     "negative time": (QueryMessageRequest(topic="t", key="k", begin_timestamp=-1), "begin_timestamp is -1"),
-    "reversed times": (QueryMessageRequest(topic="t", key="k", begin_timestamp=2, end_timestamp=1), "is after end_timestamp"),
+    "reversed times": (QueryMessageRequest(topic="t", key="k", begin_timestamp=2, end_timestamp=1), "after end_"),
     "negative number": (QueryMessageRequest(topic="t", key="k", max_messages=-1), "max_messages is -1"),
 }
 

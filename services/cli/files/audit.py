@@ -65,7 +65,7 @@ def audit(
     ] = None,
     details: Annotated[
         int,
-        typer.Option("--details", metavar="N", help="Name so many places of each finding; all are counted.", min=0),
+        typer.Option("--details", metavar="N", help="Name N places of each finding; all are counted.", min=0),
     ] = 20,
     running: Running = None,
     config: StoreConfigFile = None,

@@ -44,7 +44,7 @@ def consume(
     group: Group,
     topic: Topic,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, metavar="N", help="Stop after so many messages; 0: any number.")
+        int, typer.Option("--count", "-n", min=0, metavar="N", help="Stop after N messages; 0: any number.")
     ] = 0,
     tags: Tags = "*",
     sql: Condition = "",

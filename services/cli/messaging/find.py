@@ -26,7 +26,7 @@ def query(
     begin: Begin = None,
     end: End = None,
     limit: Annotated[
-        int, typer.Option("--max", "-n", min=1, metavar="N", help="At most so many messages, the newest first.")
+        int, typer.Option("--max", "-n", min=1, metavar="N", help="At most N messages, the newest first.")
     ] = 32,
     with_body: WithBody = False,
     address: Address = DEFAULT_ADDRESS,

@@ -49,7 +49,7 @@ def pull(
             "-n",
             min=0,
             metavar="N",
-            help="Stop after so many messages; 0: at the end. [default: 32; none with --follow]",
+            help="Stop after N messages; 0: at the end. [default: 32; none with --follow]",
         ),
     ] = None,
     tags: Annotated[

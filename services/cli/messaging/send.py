@@ -46,12 +46,12 @@ def send(
             "--file", "-f", metavar="LINES", help="Send each line of this file as a message; `-`: of standard input."
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-c", min=1, metavar="N", help="Send everything so many times.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-c", min=1, metavar="N", help="Send everything N times.")] = 1,
     batch: Annotated[
         int, typer.Option("--batch", "-b", min=1, metavar="N", help="Messages in one request, when there are many.")
     ] = 100,
     delay: Annotated[
-        str, typer.Option("--delay", metavar="TIME", help="Consumers get it so much later: 10s, 5m, 1.5h, 2d.")
+        str, typer.Option("--delay", metavar="TIME", help="Consumers get it this much later: 10s, 5m, 1.5h, 2d.")
     ] = "",
     at: Annotated[
         str,

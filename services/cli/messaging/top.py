@@ -64,7 +64,7 @@ def top(
         float, typer.Option("--interval", "-i", min=0.2, metavar="SECONDS", help="Time between two looks.")
     ] = 2.0,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, metavar="N", help="Stop after so many looks; 0: at Ctrl-C.")
+        int, typer.Option("--count", "-n", min=0, metavar="N", help="Stop after N looks; 0: at Ctrl-C.")
     ] = 0,
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,

@@ -31,7 +31,7 @@ Match = Annotated[
     str, typer.Argument(metavar="[PART]", help="A part of the name, or a pattern with * and ?; without it, all.")
 ]
 
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, metavar="N", help="At most so many; 0: all.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N; 0: all.")]
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 

@@ -134,7 +134,7 @@ def _waits(waiting: "ViewWaitingResponse") -> "Iterator[tuple[str, int, str]]":
 
 @app.command()
 def actions(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="The last so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="The last N.")] = 20,
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:

@@ -39,7 +39,7 @@ Consume = Annotated[
 ]
 RetryTimes = Annotated[
     int | None,
-    typer.Option("--retries", "--retry-times", metavar="N", help="Dead letter after so many retries; -1: for ever."),
+    typer.Option("--retries", "--retry-times", metavar="N", help="Dead letter after N retries; -1: never."),
 ]
 Fifo = Annotated[
     bool | None,
@@ -52,7 +52,7 @@ RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metava
 def list_groups(
     match: Match = "",
     min_lag: Annotated[
-        int, typer.Option("--min-lag", min=0, metavar="N", help="Only those behind by at least so many messages.")
+        int, typer.Option("--min-lag", min=0, metavar="N", help="Only those that are at least N messages behind.")
     ] = 0,
     limit: Limit = 0,
     broker: Broker = "",
@@ -214,7 +214,7 @@ def reset(
         typer.Option(
             "--to",
             metavar="WHERE",
-            help=f"earliest; latest (what waits is skipped); a queue offset as =100; so many back or on as -100 or "
+            help=f"earliest; latest (what waits is skipped); a queue offset as =100; messages back or on as -100 or "
             f"+100; or a time: {FORMS}.",
         ),
     ],

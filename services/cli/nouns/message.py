@@ -40,7 +40,7 @@ def find(
     ] = None,
     begin: Begin = None,
     end: End = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")] = 32,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most N.")] = 32,
     body: WithBody = False,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
@@ -196,7 +196,7 @@ def resend(
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="ID", help="Only this dead letter. Repeatable.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most N.")] = 100,
     again: Annotated[bool, typer.Option("--again", help="Also those of which a copy was sent before.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,

@@ -33,9 +33,7 @@ Peers = Annotated[
 ]
 Rate = Annotated[
     int,
-    typer.Option(
-        "--rate", metavar="MIB", help="With --pair: read no more than so many MiB a second; 0: no limit.", min=0
-    ),
+    typer.Option("--rate", metavar="MIB", help="With --pair: read at most this many MiB a second; 0: no limit.", min=0),
 ]
 
 

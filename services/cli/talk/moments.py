@@ -12,7 +12,7 @@ _AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 FORMS_AHEAD = "2026-01-31T12:00 (local time, or with a zone), now, or milliseconds since 1970"
 """What `parse_moment_ahead` takes."""
 
-FORMS = "2026-01-31T12:00 (local time, or with a zone), 10m (so long ago; s, m, h, d), now, or milliseconds since 1970"
+FORMS = "2026-01-31T12:00 (local time, or with a zone), 10m (10 minutes ago; s, h, d), now, or milliseconds since 1970"
 """What `parse_moment` takes; for help texts."""
 
 
