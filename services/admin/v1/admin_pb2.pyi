@@ -728,7 +728,7 @@ class ListGroupsRequest(_message.Message):
     limit: _builtins.int
     """Names; 0: 100. At most 1000."""
     min_lag: _builtins.int
-    """Only those that lag by at least so many messages, on one broker."""
+    """Only those that lag by at least this many messages, on one broker."""
     def __init__(
         self,
         *,
@@ -1547,7 +1547,7 @@ class TailRequest(_message.Message):
     tags: _builtins.str
     """A tag expression: `A || B`; empty: all."""
     last: _builtins.int
-    """Begin so many messages before the end of each queue."""
+    """Begin this many messages before the end of each queue."""
     with_bodies: _builtins.bool
     @_builtins.property
     def queue_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...

@@ -5,13 +5,13 @@ The link between a gateway and a store, on the store's internal port: all that a
 
 Each question has an id, and is answered by it: in any order, each by itself. What nobody waits for has no answer. Questions and
 answers of one turn travel together. When the link ends, every question is over: what was asked and not answered may have been done.
-A gateway keeps nothing that outlives it: what is known of its clients is told anew when it links again.
+A gateway keeps nothing that outlives it: what is known of its clients is told again when it links again.
 
 Durations are milliseconds from the moment in which the other side reads of them. An error is a Refusal.
 
 Errors of the call itself, as those of store.proto:
 
-  UNAVAILABLE          the store is starting or stopping, or is no master: another address of the broker may be
+  UNAVAILABLE          the store is starting or stopping, or is not a master: another address of the broker may be
   INVALID_ARGUMENT     the first question is no Hello, or a second one is
 """
 

@@ -6,7 +6,7 @@ Consuming as a group: receive messages, say what became of them, end transaction
 Sending is `tandemmq.store.v1.Store/Send`. What a message is to wait for stands in its properties, named as RocketMQ names them:
 
   DELAY=3                       a delay level, 1 to 18 (messageDelayLevel): 1s 5s 10s 30s 1m 2m ... 10m 20m 30m 1h 2h
-  TIMER_DELAY_MS, TIMER_DELAY_SEC   visible after so many milliseconds or seconds from now
+  TIMER_DELAY_MS, TIMER_DELAY_SEC   visible after this many milliseconds or seconds from now
   TIMER_DELIVER_MS              visible at this time; a time that has passed: at once
   TRAN_MSG=true                 a half message, visible when its transaction is committed; PGROUP names the producer's group
   __SHARDINGKEY                 the message group: messages of one are delivered in order
@@ -142,9 +142,9 @@ class ReceiveRequest(_message.Message):
     queue_id: _builtins.int
     """Unset: any queue."""
     max_messages: _builtins.int
-    """At most so many messages; 0: 32. At most `maxPullMessages`."""
+    """At most this many messages; 0: 32. At most `maxPullMessages`."""
     max_bytes: _builtins.int
-    """At most so many bytes of records, but always at least one message; 0: 4 MiB. At most `maxPullBytes`, if that is more."""
+    """At most this many bytes of records, but always at least one message; 0: 4 MiB. At most `maxPullBytes`, if that is more."""
     invisible_ms: _builtins.int
     """How long the messages stay invisible; 0: the group's default (consumeTimeoutMinute). 1 second to 12 hours."""
     wait_ms: _builtins.int

@@ -304,7 +304,7 @@ class SubscriptionGroupConfig(_message.Message):
     retry_queues: _builtins.int
     """0 to 1024. Left out: 1."""
     retry_max_times: _builtins.int
-    """-1 for ever, or 0 and more. Left out: 16."""
+    """0 or more; -1: without end. Left out: 16."""
     broker_id: _builtins.int
     which_broker_when_consume_slowly: _builtins.int
     """Left out: 1."""

@@ -119,9 +119,9 @@ class ChecksumsRequest(_message.Message):
     begin: _builtins.int
     end: _builtins.int
     step: _builtins.int
-    """Stretches end at multiples of so many bytes, 512 at least and 64 MiB at most."""
+    """Stretches end at multiples of this many bytes, 512 at least and 64 MiB at most."""
     bytes_per_second: _builtins.int
-    """No more than so many bytes in a second are read; 0: as many as the disk gives."""
+    """No more than this many bytes in a second are read; 0: as many as the disk gives."""
     @_builtins.property
     def identity(self) -> _replica_log_pb2.LogIdentity:
         """As in FetchRequest."""
@@ -211,7 +211,7 @@ class AuditRequest(_message.Message):
     repair: _builtins.bool
     """Have damaged records noted on the node that has them: it fetches them again from the other one."""
     bytes_per_second: _builtins.int
-    """Each node reads no more than so many bytes of its log in a second; 0: as many as the disk gives."""
+    """Each node reads no more than this many bytes of its log in a second; 0: as many as the disk gives."""
     @_builtins.property
     def peers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """gRPC addresses of the replicators to compare with. Empty: the master's, or those of the slaves that follow."""

@@ -85,7 +85,7 @@ class ReplicationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Checksum(self, request, context):
-        """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?
+        """The checksum of a stretch of this node's log, for a slave that got bytes which are not records: does its master have the same?
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

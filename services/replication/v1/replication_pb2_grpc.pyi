@@ -46,7 +46,7 @@ class ReplicationStub:
     has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
     """
     Checksum: _grpc.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]
-    """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
+    """The checksum of a stretch of this node's log, for a slave that got bytes which are not records: does its master have the same?"""
     Promote: _grpc.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _grpc.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]
@@ -66,7 +66,7 @@ class ReplicationAsyncStub(ReplicationStub):
     has changed in the group. A master that knows nothing of this call (RocketMQ) is followed without.
     """
     Checksum: _aio.UnaryUnaryMultiCallable[_replication_pb2.ChecksumRequest, _replication_pb2.ChecksumResponse]  # type: ignore[assignment]
-    """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
+    """The checksum of a stretch of this node's log, for a slave that got bytes which are not records: does its master have the same?"""
     Promote: _aio.UnaryUnaryMultiCallable[_replication_pb2.PromoteRequest, _replication_pb2.PromoteResponse]  # type: ignore[assignment]
     """Turns this node, a slave, into a master: see docs/replication.md, "Promotion"."""
     Fence: _aio.UnaryUnaryMultiCallable[_replication_pb2.FenceRequest, _replication_pb2.FenceResponse]  # type: ignore[assignment]
@@ -101,7 +101,7 @@ class ReplicationServicer(metaclass=_abc_1.ABCMeta):
         request: _replication_pb2.ChecksumRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replication_pb2.ChecksumResponse, _abc.Awaitable[_replication_pb2.ChecksumResponse]]:
-        """The checksum of a stretch of this node's log, for a slave that got bytes which are no records: has its master them so?"""
+        """The checksum of a stretch of this node's log, for a slave that got bytes which are not records: does its master have the same?"""
 
     @_abc_1.abstractmethod
     def Promote(

@@ -106,7 +106,7 @@ class ExamineRequest(_message.Message):
     seek: _builtins.bool
     """Go back from `begin` to the record that holds it; the walk begins at the start of its file."""
     max_records: _builtins.int
-    """Tell of at most so many records; 0: of none."""
+    """Tell of at most this many records; 0: of none."""
     note: _builtins.bool
     """Note what is found damaged."""
     def __init__(

@@ -14,7 +14,7 @@ Errors are those of store.proto; beside them
   FAILED_PRECONDITION  not in this role, or with an older epoch, or one that no promotion can have reached (2^32 above what the store
                        knows); bytes that do not continue the log
   ALREADY_EXISTS       another replicator has the link, or another call brings replica bytes
-  DATA_LOSS            replica bytes that are no whole, right records
+  DATA_LOSS            replica bytes that are not whole, valid records
 """
 
 from collections import abc as _abc

@@ -85,7 +85,7 @@ class ReplicaLogServicer:
     def Receive(self, request_iterator, context):
         """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
         after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
-        DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+        DATA_LOSS where they are not whole, valid records (RoleState.refused): those before the first bad one have been taken. Half a record at
         the end of the call is forgotten.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -14,7 +14,7 @@ Errors are those of store.proto; beside them
   FAILED_PRECONDITION  not in this role, or with an older epoch, or one that no promotion can have reached (2^32 above what the store
                        knows); bytes that do not continue the log
   ALREADY_EXISTS       another replicator has the link, or another call brings replica bytes
-  DATA_LOSS            replica bytes that are no whole, right records
+  DATA_LOSS            replica bytes that are not whole, valid records
 """
 
 from collections import abc as _abc
@@ -52,7 +52,7 @@ class ReplicaLogStub:
     Receive: _grpc.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]
     """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
     after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
-    DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+    DATA_LOSS where they are not whole, valid records (RoleState.refused): those before the first bad one have been taken. Half a record at
     the end of the call is forgotten.
     """
     GetRole: _grpc.UnaryUnaryMultiCallable[_replica_log_pb2.GetRoleRequest, _replica_log_pb2.RoleState]
@@ -83,7 +83,7 @@ class ReplicaLogAsyncStub(ReplicaLogStub):
     Receive: _aio.StreamStreamMultiCallable[_replica_log_pb2.ReplicaBytes, _replica_log_pb2.ReplicaAck]  # type: ignore[assignment]
     """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
     after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
-    DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+    DATA_LOSS where they are not whole, valid records (RoleState.refused): those before the first bad one have been taken. Half a record at
     the end of the call is forgotten.
     """
     GetRole: _aio.UnaryUnaryMultiCallable[_replica_log_pb2.GetRoleRequest, _replica_log_pb2.RoleState]  # type: ignore[assignment]
@@ -123,7 +123,7 @@ class ReplicaLogServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_replica_log_pb2.ReplicaAck], _abc.AsyncIterator[_replica_log_pb2.ReplicaAck]]:
         """Replica bytes, for a slave's store. They continue the log exactly where it ends: the first at LogProgress.max_offset, the others
         after those before. The call fails with FAILED_PRECONDITION, and nothing of the message is taken, if they do not. It fails with
-        DATA_LOSS where they are no whole, right records (RoleState.refused): those before the first bad one have been taken. Half a record at
+        DATA_LOSS where they are not whole, valid records (RoleState.refused): those before the first bad one have been taken. Half a record at
         the end of the call is forgotten.
         """
 

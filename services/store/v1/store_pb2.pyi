@@ -24,8 +24,8 @@ them (a deadline, a request over the limits) have gRPC's own status and no `rock
   RESOURCE_EXHAUSTED  callers do not read the answers that they have asked for  SYSTEM_BUSY
   INTERNAL            a fault of the store; its log has more                    UNKNOWN_ERROR
 
-A disk that fails under messages that are stored is no error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends after
-them are UNAVAILABLE.
+A disk that fails under messages that are stored is not an error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends
+after them are UNAVAILABLE.
 
 Times are milliseconds since 1970-01-01 UTC, sizes and log offsets bytes, queue offsets messages. Negative numbers are refused
 where nothing else is said.
@@ -62,7 +62,7 @@ class _SendStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SendStatus
     FLUSH_SLAVE_TIMEOUT: _SendStatus.ValueType  # 3
     """Stored, but not acknowledged by enough replicas in time."""
     SLAVE_NOT_AVAILABLE: _SendStatus.ValueType  # 4
-    """Stored, but there is no replica."""
+    """Stored, but not enough replicas are connected, or they are too far behind to be waited for."""
     SERVICE_NOT_AVAILABLE: _SendStatus.ValueType  # 5
     """Not stored: the store takes no messages at present, has no room for the next file, or rebuilds the queue."""
     CREATE_MAPPED_FILE_FAILED: _SendStatus.ValueType  # 6
@@ -91,7 +91,7 @@ FLUSH_DISK_TIMEOUT: SendStatus.ValueType  # 2
 FLUSH_SLAVE_TIMEOUT: SendStatus.ValueType  # 3
 """Stored, but not acknowledged by enough replicas in time."""
 SLAVE_NOT_AVAILABLE: SendStatus.ValueType  # 4
-"""Stored, but there is no replica."""
+"""Stored, but not enough replicas are connected, or they are too far behind to be waited for."""
 SERVICE_NOT_AVAILABLE: SendStatus.ValueType  # 5
 """Not stored: the store takes no messages at present, has no room for the next file, or rebuilds the queue."""
 CREATE_MAPPED_FILE_FAILED: SendStatus.ValueType  # 6
@@ -125,7 +125,7 @@ class _PullStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PullStatus
     OFFSET_FOUND_NULL: _PullStatus.ValueType  # 4
     """A part of the consume queue cannot be read. Go on at next_begin_offset."""
     OFFSET_OVERFLOW_BADLY: _PullStatus.ValueType  # 5
-    """The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
+    """The queue does not reach as far as the offset: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
     OFFSET_OVERFLOW_ONE: _PullStatus.ValueType  # 6
     """Everything has been read. The offset is max_offset, or beyond it where the next messages may not be seen yet."""
     OFFSET_TOO_SMALL: _PullStatus.ValueType  # 7
@@ -151,7 +151,7 @@ MESSAGE_WAS_REMOVING: PullStatus.ValueType  # 3
 OFFSET_FOUND_NULL: PullStatus.ValueType  # 4
 """A part of the consume queue cannot be read. Go on at next_begin_offset."""
 OFFSET_OVERFLOW_BADLY: PullStatus.ValueType  # 5
-"""The queue has not had so many messages yet: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
+"""The queue does not reach as far as the offset: it is shorter than the consumer thinks. next_begin_offset is max_offset."""
 OFFSET_OVERFLOW_ONE: PullStatus.ValueType  # 6
 """Everything has been read. The offset is max_offset, or beyond it where the next messages may not be seen yet."""
 OFFSET_TOO_SMALL: PullStatus.ValueType  # 7
@@ -458,13 +458,13 @@ class PullRequest(_message.Message):
     offset: _builtins.int
     """The first queue offset wanted, 0 or more."""
     max_messages: _builtins.int
-    """At most so many messages; 0: 32. The store's own limit is `maxPullMessages`."""
+    """At most this many messages; 0: 32. The store's own limit is `maxPullMessages`."""
     max_bytes: _builtins.int
-    """At most so many bytes of records, but always at least one message; 0: 262,144. The store's own limit is `maxPullBytes`."""
+    """At most this many bytes of records, but always at least one message; 0: 262,144. The store's own limit is `maxPullBytes`."""
     tags: _builtins.str
     """Tags wanted: empty or `*` for all, else `A` or `A || B`. A message is returned if its tag is exactly one of these."""
     wait_ms: _builtins.int
-    """If there is nothing new, wait so many milliseconds for a message; 0: answer at once. At most 300,000."""
+    """If there is nothing new, wait this many milliseconds for a message; 0: answer at once. At most 300,000."""
     form: _message_pb2.RecordForm.ValueType
     consumer_group: _builtins.str
     """Name of the consumer, for the metrics only. May be empty."""
@@ -697,7 +697,7 @@ class QueryMessageRequest(_message.Message):
     end_timestamp: _builtins.int
     """Only messages stored at or before this time; 0: no limit."""
     max_messages: _builtins.int
-    """At most so many; 0: 32, or 64 for a unique key. At most `maxMsgsNumBatch` (64)."""
+    """At most this many; 0: 32, or 64 for a unique key. At most `maxMsgsNumBatch` (64)."""
     form: _message_pb2.RecordForm.ValueType
     def __init__(
         self,

@@ -24,8 +24,8 @@ them (a deadline, a request over the limits) have gRPC's own status and no `rock
   RESOURCE_EXHAUSTED  callers do not read the answers that they have asked for  SYSTEM_BUSY
   INTERNAL            a fault of the store; its log has more                    UNKNOWN_ERROR
 
-A disk that fails under messages that are stored is no error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends after
-them are UNAVAILABLE.
+A disk that fails under messages that are stored is not an error of their call: they have the SendStatus FLUSH_DISK_TIMEOUT, and sends
+after them are UNAVAILABLE.
 
 Times are milliseconds since 1970-01-01 UTC, sizes and log offsets bytes, queue offsets messages. Negative numbers are refused
 where nothing else is said.
