@@ -9,21 +9,26 @@ CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: docs dashboards help venv demo test coverage campaigns test-all check lint format protos constraints bench soak clean
+.PHONY: docs dashboards help venv product demo test coverage campaigns test-all check lint format protos constraints bench soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: .venv/installed .venv/core ## make .venv with pinned, hash-checked packages (once), and build the compiled core
 
-.venv/installed: constraints.txt pyproject.toml tools/make_venv
+product: .venv/product .venv/core ## the same with what running needs only, a sixth of it: no Spark, no tests, no lint
+
+.venv/product: constraints.txt pyproject.toml tools/make_venv tools/install_pinned.py
 	@PYTHON="$(PYTHON)" tools/make_venv
 
-.venv/core: $(CORE) setup.py | .venv/installed
+.venv/installed: .venv/product
+	@tools/make_venv everything
+
+.venv/core: $(CORE) setup.py | .venv/product
 	@tools/build_core
 	@touch $@
 
-demo: venv ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
+demo: product ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
 test: lint ## lint, then tests of every part; the longer campaigns are left out, and coverage, which takes longer

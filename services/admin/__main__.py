@@ -31,6 +31,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.shutdown import StopRequest
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 
 log = get_log("tandemmq.admin")
@@ -51,11 +52,11 @@ def run_admin(settings: AdminSettings, announce: Announce | None = None) -> None
     run(serve(settings, announce))
 
 
-async def serve(settings: AdminSettings, announce: Announce | None = None) -> None:
-    """The start-up, step by step, and the service's life."""
+async def serve(settings: AdminSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
+    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do."""
     nodes = Nodes(settings)
     metrics = AdminMetrics(settings.broker_cluster_name)
-    host = ServiceHost(settings, metrics.registry())
+    host = ServiceHost(settings, metrics.registry(), stop=stop)
     books = Books(Brokers(nodes))
     parts = make_parts(settings, nodes, host, books)
     collector = Collector(parts.cluster, books, parts.jobs, settings.admin_collect_interval / 1000)

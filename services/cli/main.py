@@ -2,8 +2,6 @@
 
 import os
 import sys
-import tempfile
-import traceback
 from typing import Annotated
 
 import typer
@@ -36,7 +34,7 @@ from tandemmq.cli.processes.replicator import replicator
 from tandemmq.cli.processes.settings import settings
 from tandemmq.cli.processes.store import store
 from tandemmq.cli.processes.up import up
-from tandemmq.cli.talk.failures import FAILED, Failure, exit_code, from_tandem, report
+from tandemmq.cli.talk.failures import FAILED, exit_code, from_tandem, report, unexpected
 from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
@@ -116,17 +114,8 @@ def main() -> None:
         report(from_tandem(error), as_json=as_json)
         sys.exit(exit_code(error))
     except Exception as error:  # noqa: BLE001 - the last stop: nobody above could tell the user
-        report(_unexpected(error), as_json=as_json)
+        report(unexpected(error), as_json=as_json)
     sys.exit(FAILED)
-
-
-def _unexpected(error: Exception) -> Failure:
-    """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return Failure(f"{error.filename}: {error.strerror}")
-    with tempfile.NamedTemporaryFile("w", prefix="tandem-error-", suffix=".txt", delete=False) as file:
-        traceback.print_exception(error, file=file)
-    return Failure(f"{type(error).__name__}: {error} (a fault of tandem itself; please report it with {file.name})")
 
 
 if __name__ == "__main__":

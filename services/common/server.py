@@ -38,7 +38,7 @@ from tandemmq.common.health import HealthBoard
 from tandemmq.common.log_output import get_log
 from tandemmq.common.metrics_endpoint import MetricsEndpoint
 from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.shutdown import StopSignal
+from tandemmq.common.shutdown import StopRequest, StopSignal
 from tandemmq.common.started_pool import start_loop_threads
 
 if TYPE_CHECKING:
@@ -66,15 +66,17 @@ class ServiceHost:
         settings: ServerSettings,
         registry: CollectorRegistry | None = None,
         statuses: StatusTable = STATUSES,
+        stop: StopRequest | None = None,
     ) -> None:
         """`registry` is what the metrics endpoint shows; without one there is no endpoint.
 
-        `statuses`: how errors are told. Raises AccessFileError.
+        `statuses`: how errors are told. `stop`: who stops it; without one the signals of the process do.
+        Raises AccessFileError.
         """
         self.settings = settings
         self.health = HealthBoard()
         self.guard = CallGuard(_gate(settings), statuses)
-        self.stop_signal = StopSignal()
+        self.stop_signal = StopSignal() if stop is None else stop
         self.port = 0
         """The port that gRPC really listens on, once started."""
         self.metrics_port = 0

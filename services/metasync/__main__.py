@@ -12,6 +12,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.shutdown import StopRequest
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_server
 from tandemmq.metasync.access import RULES
@@ -51,8 +52,8 @@ def run_metasync(settings: MetasyncSettings, announce: Announce | None = None) -
     run(serve(settings, announce))
 
 
-async def serve(settings: MetasyncSettings, announce: Announce | None = None) -> None:
-    """The start-up, step by step, and the service's life."""
+async def serve(settings: MetasyncSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
+    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do."""
     root = settings.store_path_root_dir
     keeper, timers = Keeper(root), LoopTimers()
     stores = store_dialer(settings)
@@ -69,7 +70,7 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None) ->
     node = OwnNode(settings, keeper, puller, await standings.ask(), stores, timers)
     metrics = MetasyncMetrics(settings.broker_cluster_name, settings.broker_name)
     metrics.watch(keeper, puller, lambda: node.standing)
-    host = ServiceHost(settings, metrics.registry())
+    host = ServiceHost(settings, metrics.registry(), stop=stop)
     host.add(add_MetadataServicer_to_server, MetadataServicer(keeper, node, metrics), RULES)
     host.add(add_NodeServicer_to_server, NodeServicer("metasync", settings, root), NODE_RULES)
     metrics.watch_access(host.guard)

@@ -17,6 +17,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import AddressTaken, ServiceHost, run
+from tandemmq.common.shutdown import StopRequest
 from tandemmq.naming.asked import Asked, NamingRules, as_properties, code_of
 from tandemmq.naming.kv import KvStore
 from tandemmq.naming.measured import measured
@@ -44,8 +45,8 @@ def run_naming(settings: NamingSettings, announce: Announce | None = None) -> No
     run(serve(settings, announce))
 
 
-async def serve(settings: NamingSettings, announce: Announce | None = None) -> None:
-    """The start-up, step by step, and the name server's life."""
+async def serve(settings: NamingSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
+    """The start-up, step by step, and the name server's life; `stop` ends it, else SIGTERM and SIGINT do."""
     routes = RouteTable(settings.names_broker_expiry / 1000)
     values = KvStore(settings.names_directory / "kvConfig.json")
     rules = NamingRules(settings.order_message_enable, settings.return_order_topic_config_to_broker)
@@ -57,7 +58,7 @@ async def serve(settings: NamingSettings, announce: Announce | None = None) -> N
     handlers = Handlers(measured(asked.handlers(), code_of, called), code_of)
     server = RemotingServer(handlers, limits, closed=watch.closed)
     metrics.watch(routes, lambda: len(server.connections), lambda: server.told)
-    host = ServiceHost(settings, metrics.registry())
+    host = ServiceHost(settings, metrics.registry(), stop=stop)
     host.add(add_NodeServicer_to_server, NodeServicer("names", settings, settings.names_directory), NODE_RULES)
     metrics.watch_access(host.guard)
     metrics.watch_load(client=lambda: host.load)

@@ -4,6 +4,7 @@
 
     ports.py        which ports a node's services have
     plan.py         which services run, each with which settings
+    processes.py    which of them share a process
     restart.py      when a service that died is started again, and when that is given up; no I/O
     child.py        one process: its events, its log lines, its end
     supervisor.py   keeps all of them alive, and stops them in order

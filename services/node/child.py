@@ -13,6 +13,7 @@ _LINE_MAX = 64 << 10
 """Longer lines are cut into pieces."""
 
 _LAST_LINES = 20
+NOTHING_SAID = "it said nothing"
 
 OnEvent = Callable[[dict[str, Any]], None]
 OnLine = Callable[[str], None]
@@ -75,14 +76,8 @@ class Child:
 
     @property
     def last_words(self) -> str:
-        """Why it ended, as far as it said so: the error of its last line, or that line."""
-        if not self.last_lines:
-            return "it said nothing"
-        last = self.last_lines[-1]
-        try:
-            return str(json.loads(last)["error"]["message"])
-        except (ValueError, KeyError, TypeError):
-            return last
+        """Why it ended, as far as it said so: see `spoken`."""
+        return spoken(self.last_lines[-1]) if self.last_lines else NOTHING_SAID
 
     def _take_event(self, line: str) -> None:
         try:
@@ -97,6 +92,14 @@ class Child:
     def _take_line(self, line: str) -> None:
         self.last_lines.append(line)
         self._on_line(line)
+
+
+def spoken(line: str) -> str:
+    """The error that a line of a log tells, or the line itself."""
+    try:
+        return str(json.loads(line)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return line
 
 
 async def _lines(stream: asyncio.StreamReader, take: Callable[[str], None]) -> None:

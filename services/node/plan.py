@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.service_settings import SERVICE_SETTINGS
@@ -17,10 +18,8 @@ NODE_SERVICES = ("metasync", "store", "replicator")
 START_ORDER = ("names", *NODE_SERVICES, "admin")
 """The store takes its topics from metasync, the replicator its role from the store: each finds whom it needs.
 
-Any other order works too, with a line in the log that somebody is not there yet.
+Any other order works too, with a line in the log that somebody is not there yet. They stop in the reverse one.
 """
-
-STOP_ORDER = START_ORDER[::-1]
 
 _CHOSEN = frozenset(
     {
@@ -54,9 +53,12 @@ class ServicePlan:
 
     def command(self) -> list[str]:
         """What runs it: `tandem store --json ...`, which tells its events as JSON lines on stdout."""
+        return [sys.executable, "-m", "tandemmq.cli.main", self.service, "--json", *self.options()]
+
+    def options(self) -> list[str]:
+        """Of the command: its broker.conf and its settings."""
         config = ["--config", str(self.config)] if self.config is not None else []
-        options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
-        return [sys.executable, "-m", "tandemmq.cli.main", self.service, "--json", *config, *options]
+        return config + [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
 
 
 @dataclass(frozen=True)
@@ -215,14 +217,28 @@ def _texts(settings: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in settings.items()}
 
 
-def check_directory(directory: Path) -> None:
-    """Nodes have directories of their own in `directory`; it must not be a store itself. Raises BadPlan."""
-    if (directory / "commitlog").exists():
-        raise BadPlan(
-            f"{directory} is the directory of a single store",
-            remedy=f"run it with `tandem store --data {directory}`, or name another directory with --data; nodes lie "
-            f"in DIR/master and DIR/slave",
-        )
+class NodeDirectories(NamedTuple):
+    """Where the files of nodes are."""
+
+    first: Path
+    second: Path
+    """Of the node that follows the first, if there is one."""
+
+
+def node_directories(directory: Path) -> NodeDirectories:
+    """Those of nodes in `directory`: the first is a store's directory as `tandem store` has it, the second lies within.
+
+    Before that was so, the first lay in DIR/master: there it stays. Raises BadPlan where there are both.
+    """
+    first, earlier = directory, directory / "master"
+    if (earlier / "commitlog").exists():
+        if (first / "commitlog").exists():
+            raise BadPlan(
+                f"{first} is a store's directory, and so is {earlier} in it",
+                remedy=f"run the second with --data {earlier}, or move it away: then {first} is used",
+            )
+        first = earlier
+    return NodeDirectories(first, directory / "slave")
 
 
 def services_in(order: Sequence[str], node: NodePlan) -> list[ServicePlan]:

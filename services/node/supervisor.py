@@ -1,6 +1,7 @@
 """Keeps the services of one or more nodes alive, and stops them in order.
 
-What it tells, as `NodeEvent`s, in the order in which it happens:
+Services may share a process: then each is told of what happens to it. What it tells, as `NodeEvent`s, in the order in
+which it happens:
 
 ======== ============================================================ ==================================================
 kind     of                                                           facts
@@ -25,13 +26,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tandemmq.common.child_process import how_it_ended
-from tandemmq.node.child import Child
+from tandemmq.node.child import NOTHING_SAID, Child, spoken
 from tandemmq.node.errors import GivenUp, NotStarted
-from tandemmq.node.plan import START_ORDER, STOP_ORDER, NodePlan, ServicePlan, services_in
+from tandemmq.node.plan import NodePlan, ServicePlan
+from tandemmq.node.processes import Layout, ProcessPlan, processes_of
 from tandemmq.node.restart import RestartPolicy, RestartRules
 
 _STOP_SECONDS = 30.0
-"""How long a service may take to stop before it is killed."""
+"""How long a process may take to stop before it is killed."""
 
 
 class NodeEvent(NamedTuple):
@@ -53,14 +55,17 @@ class NodeListener(NamedTuple):
 
 @dataclass
 class _Kept:
-    """A service that is kept alive."""
+    """A process that is kept alive, with the services in it."""
 
-    plan: ServicePlan
+    plan: ProcessPlan
     policy: RestartPolicy
     child: Child | None = None
+    serving: set[str] = field(default_factory=set)
+    """Those of its services that serve, in the present process."""
     served_at: float | None = None
-    """When the present process began to serve."""
+    """When all services of the present process served."""
     has_served: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether all of them served once."""
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether there is no process, nor one about to be."""
 
@@ -74,17 +79,17 @@ class Supervisor:
         listener: NodeListener,
         rules: RestartRules | None = None,
         stop_seconds: float = _STOP_SECONDS,
+        layout: Layout = Layout.APART,
     ) -> None:
-        self._nodes = nodes
+        self._in_turn = layout is Layout.APART
+        """Whether a process of a node waits for the one before. Else the time to start is theirs together."""
         self._listener = listener
         self._stop_seconds = stop_seconds
         rules = rules or RestartRules()
-        self._kept = {
-            (node.name, plan.service): _Kept(plan, RestartPolicy(rules))
-            for node in nodes
-            for plan in services_in(START_ORDER, node)
-        }
-        for kept in self._kept.values():
+        self._nodes = [[_Kept(plan, RestartPolicy(rules)) for plan in processes_of(node, layout)] for node in nodes]
+        """The processes of each node, in the order in which they start."""
+        self._kept = [kept for node in self._nodes for kept in node]
+        for kept in self._kept:
             kept.idle.set()
         self._stopping = asyncio.Event()
         self._reason = ""
@@ -99,7 +104,7 @@ class Supervisor:
             then.
         """
         begun = time.monotonic()
-        befores = [None, *self._nodes]
+        befores = [[], *self._nodes]
         self._tasks = [
             asyncio.ensure_future(self._guarded(self._run_node(node, before)))
             for node, before in zip(self._nodes, befores, strict=False)
@@ -118,7 +123,7 @@ class Supervisor:
     def stop(self, reason: str) -> None:
         """Stop everything, in order. A second call kills what still runs."""
         if self._stopping.is_set():
-            for kept in self._kept.values():
+            for kept in self._kept:
                 if kept.child is not None:
                     kept.child.signal(signal.SIGKILL)
             return
@@ -135,25 +140,28 @@ class Supervisor:
             if not self._stopping.is_set():
                 self.stop(str(error))
 
-    async def _run_node(self, node: NodePlan, before: NodePlan | None) -> None:
-        """One service after the other, each when the one before serves, and the same one of the node before."""
-        for plan in services_in(START_ORDER, node):
-            if before is not None and plan.service in before.services:
-                await self._kept[before.name, plan.service].has_served.wait()
-            kept = self._kept[node.name, plan.service]
+    async def _run_node(self, node: list[_Kept], before: list[_Kept]) -> None:
+        """One process after the other, each when those serve that have the same services of the node before."""
+        for kept in node:
+            own = {plan.service for plan in kept.plan.services}
+            for other in before:
+                if own & {plan.service for plan in other.plan.services}:
+                    await other.has_served.wait()
             self._tasks.append(asyncio.ensure_future(self._guarded(self._keep(kept))))
-            await kept.has_served.wait()
+            if self._in_turn:
+                await kept.has_served.wait()
 
     async def _keep(self, kept: _Kept) -> None:
-        """Start a service whenever it is not running."""
+        """Start a process whenever it is not running."""
         while not self._stopping.is_set():
             kept.served_at = None
+            kept.serving.clear()
             kept.idle.clear()
             try:
                 child = kept.child = await Child.start(
                     kept.plan.command(),
                     on_event=lambda event: self._heard(kept, event),
-                    on_line=lambda line: self._listener.line(kept.plan, line),
+                    on_line=lambda line: self._listener.line(*kept.plan.said(line)),
                 )
                 if self._stopping.is_set():  # it was stopped while the process was being made
                     child.signal(signal.SIGTERM)
@@ -170,7 +178,7 @@ class Supervisor:
     async def _mourn(self, kept: _Kept, child: Child, code: int) -> None:
         """Wait before the next start. Raises NotStarted, GivenUp."""
         if not kept.has_served.is_set():
-            raise NotStarted(f"{kept.plan.name} did not start ({how_it_ended(code)}): {child.last_words}")
+            raise NotStarted(f"{kept.plan.name} did not start ({how_it_ended(code)}): {_last_words(kept, child)}")
         served = time.monotonic() - kept.served_at if kept.served_at is not None else 0.0
         pause = kept.policy.died(served)
         how, deaths = how_it_ended(code), kept.policy.deaths
@@ -181,22 +189,27 @@ class Supervisor:
             await asyncio.wait_for(self._stopping.wait(), pause)
 
     def _heard(self, kept: _Kept, event: dict[str, Any]) -> None:
-        if event.get("event") == "serving":
+        if event.get("event") != "serving":
+            return
+        plan = kept.plan.of(event.get("service"))
+        kept.serving.add(plan.service)
+        if len(kept.serving) == len(kept.plan.services):
             kept.served_at = time.monotonic()
             kept.has_served.set()
-            self._tell("serving", kept, **{name: value for name, value in event.items() if name != "event"})
+        facts = {name: value for name, value in event.items() if name not in ("event", "service")}
+        self._listener.event(NodeEvent("serving", plan.node, plan.service, facts))
 
     async def _tell_when_up(self, begun: float) -> None:
-        await asyncio.gather(*(kept.has_served.wait() for kept in self._kept.values()))
+        await asyncio.gather(*(kept.has_served.wait() for kept in self._kept))
         self._tell("up", seconds=round(time.monotonic() - begun, 3))
 
     # -- stopping ---------------------------------------------------------------------------------------------------
 
-    async def _stop_node(self, node: NodePlan) -> None:
-        for plan in services_in(STOP_ORDER, node):
-            await self._stop_service(self._kept[node.name, plan.service])
+    async def _stop_node(self, node: list[_Kept]) -> None:
+        for kept in reversed(node):
+            await self._stop_process(kept)
 
-    async def _stop_service(self, kept: _Kept) -> None:
+    async def _stop_process(self, kept: _Kept) -> None:
         if kept.child is not None:
             kept.child.signal(signal.SIGTERM)
         try:
@@ -208,5 +221,12 @@ class Supervisor:
             await kept.idle.wait()
 
     def _tell(self, kind: str, kept: _Kept | None = None, **facts: Any) -> None:
-        node, service = (kept.plan.node, kept.plan.service) if kept is not None else ("", "")
-        self._listener.event(NodeEvent(kind, node, service, facts))
+        """Of everything, or of each service of a process."""
+        of = [(plan.node, plan.service) for plan in kept.plan.services] if kept is not None else [("", "")]
+        for node, service in reversed(of) if kind == "ended" else of:  # as they started, as they stopped
+            self._listener.event(NodeEvent(kind, node, service, facts))
+
+
+def _last_words(kept: _Kept, child: Child) -> str:
+    """Why a process ended, as far as it said so."""
+    return spoken(kept.plan.said(child.last_lines[-1])[1]) if child.last_lines else NOTHING_SAID

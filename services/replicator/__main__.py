@@ -13,6 +13,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.shutdown import StopRequest
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.replication.v1.healing_pb2_grpc import add_HealingServicer_to_server
 from tandemmq.replication.v1.replication_pb2_grpc import add_ReplicationServicer_to_server
@@ -42,12 +43,14 @@ def run_replicator(settings: ReplicatorSettings, announce: Announce | None = Non
     run(serve(settings, announce))
 
 
-async def serve(settings: ReplicatorSettings, announce: Announce | None = None) -> None:
-    """The start-up, step by step, and the service's life."""
+async def serve(
+    settings: ReplicatorSettings, announce: Announce | None = None, stop: StopRequest | None = None
+) -> None:
+    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do."""
     for name in settings.ignored:
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
     metrics = ReplicatorMetrics(settings.broker_cluster_name, settings.broker_name)
-    host = ServiceHost(settings, metrics.registry())
+    host = ServiceHost(settings, metrics.registry(), stop=stop)
     node = ReplicatorNode(settings, host, metrics)
     host.add(add_ReplicationServicer_to_server, ReplicationService(node), RULES)
     host.add(add_HealingServicer_to_server, HealingService(node), HEALING_RULES)

@@ -15,6 +15,7 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.shutdown import StopRequest
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
@@ -83,15 +84,15 @@ def run_store(settings: StoreSettings, announce: Announce | None = None) -> None
     run(serve(settings, announce))
 
 
-async def serve(settings: StoreSettings, announce: Announce | None = None) -> None:
-    """The start-up, step by step, and the service's life."""
+async def serve(settings: StoreSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
+    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do."""
     check_core(settings.compiled_core)
     for name in settings.ignored:
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
     metrics = StoreMetrics(settings.broker_cluster_name, settings.broker_name)
     hooks = watched_hooks(settings, metrics)
     servicer = StoreServicer(settings.service_limits(), metrics)
-    host = ServiceHost(settings, metrics.registry(), STATUSES)
+    host = ServiceHost(settings, metrics.registry(), STATUSES, stop)
     host.add(add_StoreServicer_to_server, servicer, RULES)
     consuming = DeliveryServicer(settings.service_limits(), metrics)
     host.add(add_DeliveryServicer_to_server, consuming, DELIVERY_RULES)

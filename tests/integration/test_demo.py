@@ -76,7 +76,7 @@ def test_two_nodes_lose_nothing_and_earlier_nodes_go_on(tmp_path: Path) -> None:
     assert by_title["Compare"]["log_files"] >= 1
     assert by_title["Compare"]["queue_files"] >= 2
 
-    master, slave = (inspect(tmp_path / "data" / node) for node in ("master", "slave"))
+    master, slave = (inspect(one) for one in (tmp_path / "data", tmp_path / "data" / "slave"))
     assert master["records"] == slave["records"] >= verdict["acknowledged"]
     assert master["max_offset"] == slave["max_offset"] == by_title["Stop"]["log_end"]
 
@@ -131,7 +131,8 @@ def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
 def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
     from tandemmq.cli.demo.child import StoreProcess
 
-    other = StoreProcess(tmp_path / "data" / "master")
+    (tmp_path / "data" / "slave" / "commitlog").mkdir(parents=True)  # as an earlier demo of two has left it
+    other = StoreProcess(tmp_path / "data")
     other.start()
     try:
         refused = demo(tmp_path / "data")

@@ -102,10 +102,15 @@ class Up:
         return str(next(one[what] for one in self.of("up")[0]["nodes"] if one["node"] == node))
 
     def replace_killed(self, service: str, node: str = "master") -> None:
-        """Kill a service and wait until it serves again."""
-        lives = len(self.of("serving", service, node))
-        os.kill(self.pid(service, node), signal.SIGKILL)
-        until(lambda: len(self.of("serving", service, node)) > lives, f"{node} {service} is back")
+        """Kill a service's process and wait until all in it serve again."""
+        pid = self.pid(service, node)
+        killed = {one["service"] for one in self.of("serving") if one["pid"] == pid}
+        os.kill(pid, signal.SIGKILL)
+
+        def is_back() -> bool:
+            return all(self.pid(one, node) != pid for one in killed)
+
+        until(is_back, f"{node} {service}, and what shares its process, is back")
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -147,8 +152,12 @@ def in_sync(up: Up) -> bool:
 # -- one node ---------------------------------------------------------------------------------------------------------
 
 
-def test_services_die_and_come_back_with_the_messages_and_stop_in_order(tmp_path: Path) -> None:
-    with running(tmp_path) as up:
+@pytest.mark.parametrize("options", [(), ("--processes",), pytest.param(("--single-process",), marks=pytest.mark.slow)])
+def test_services_die_and_come_back_with_the_messages_and_stop_in_order(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Those that share a process die together."""
+    with running(tmp_path, *options) as up:
         with StoreClient(up.address("store")) as client:
             client.send("orders", b"one")
         for service in SERVICES:
@@ -192,7 +201,7 @@ def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
         until(lambda: services() == [("master", 3, True), ("slave", 3, True)], "all services answer")
         assert up.end(signal.SIGINT) == 0
         ended = [(one["node"], one["service"]) for one in up.of("ended")]
-        assert [service for node, service in ended if node == "master"] == ["admin", "replicator", "store", "metasync"]
+        assert [service for node, service in ended if node == "master"] == ["replicator", "store", "admin", "metasync"]
         assert {one["how"] for one in up.of("ended")} == {"exit code 0"}
         assert not any(map(is_alive, up.pids()))
 
@@ -202,6 +211,7 @@ def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
 def test_no_service_outlives_the_supervisor(number: int, tmp_path: Path) -> None:
     with running(tmp_path, "--slave") as up:
         pids = up.pids()
+        assert len(set(pids)) == 4
         assert len(pids) == 6
         up.end(number)
         until(lambda: not any(map(is_alive, pids)), "all services are gone")
@@ -257,7 +267,7 @@ def test_when_nobody_reads_the_events_any_more_it_stops_cleanly(tmp_path: Path) 
     process.stderr.close()
     assert process.wait(60) == 0
     assert "Traceback" not in log
-    assert not list((tmp_path / "master").glob("abort")), "the store, if it had begun, was closed"
+    assert not list(tmp_path.glob("abort")), "the store, if it had begun, was closed"
 
 
 @pytest.mark.slow
@@ -306,7 +316,7 @@ def test_a_value_that_a_service_refuses_ends_it_with_the_reason(tmp_path: Path) 
     refused = tandem("up", "--data", str(tmp_path), "--port", "0", "--set", "flushDiskType=SOMETIMES", "--json")
     assert refused.code == 1
     message = json.loads(refused.err.splitlines()[-1])["error"]["message"]
-    assert message.startswith("master store did not start (exit code 1): flushDiskType=SOMETIMES")
+    assert message.startswith("master store and replicator did not start (exit code 1): flushDiskType=SOMETIMES")
     assert "ASYNC_FLUSH" in message
 
 
@@ -326,11 +336,59 @@ def test_options_that_do_not_go_together(options: tuple[str, ...], said: str, tm
     assert len(refused.err.splitlines()) == 1
 
 
-def test_the_directory_of_a_single_store_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "commitlog").mkdir()
-    refused = tandem("up", "--data", str(tmp_path))
-    assert refused.code == 1
-    assert "tandem store --data" in refused.err
+def test_processes_cannot_be_many_and_one(tmp_path: Path) -> None:
+    refused = tandem("up", "--data", str(tmp_path), "--processes", "--single-process")
+    assert refused.code == 2
+    assert "one of the two" in refused.err
+
+
+def test_a_node_takes_two_processes_and_little_memory(tmp_path: Path) -> None:
+    with running(tmp_path, "--admin") as up:
+        pids = {service: up.pid(service) for service in (*SERVICES, "admin")}
+        assert pids["store"] == pids["replicator"]
+        assert pids["metasync"] == pids["admin"]
+        memory = sum(anonymous_bytes(pid) for pid in (up.process.pid, *set(pids.values())))
+        assert memory < 120 << 20
+        ports = {one["metrics"] for one in up.of("serving")}
+        assert len(ports) == 4, "each has its own metrics, as if it were alone"
+        for address in ports:
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert b"tandem_" in page.read()
+
+
+def anonymous_bytes(pid: int) -> int:
+    """What a process has for itself: not the files and libraries that are mapped."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
+
+
+@contextmanager
+def store_alone(directory: Path) -> Iterator[str]:
+    """`tandem store` on a directory, with the settings that `running` gives; its address."""
+    given = (*SMALL, "grpcPort=0", "internalPort=0", "metricsPort=0", "remotingMode=off")
+    settings = [part for setting in given for part in ("--set", setting)]
+    command = [sys.executable, "-m", "tandemmq.cli.main", "store", "--json", "--data", str(directory), *settings]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["address"]
+        process.terminate()
+
+
+@pytest.mark.slow
+def test_the_directory_of_a_store_becomes_a_node_and_then_a_pair(tmp_path: Path) -> None:
+    with store_alone(tmp_path) as address, StoreClient(address) as client:
+        first = client.send("orders", b"to a store alone")
+    with running(tmp_path) as up, StoreClient(up.address("store")) as client:
+        assert client.view(first.message_id).body == b"to a store alone"
+    with running(tmp_path, "--slave") as up:
+        until(lambda: in_sync(up), "the slave follows")
+        with StoreClient(up.address("store", "slave")) as client:
+            assert client.view(first.message_id).body == b"to a store alone"
+    for directory in (tmp_path, tmp_path / "slave"):
+        index = ("--set", "maxHashSlotNum=1000", "--set", "maxIndexNum=4000")
+        for command in (("inspect",), ("audit",), ("rebuild", "--master", "processes", *index)):
+            done = tandem(*command, str(directory), "--json")
+            assert done.code == 0, (command, done.err)
 
 
 @pytest.mark.slow
@@ -367,7 +425,7 @@ def test_a_slave_follows_and_everything_heals(tmp_path: Path) -> None:
         assert [one["in_sync"] for one in shown.document["replicas"] if one["connected"]] == [True]
         assert up.end() == 0
     for kind in ("commitlog", "consumequeue"):
-        ours = {path.relative_to(tmp_path / "master"): path for path in (tmp_path / "master" / kind).rglob("*")}
+        ours = {path.relative_to(tmp_path): path for path in (tmp_path / kind).rglob("*")}
         theirs = {path.relative_to(tmp_path / "slave"): path for path in (tmp_path / "slave" / kind).rglob("*")}
         assert ours.keys() == theirs.keys()
         assert all(path.is_dir() or path.read_bytes() == theirs[name].read_bytes() for name, path in ours.items())

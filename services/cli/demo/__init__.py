@@ -13,5 +13,5 @@
     readers.py     a consumer group with its own offsets
     proof.py       compares what came back with the ledger, and files with files
     child.py       a command as a process, on `tandemmq.node`; one store so
-    pair.py        `tandem up --slave` so, and its services, which can be killed
+    pair.py        `tandem up --slave --processes` so, and its services, which can be killed
 """

@@ -155,10 +155,11 @@ def memory_of(pid: int) -> DemoMemory:
     return DemoMemory(resident, own)
 
 
-def bytes_on_disk(directory: Path) -> int:
-    """What a directory takes, as `du` counts."""
+def bytes_on_disk(directory: Path, but: Path | None = None) -> int:
+    """What a directory takes, as `du` counts; without another one, which may lie in it."""
     total = 0
-    for parent, _, names in os.walk(directory):
+    for parent, below, names in os.walk(directory):
+        below[:] = [name for name in below if Path(parent, name) != but]
         for name in names:
             try:
                 total += os.stat(os.path.join(parent, name)).st_blocks * 512

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.talk.failures import FAILED
+from tandemmq.cli.talk.failures import FAILED, CommandFailed
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
 
@@ -42,7 +42,6 @@ def demo(
     from tandemmq.cli.demo.pair_story import PairDemo
     from tandemmq.cli.demo.story import Demo
     from tandemmq.cli.demo.teller import Teller
-    from tandemmq.node.plan import check_directory
 
     teller = Teller(Output(as_json=as_json))
     told: Steps
@@ -52,7 +51,7 @@ def demo(
         told = Demo(directory, teller)
     else:
         directory = data or _DEFAULT
-        check_directory(directory)
+        _check(directory)
         teller.begin(
             "real messages to two nodes, whose processes are killed meanwhile, and the proof that all is on both."
         )
@@ -60,6 +59,19 @@ def demo(
     if not told.run():
         raise typer.Exit(FAILED)
     teller.hint(_next_steps(directory, told.example_key, single=single))
+
+
+def _check(directory: Path) -> None:
+    """Not a store with messages of its own: those of the demo would be among them. Raises CommandFailed, BadPlan."""
+    from tandemmq.cli.demo.steps import is_new
+    from tandemmq.node.plan import node_directories
+
+    first, second = node_directories(directory)
+    if not is_new(first) and is_new(second):
+        raise CommandFailed(
+            f"{directory} is the directory of a single store",
+            remedy="name another directory with --data, or use this one with --single",
+        )
 
 
 def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, str]]:

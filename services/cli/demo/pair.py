@@ -1,4 +1,4 @@
-"""Two nodes as `tandem up --slave` runs them: who runs where, who died, who came back."""
+"""Two nodes as `tandem up --slave --processes` runs them: who runs where, who died, who came back."""
 
 import os
 import signal
@@ -29,8 +29,8 @@ class PairProcess:
     """The supervisor of two nodes in a child process, on the usual ports where they are free, else on any."""
 
     def __init__(self, directory: Path) -> None:
-        arguments = ("up", "--slave", "--no-admin", "--json", "--data", str(directory), "--port", str(_port()))
-        self._command = DemoCommand(*arguments, heard=self._hear)
+        arguments = ("up", "--slave", "--no-admin", "--processes", "--json", "--data", str(directory))
+        self._command = DemoCommand(*arguments, "--port", str(_port()), heard=self._hear)
         self._served: dict[Which, list[dict[str, Any]]] = {(node, one): [] for node in NODES for one in SERVICES}
         self._up: dict[str, Any] = {}
         self.start_seconds = 0.0

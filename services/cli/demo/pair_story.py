@@ -12,6 +12,7 @@ from tandemmq.cli.demo.readers import ConsumerGroup
 from tandemmq.cli.demo.steps import MESSAGES, SETTLE_SECONDS, Steps, is_new
 from tandemmq.cli.demo.teller import Teller
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
+from tandemmq.node.plan import node_directories
 
 if TYPE_CHECKING:
     from tandemmq.client import StoreClient
@@ -38,7 +39,7 @@ class PairDemo(Steps):
     def __init__(self, directory: Path, teller: Teller, messages: int = MESSAGES) -> None:
         super().__init__(teller, messages)
         self._directory = directory
-        self._roots = {node: directory / node for node in NODES}
+        self._roots = dict(zip(NODES, node_directories(directory), strict=True))
         self._is_new = all(is_new(root) for root in self._roots.values())
         self._pair = PairProcess(directory)
         self._at_the_slave: ConsumerGroup | None = None
@@ -77,7 +78,7 @@ class PairDemo(Steps):
     def _start(self) -> None:
         self._pair.start()
         self._pair.wait_until_in_sync()
-        disk = {node: bytes_on_disk(root) for node, root in self._roots.items()}
+        disk = self._disk()
         memory = {
             (node, service): memory_of(self._pair.serving(node, service)["pid"]).resident
             for node in NODES
@@ -88,7 +89,7 @@ class PairDemo(Steps):
         addresses = [self._pair.address(node, "store") for node in NODES]
         self._teller.step(
             "Start",
-            f"{state} in {self._directory}, six processes of `tandem up --slave`, after "
+            f"{state} in {self._directory}, six processes of `tandem up --slave --processes`, after "
             f"{show_seconds(self._pair.start_seconds)}: a master at {addresses[0]}, a slave at {addresses[1]}. Each "
             f"takes {show_bytes(disk['master'])} of disk, its store {show_bytes(store)} of memory, replicator and "
             f"metasync {show_bytes(sidecars)}.",
@@ -199,7 +200,7 @@ class PairDemo(Steps):
         code = self._pair.stop()
         if code != 0:
             self._proof.losses.append(f"the nodes did not stop cleanly: exit code {code}")
-        disk = {node: bytes_on_disk(root) for node, root in self._roots.items()}
+        disk = self._disk()
         self._teller.step(
             "Stop",
             f"both logs end at {end:,}. All six processes stopped in order; the nodes take "
@@ -207,6 +208,11 @@ class PairDemo(Steps):
             log_end=end,
             disk_bytes=disk,
         )
+
+    def _disk(self) -> dict[str, int]:
+        """What each node takes; the second may lie in the first one's directory."""
+        first, second = self._roots.values()
+        return dict(zip(NODES, (bytes_on_disk(first, but=second), bytes_on_disk(second)), strict=True))
 
     def _compare(self) -> None:
         """The proof on the files themselves."""

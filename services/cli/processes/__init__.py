@@ -9,5 +9,6 @@ node_log.py      the logs of several services as one
 replicator.py    `tandem replicator`: the service in the foreground
 settings.py      `tandem settings`, and the settings that the commands of the services start with
 store.py         `tandem store`: the service in the foreground
+together.py      several services of a node in one process, for `tandem up`
 up.py            `tandem up`: a whole node, or two, in one terminal
 """

@@ -28,7 +28,7 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
 
     def announce(host: "ServiceHost", console: str | None) -> None:
         if as_json:
-            output.line(_serving(settings, host, console))
+            output.line(serving(settings, host, console))
         else:
             output.pairs(_in_words(settings, host, console), title="The admin is serving; stop it with Ctrl-C.")
 
@@ -39,7 +39,8 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
         output.say("The admin has stopped.")
 
 
-def _serving(settings: "AdminSettings", host: "ServiceHost", console: str | None) -> dict[str, object]:
+def serving(settings: "AdminSettings", host: "ServiceHost", console: str | None) -> dict[str, object]:
+    """The event that says so, for programs."""
     return {
         "event": "serving",
         "pid": os.getpid(),

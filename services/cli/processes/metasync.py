@@ -28,7 +28,7 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
 
     def announce(host: "ServiceHost", *_: object) -> None:
         if as_json:
-            output.line(_serving(settings, host))
+            output.line(serving(settings, host))
         else:
             output.pairs(_in_words(settings, host), title="The metasync is serving; stop it with Ctrl-C.")
 
@@ -39,7 +39,8 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
         output.say("The metasync has stopped.")
 
 
-def _serving(settings: "MetasyncSettings", host: "ServiceHost") -> dict[str, object]:
+def serving(settings: "MetasyncSettings", host: "ServiceHost", *_: object) -> dict[str, object]:
+    """The event that says so, for programs."""
     return {
         "event": "serving",
         "pid": os.getpid(),

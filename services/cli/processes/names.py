@@ -28,7 +28,7 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
 
     def announce(host: "ServiceHost", port: int) -> None:
         if as_json:
-            output.line(_serving(settings, host, port))
+            output.line(serving(settings, host, port))
         else:
             output.pairs(_in_words(settings, host, port), title="The name server is serving; stop it with Ctrl-C.")
 
@@ -39,7 +39,8 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
         output.say("The name server has stopped.")
 
 
-def _serving(settings: "NamingSettings", host: "ServiceHost", port: int) -> dict[str, object]:
+def serving(settings: "NamingSettings", host: "ServiceHost", port: int) -> dict[str, object]:
+    """The event that says so, for programs."""
     return {
         "event": "serving",
         "pid": os.getpid(),

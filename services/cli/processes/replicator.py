@@ -30,7 +30,7 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
 
     def announce(host: "ServiceHost", *_: object) -> None:
         if as_json:
-            output.line(_serving(settings, host))
+            output.line(serving(settings, host))
         else:
             output.pairs(_in_words(settings, host), title="The replicator is running; stop it with Ctrl-C.")
 
@@ -41,7 +41,8 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
         output.say("The replicator has stopped.")
 
 
-def _serving(settings: "ReplicatorSettings", host: "ServiceHost") -> dict[str, object]:
+def serving(settings: "ReplicatorSettings", host: "ServiceHost", *_: object) -> dict[str, object]:
+    """The event that says so, for programs."""
     return {
         "event": "serving",
         "pid": os.getpid(),

@@ -30,7 +30,7 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
 
     def announce(host: "ServiceHost", opened: "MessageStore") -> None:
         if as_json:
-            output.line(_serving(settings, host, opened))
+            output.line(serving(settings, host, opened))
         else:
             output.pairs(_in_words(settings, host, opened), title="The store is serving; stop it with Ctrl-C.")
 
@@ -41,7 +41,8 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
         output.say("The store has stopped.")
 
 
-def _serving(settings: "StoreSettings", host: "ServiceHost", opened: "MessageStore") -> dict[str, object]:
+def serving(settings: "StoreSettings", host: "ServiceHost", opened: "MessageStore") -> dict[str, object]:
+    """The event that says so, for programs."""
     return {
         "event": "serving",
         "pid": os.getpid(),

@@ -20,6 +20,7 @@ from tandemmq.common import default_ports
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
     from tandemmq.node.ports import AdminPorts, NamesPorts, Ports
+    from tandemmq.node.processes import Layout
     from tandemmq.node.supervisor import NodeEvent
 
 _TOGETHER_SECONDS = 0.5
@@ -29,7 +30,10 @@ def up(
     data: Annotated[
         Path,
         typer.Option(
-            "--data", metavar="DIR", help="Where the nodes' files go: DIR/master, and DIR/slave with --slave."
+            "--data",
+            metavar="DIR",
+            help="Where the files go: those of the first node as `tandem store` has them, with --slave those of the "
+            "second to DIR/slave.",
         ),
     ] = Path("data"),
     slave: Annotated[
@@ -65,6 +69,15 @@ def up(
             "(namesrvAddr). What tools put there goes to DIR/names.",
         ),
     ] = False,
+    processes: Annotated[
+        bool, typer.Option("--processes", help="Run each service in a process of its own: one that dies is alone.")
+    ] = False,
+    single_process: Annotated[
+        bool,
+        typer.Option(
+            "--single-process", help="Run all services of a node in one process: the least memory, for tests."
+        ),
+    ] = False,
     config: Config = None,
     overrides: Set = None,
     as_json: Json = False,
@@ -72,10 +85,10 @@ def up(
     """Run a whole node, or two, in the foreground, until Ctrl-C.
 
     A node is a store, a metasync and a replicator; one admin looks after all of them, and has a web console, whose
-    address is told. Each service is a process of its own; one that dies is started
+    address is told. Two processes run a node: the store with its replicator, and the others. One that dies is started
     again, and if it dies again and again everything is stopped. All listen on 127.0.0.1 only. Their logs come as one,
     on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to the services that know
-    them.
+    them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and `export` take it.
 
     With --json: one JSON line an event, {"event", "node", "service", ...}; "up" has the addresses of all nodes and of
     the console. The log is JSON lines too, with "node" and "service" in each.
@@ -83,7 +96,10 @@ def up(
     import uvloop
 
     from tandemmq.node.ports import check_free
+    from tandemmq.node.processes import Layout
 
+    if processes and single_process:
+        raise typer.BadParameter("one of the two", param_hint="--processes, --single-process")
     nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin, names=names)
     taken: dict[str, Ports | AdminPorts | NamesPorts] = {node.name: node.ports for node in nodes}
     if nodes[0].admin is not None:
@@ -91,7 +107,8 @@ def up(
     if nodes[0].names is not None:
         taken["names"] = nodes[0].names
     check_free(taken)
-    uvloop.run(_run(nodes, as_json))
+    layout = Layout.APART if processes else Layout.SINGLE if single_process else Layout.PAIRED
+    uvloop.run(_run(nodes, layout, as_json))
 
 
 def _plan(
@@ -106,21 +123,22 @@ def _plan(
     names: bool,
 ) -> list["NodePlan"]:
     from tandemmq.node.errors import BadPlan
-    from tandemmq.node.plan import check_directory, plan_node, with_admin, with_names
+    from tandemmq.node.plan import node_directories, plan_node, with_admin, with_names
     from tandemmq.node.ports import NODE_STEP, AdminPorts, NamesPorts, Ports
 
     if given.get("brokerRole") == "SLAVE":
         raise BadPlan("the first node is a master", remedy="`tandem up --slave` adds a slave to it")
-    check_directory(data)
+    directories = node_directories(data.absolute())
     given = {"logFormat": "json" if as_json else "text", **given}
     if slave:
         given = {"brokerRole": "SYNC_MASTER", **given}
     ports = Ports.from_base(port) if port else Ports.free()
     of_slave = (Ports.from_base(port + NODE_STEP) if port else Ports.free(other_than=ports)) if slave else None
-    nodes = [plan_node("master", (data / "master").absolute(), ports, given=given, config=config, peer=of_slave)]
+    nodes = [plan_node("master", directories.first, ports, given=given, config=config, peer=of_slave)]
     if of_slave is not None:
-        directory = (data / "slave").absolute()
-        nodes.append(plan_node("slave", directory, of_slave, given=given, config=config, peer=ports, is_slave=True))
+        nodes.append(
+            plan_node("slave", directories.second, of_slave, given=given, config=config, peer=ports, is_slave=True)
+        )
     if admin:
         of_admin = AdminPorts.from_base(port) if port else AdminPorts.free(other_than=[*ports, *(of_slave or ())])
         nodes = with_admin(nodes, of_admin, (data / "admin").absolute(), given=given, config=config)
@@ -131,7 +149,7 @@ def _plan(
     return nodes
 
 
-async def _run(nodes: list["NodePlan"], as_json: bool) -> None:
+async def _run(nodes: list["NodePlan"], layout: "Layout", as_json: bool) -> None:
     import asyncio
 
     from tandemmq.node.supervisor import NodeListener, Supervisor
@@ -145,7 +163,7 @@ async def _run(nodes: list["NodePlan"], as_json: bool) -> None:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what is still to be told
             supervisor.stop("nobody reads what is told")
 
-    supervisor = Supervisor(nodes, NodeListener(tell, teller.log.line))
+    supervisor = Supervisor(nodes, NodeListener(tell, teller.log.line), layout=layout)
     loop = asyncio.get_running_loop()
     signals = _Signals(supervisor.stop)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

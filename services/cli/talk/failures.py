@@ -11,6 +11,8 @@ Exit codes: 1 something failed or was not found, 2 the command line is wrong, 13
 
 import json
 import sys
+import tempfile
+import traceback
 from typing import NamedTuple
 
 from tandemmq.common.errors import Kind, TandemError
@@ -80,3 +82,12 @@ def from_tandem(error: TandemError) -> Failure:
         return Failure(error.explain())
     status = STATUSES[error.kind]
     return Failure(error.explain(), status.code, status.rocketmq.replace("UNKNOWN_ERROR", ""))
+
+
+def unexpected(error: Exception) -> Failure:
+    """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return Failure(f"{error.filename}: {error.strerror}")
+    with tempfile.NamedTemporaryFile("w", prefix="tandem-error-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    return Failure(f"{type(error).__name__}: {error} (a fault of tandem itself; please report it with {file.name})")

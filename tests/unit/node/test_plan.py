@@ -7,8 +7,9 @@ import pytest
 
 from tandemmq.common.settings import UnknownSetting
 from tandemmq.node.errors import BadPlan, PortTaken
-from tandemmq.node.plan import START_ORDER, NodePlan, check_directory, plan_node, services_in, with_admin, with_names
+from tandemmq.node.plan import START_ORDER, NodePlan, node_directories, plan_node, services_in, with_admin, with_names
 from tandemmq.node.ports import AdminPorts, NamesPorts, Ports, check_free, is_taken
+from tandemmq.node.processes import Layout, processes_of
 
 
 def pair(**given: str) -> tuple[NodePlan, NodePlan]:
@@ -187,9 +188,51 @@ def test_a_command_carries_configuration_and_settings(tmp_path: Path) -> None:
     assert f"storePathRootDir={tmp_path}" in command
 
 
-def test_the_directory_of_a_single_store_is_not_taken_for_nodes(tmp_path: Path) -> None:
-    check_directory(tmp_path)
+def test_the_first_node_has_the_directory_that_a_store_alone_has(tmp_path: Path) -> None:
+    assert node_directories(tmp_path) == (tmp_path, tmp_path / "slave")
+
+
+def test_nodes_of_earlier_versions_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "master" / "commitlog").mkdir(parents=True)
+    assert node_directories(tmp_path) == (tmp_path / "master", tmp_path / "slave")
     (tmp_path / "commitlog").mkdir()
-    with pytest.raises(BadPlan, match="single store") as raised:
-        check_directory(tmp_path)
-    assert f"tandem store --data {tmp_path}" in raised.value.explain()
+    with pytest.raises(BadPlan, match="is a store's directory, and so is") as raised:
+        node_directories(tmp_path)
+    assert f"--data {tmp_path / 'master'}" in raised.value.explain()
+
+
+def test_two_processes_run_a_node_unless_one_wants_more_or_fewer() -> None:
+    first, second = with_names(
+        with_admin(pair(), AdminPorts.from_base(8081), Path("a"), given={}),
+        NamesPorts.from_base(8081),
+        Path("n"),
+        given={},
+    )
+
+    def shown(node: NodePlan, layout: Layout) -> list[list[str]]:
+        return [[plan.service for plan in one.services] for one in processes_of(node, layout)]
+
+    assert shown(first, Layout.PAIRED) == [["names", "metasync", "admin"], ["store", "replicator"]]
+    assert shown(second, Layout.PAIRED) == [["metasync"], ["store", "replicator"]]
+    assert shown(first, Layout.SINGLE) == [list(START_ORDER)]
+    assert shown(first, Layout.APART) == [[service] for service in START_ORDER]
+
+
+def test_a_process_of_two_services_carries_the_options_of_both(tmp_path: Path) -> None:
+    node = plan_node("master", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
+    both = processes_of(node, Layout.PAIRED)[1]
+    command = both.command()
+    assert both.name == "master store and replicator"
+    assert command[3:5] == ["store", "--config"]
+    between = command.index("+")
+    assert command[between + 1] == "replicator"
+    assert "grpcPort=1000" in command[:between]
+    assert "haListenPort=3831" in command[between:]
+
+
+def test_a_line_of_such_a_process_says_whose_it_is(tmp_path: Path) -> None:
+    both = processes_of(plan_node("master", tmp_path, Ports.from_base(1000), given={}), Layout.PAIRED)[1]
+    plan, line = both.said("replicator\tlinked  to=a\tb")
+    assert (plan.service, line) == ("replicator", "linked  to=a\tb")
+    plan, line = both.said("a warning of Python\tof nobody")
+    assert (plan.service, line) == ("store", "a warning of Python\tof nobody")
