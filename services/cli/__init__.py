@@ -1,6 +1,7 @@
 """The `tandem` command: what a person has in the hand.
 
-    main.py         the list of commands, and the one place where an error becomes a line and an exit code
+    main.py         the command, and the one place where an error becomes a line and an exit code
+    commands.py     where each command is; it is imported when it is asked for
     completion.py   `tandem completion`: words for shells
     reference.py    docs/cli.md, generated from the help
 

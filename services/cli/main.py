@@ -6,34 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tandemmq.cli.access.user import app as user_app
-from tandemmq.cli.completion import answer_shells, completion
-from tandemmq.cli.demo.command import demo
-from tandemmq.cli.files.audit import audit
-from tandemmq.cli.files.export import export
-from tandemmq.cli.files.inspect import inspect
-from tandemmq.cli.files.rebuild import rebuild
-from tandemmq.cli.messaging.bench import bench
-from tandemmq.cli.messaging.consume import consume, worker
-from tandemmq.cli.messaging.find import query, view
-from tandemmq.cli.messaging.offsets import offsets
-from tandemmq.cli.messaging.pull import pull
-from tandemmq.cli.messaging.recall import recall
-from tandemmq.cli.messaging.send import send
-from tandemmq.cli.messaging.top import top
-from tandemmq.cli.nouns import client, cluster, group, job, message, node, topic
-from tandemmq.cli.pair.accept_loss import accept_loss
-from tandemmq.cli.pair.replication import follow, promote, replicas
-from tandemmq.cli.pair.reseed import reseed
-from tandemmq.cli.processes.admin import admin
-from tandemmq.cli.processes.check import check
-from tandemmq.cli.processes.gateway import gateway
-from tandemmq.cli.processes.metasync import metasync
-from tandemmq.cli.processes.names import names
-from tandemmq.cli.processes.replicator import replicator
-from tandemmq.cli.processes.settings import settings
-from tandemmq.cli.processes.store import store
-from tandemmq.cli.processes.up import up
+from tandemmq.cli.commands import RootGroup
 from tandemmq.cli.talk.failures import FAILED, exit_code, from_tandem, report, unexpected
 from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.child_process import end_with_parent
@@ -41,6 +14,7 @@ from tandemmq.common.errors import TandemError
 
 app = typer.Typer(
     name="tandem",
+    cls=RootGroup,
     help="TandemMQ: a durable message broker whose files are RocketMQ's.",
     epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line. Errors are one line on stderr; with "
     "--json that line is JSON. Start with: tandem demo",
@@ -50,24 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-
-COMMANDS = (
-    *(up, store, replicator, metasync, admin, gateway, names),
-    *(send, recall, consume, worker, pull, query, view, offsets, inspect, settings),
-    *(replicas, promote, follow, reseed, accept_loss),
-    *(rebuild, audit, export),
-    *(check, top, bench),
-    *(completion, demo),
-)
-"""In the order of the help."""
-
-NOUNS = (cluster.app, node.app, topic.app, group.app, client.app, message.app, job.app, user_app)
-"""With verbs after them; listed after the commands in the help."""
-
-for _command in COMMANDS:
-    app.command()(_command)
-for _noun in NOUNS:
-    app.add_typer(_noun)
 
 
 def _show_version(wanted: bool) -> None:
@@ -108,6 +64,8 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what went wrong is said here, not by gRPC's own log lines
     try:
         if "_TANDEM_COMPLETE" in os.environ:
+            from tandemmq.cli.completion import answer_shells
+
             answer_shells()
         app(prog_name="tandem")
     except TandemError as error:

@@ -1,0 +1,49 @@
+"""What the command line loads to do little."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import typer.core
+import typer.main
+
+from tandemmq.cli.main import app
+
+PROGRAM = """
+import json, sys
+from tandemmq.cli.main import main
+sys.argv = ["tandem", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_by(*words: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_version_is_told_without_a_command_and_without_what_commands_need() -> None:
+    loaded = loaded_by("--version")
+    assert not loaded & {"asyncio", "grpc", "google.protobuf", "numpy", "pydantic", "rich", "uvloop"}
+    rooms = ("processes", "messaging", "files", "pair", "access", "nouns", "demo")
+    assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.cli.{room}" for room in rooms))}
+
+
+@pytest.mark.parametrize("command", ["up", "topic"])
+def test_a_command_loads_its_own_module_only(command: str) -> None:
+    loaded = loaded_by(command, "--help")
+    assert not loaded & {"asyncio", "grpc", "google.protobuf", "numpy", "rich", "uvloop"}
+    assert "tandemmq.cli.messaging.send" not in loaded
+
+
+def test_every_command_is_found_under_its_name() -> None:
+    root = typer.main.get_command(app)
+    assert isinstance(root, typer.core.TyperGroup)
+    assert [command.name for command in root.commands.values()] == list(root.commands)
+    assert "accept-loss" in root.commands
+    assert root.commands.get("nothing") is None
