@@ -59,7 +59,7 @@ def test_what_the_readme_tells_to_type_can_be_typed(line: str) -> None:
 
 def test_the_readme_shows_most_commands() -> None:
     assert {line.split()[1] for line in lines_of_the_readme()} >= {
-        "store",
+        "up",
         "send",
         "pull",
         "query",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ class Heard:
                 await self._changed.wait()
 
 
-async def run_until_up(plan: NodePlan, heard: Heard, **options: float) -> tuple[Supervisor, "asyncio.Task[None]"]:
+async def run_until_up(plan: NodePlan, heard: Heard, **options: Any) -> tuple[Supervisor, "asyncio.Task[None]"]:
     supervisor = Supervisor([plan], heard.listener, QUICK, **options)
     running = asyncio.ensure_future(supervisor.run())
     await heard.until(lambda: bool(heard.of("up")) or running.done())

@@ -101,14 +101,16 @@ def up(
     if processes and single_process:
         raise typer.BadParameter("one of the two", param_hint="--processes, --single-process")
     nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin, names=names)
-    taken: dict[str, Ports | AdminPorts | NamesPorts] = {node.name: node.ports for node in nodes}
-    if nodes[0].admin is not None:
-        taken["admin"] = nodes[0].admin
-    if nodes[0].names is not None:
-        taken["names"] = nodes[0].names
-    check_free(taken)
+    check_free(_ports(nodes))
     layout = Layout.APART if processes else Layout.SINGLE if single_process else Layout.PAIRED
     uvloop.run(_run(nodes, layout, as_json))
+
+
+def _ports(nodes: list["NodePlan"]) -> dict[str, "Ports | AdminPorts | NamesPorts"]:
+    """What everything listens on, by who does."""
+    first = nodes[0]
+    beside = {"admin": first.admin, "names": first.names}
+    return {node.name: node.ports for node in nodes} | {name: one for name, one in beside.items() if one is not None}
 
 
 def _plan(
