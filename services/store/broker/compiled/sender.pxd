@@ -1,5 +1,10 @@
 from tandemmq.store.log.compiled.appender cimport CompiledAppender, Place, Plain, PlainTopic
 
+# Constants: what is declared in the module alone would be looked up in its dictionary each time.
+cdef int _ANY_QUEUE, _WRITE, _CLIENT_FLAGS, _COMPRESSION, _LAST_COMPRESSION, _ROOM
+cdef bytes _UNIQUE, _WAIT, _TRUE, _FALSE
+cdef list _SPECIAL
+
 cdef class CompiledSender:
     cdef CompiledAppender _appender
     cdef object _table, _now_ms, _new_id, _duplicates

@@ -30,6 +30,11 @@ cdef extern from *:
     void tandem_publish(unsigned char* to, unsigned int size, unsigned int magic) nogil
     const char* TANDEM_CORE_SOURCE
 
+# Constants: what is declared in the module alone would be looked up in its dictionary each time.
+cdef int _MOST_TOPICS, _FIXED, _PLAIN_BUFFER, _BLANK, _LONGEST_TOPIC, _BORN_V6, _STORE_V6, _BOTH_V6, _TRANSACTION
+cdef int _V4
+cdef unsigned int _CRC_MASK, _MAGIC
+
 cdef struct Plain:
     const unsigned char* body
     Py_ssize_t body_size

@@ -3,6 +3,12 @@ from libc.stdint cimport int64_t
 from tandemmq.store.broker.compiled.sender cimport CompiledSender
 from tandemmq.store.fronts.compiled.spans cimport Span
 
+# Constants: what is declared in the module alone would be looked up in its dictionary each time.
+cdef int _TOPIC, _QUEUE_ID, _BODY, _TAG, _KEY, _PROPERTY, _FLAG, _SYS_FLAG, _BORN, _MESSAGE, _NO_WAIT, _RECEIPT
+cdef int _STATUS, _MESSAGE_ID, _UNIQUE_KEY, _RECEIPT_QUEUE, _QUEUE_OFFSET, _PHYSICAL_OFFSET, _STORE_TIMESTAMP
+cdef int _PUT_OK, _MOST, _MOST_UNIQUE, _SPACE, _NAME_SIZE
+cdef bytes _HEX, _TAGS_NAME, _KEYS_NAME
+
 cdef struct Request:
     Span topic
     Span body

@@ -3,6 +3,13 @@ from libc.stdint cimport int64_t
 from tandemmq.store.broker.compiled.sender cimport CompiledSender
 from tandemmq.store.fronts.compiled.spans cimport Span
 
+# Constants: what is declared in the module alone would be looked up in its dictionary each time.
+cdef int _GROUP, _TOPIC, _QUEUE_ID, _SYS_FLAG, _BORN, _FLAG, _PROPERTIES, _TIMES, _FIELDS, _DEMANDED, _NUMBERS
+cdef int _FLAGS, _INT_DIGITS, _LONG_DIGITS, _ONE_WAY, _HEAD, _CODE, _TRANSACTION_ID_SINCE, _LANGUAGES, _MOST_NAMES
+cdef int _MOST_TEXT
+cdef bytes _BEGIN, _MIDDLE, _LANGUAGE, _OPAQUE, _VERSION, _ESCAPE, _RETRY, _REGION_NAME, _TRACE_NAME, _CLUSTER_NAME
+cdef bytes _TRUE, _FALSE
+
 cdef struct Header:
     Span field[14]
     bint binary

@@ -3,6 +3,14 @@ from libc.stdint cimport int64_t
 from tandemmq.store.broker.compiled.sender cimport CompiledSender
 from tandemmq.store.fronts.compiled.spans cimport Span
 
+# Constants: what is declared in the module alone would be looked up in its dictionary each time.
+cdef int _MESSAGES, _TOPIC, _PROPERTY, _SYSTEM, _BODY, _NAME, _TAG, _KEY, _MESSAGE_ID, _DIGEST, _ENCODING, _KIND
+cdef int _BORN, _BORN_HOST, _QUEUE_ID, _TRACE_CONTEXT, _FIRST_NUMBER, _CHECKSUM, _NANOS, _NORMAL, _GZIP, _CRC32
+cdef int _MD5, _MOST, _COMPRESSED, _LONGEST_ID, _LONGEST_HOST, _MOST_BYTES, _ENTRY, _ENTRY_ID, _ENTRY_TRANSACTION
+cdef int _ENTRY_OFFSET
+cdef long long _LATEST, _MIDDLE_OF_TIME
+cdef bytes _UNIQUE_NAME, _TAGS_NAME, _KEYS_NAME, _TRACE_NAME, _HOST_NAME, _OK
+
 cdef struct Sent:
     Span topic
     Span body
