@@ -42,6 +42,10 @@ class Connection(Endpoint):
         self._skipped: list[tuple[int, int]] = []
         """Ranges of stream ids that were never used, as higher ones were."""
 
+    def head(self, block: bytes) -> RequestHead:
+        """The request that a block describes, whatever becomes of it. Raises as `HeaderDecoder.head` does."""
+        return self._headers.head(block)
+
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def block(self, block: bytes, stream_id: int, ended: bool) -> None:

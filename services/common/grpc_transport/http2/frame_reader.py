@@ -43,6 +43,17 @@ class FrameTaker(Protocol):
         ...
 
 
+class ShortCut(Protocol):
+    """Takes whole calls off the front of what came."""
+
+    def take(self, data: bytes, position: int) -> int:
+        """Serve what it knows of `data` from a position on, where a frame begins; gives the position behind.
+
+        It asks `enough` as often as the reader does, sets `behind`, and tells that frames came to their ends.
+        """
+        ...
+
+
 class FrameReader:
     """Cuts frames out of bytes, and joins header blocks, of one connection."""
 
@@ -90,6 +101,8 @@ class FrameReader:
         self._incomplete_since: float | None = None
         self._progressed = False
         """A frame came to its end since the last `too_slow`."""
+        self.lane: ShortCut | None = None
+        """Asked before each frame, if there is one."""
         self._expected: int | None = SETTINGS
         """The only type that the next frame may have: SETTINGS first, CONTINUATION in a header block."""
         self._handlers: list[FrameHandler] = [self._on_unknown] * 256
@@ -104,15 +117,16 @@ class FrameReader:
         """Bytes came from the peer. Raises ConnectionFault."""
         self.behind = False
         position = 0
-        if self._rest:
-            data, position = self._with_rest(data)
-        if not self.prefaced:
-            position = self._preface(data)
-        elif self._data_left:
-            position = self._more_data(data, 0, len(data))
+        if self._rest or self._data_left or not self.prefaced:
+            data, position = self._resumed(data)
         end = len(data)
         handlers, largest, read = self._handlers, self._limits.max_frame_size, 0
+        lane = self.lane
         while end - position >= 9:
+            if lane is not None and self._expected is None:
+                position = lane.take(data, position)
+                if self.behind or end - position < 9:
+                    break
             word, flags, stream_id = unpack_header(data, position)
             kind = word & 0xFF
             begin = position + 9
@@ -148,6 +162,15 @@ class FrameReader:
                 break
         if position < end:
             self._rest, self._begins = (data, position) if self.behind else (data[position:], 0)
+
+    def _resumed(self, data: bytes) -> tuple[bytes, int]:
+        """Bytes that came, with what was not read before; and where the first frame begins that is still to be read."""
+        position = 0
+        if self._rest:
+            data, position = self._with_rest(data)
+        if not self.prefaced:
+            return data, self._preface(data)
+        return data, self._more_data(data, 0, len(data)) if self._data_left else position
 
     def _with_rest(self, data: bytes) -> tuple[bytes, int]:
         """What was not read, with what has come since; and where it begins."""
