@@ -10,7 +10,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("src")
-DECLARED = sorted(SOURCE.glob("tandemmq/store/**/compiled/*.pxd"))
+ROOMS = ("tandemmq/common/grpc_transport", "tandemmq/store")
+DECLARED = sorted(path for room in ROOMS for path in SOURCE.glob(f"{room}/**/compiled/*.pxd"))
 """What is compiled: the module beside each of these, where there is one."""
 
 DIRECTIVES = {

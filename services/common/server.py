@@ -114,6 +114,11 @@ class ServiceHost:
         if self.guard.gate is None and isinstance(self._server, Server):
             self._server.add_direct_method(path, direct)
 
+    def use_lanes(self) -> None:
+        """Have what is direct taken by compiled code, on the same conditions. Raises ImportError: it is not built."""
+        if self.guard.gate is None and isinstance(self._server, Server):
+            self._server.use_lanes()
+
     @property
     def load(self) -> Load | None:
         """What the server holds for its callers, for metrics; None with grpcio."""

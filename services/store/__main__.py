@@ -181,6 +181,7 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
     core = compiled_core(broker, soon, settings.compiled_core, name, asks_who=asks_who)
     if core.send is not None:
         metrics.watch_core(core.taken)
+        host.use_lanes()
     host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
     if core.message is not None:
         host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))

@@ -18,13 +18,17 @@ from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.settings import CoreChoice
 
-_STORE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
+_ROOMS = ("common/grpc_transport", "store")
+"""Where its modules lie."""
 _MODULES = (
-    "log.compiled.appender",
-    "broker.compiled.sender",
-    "fronts.native.compiled.send_codec",
-    "fronts.remoting.compiled.send_frames",
-    "fronts.rocketmq5.compiled.send_message",
+    "common.grpc_transport.compiled.head_scan",
+    "common.grpc_transport.compiled.lane",
+    "store.log.compiled.appender",
+    "store.broker.compiled.sender",
+    "store.fronts.native.compiled.send_codec",
+    "store.fronts.remoting.compiled.send_frames",
+    "store.fronts.rocketmq5.compiled.send_message",
 )
 
 
@@ -51,13 +55,14 @@ def core_problem() -> str:
 
 def _is_built(module: str) -> bool:
     """Whether Python finds a module as machine code. Asked without an import: the source alone cannot be imported."""
-    spec = find_spec(f"tandemmq.store.{module}")
+    spec = find_spec(f"tandemmq.{module}")
     return spec is not None and not str(spec.origin).endswith(".py")
 
 
 def _digest() -> str:
     """First 16 hexadecimal digits of the SHA-256 of its source, as setup.py takes it; empty without declarations."""
-    summed, found = hashlib.sha256(), sorted(_STORE.glob("**/compiled/*.pxd"))
+    summed = hashlib.sha256()
+    found = sorted(path for room in _ROOMS for path in (_PACKAGE / room).glob("**/compiled/*.pxd"))
     for declared in found:
         for path in (declared, declared.with_suffix(".py")):
             summed.update(path.read_bytes() if path.exists() else b"")

@@ -400,10 +400,10 @@ async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_module_of_the_core_is_looked_for() -> None:
-    store = Path(compiled_core_module.__file__).parent
+    package = Path(compiled_core_module.__file__).parent.parent
     declared = {
-        ".".join(one.relative_to(store).with_suffix("").parts)
-        for one in store.glob("**/compiled/*.pxd")
+        ".".join(one.relative_to(package).with_suffix("").parts)
+        for one in package.glob("**/compiled/*.pxd")
         if one.with_suffix(".py").exists()
     }
     assert set(compiled_core_module._MODULES) == declared

@@ -9,6 +9,7 @@ identity.py     who the peer is
 handlers.py     Methods: path -> handler; interceptors
 checks.py       what handlers say, checked
 holding.py      Holding: what a connection holds, told to the budget; peers that are slow
+lanes.py        Lanes: the compiled short cut of connections, where it is used
 turns.py        Turns: how long a turn of the event loop lasts
 load.py         Load: the same for metrics
 context.py      CallContext: the stream, the call and `ServicerContext` in one object

@@ -301,8 +301,15 @@ class UnaryRequestCall(Call):
             self.end(Status.RESOURCE_EXHAUSTED, "too many requests wait on this connection")
             return
         direct = self.method.direct
-        if direct is not None and self._answered(direct, message):
-            return
+        if direct is None or not self._answered(direct, message):
+            self._handle(message)
+
+    def go_on_with(self, message: bytes, said: Direct) -> None:
+        """The short way was asked already; `said` gives what it gave, or raises what it raised."""
+        if not self._answered(said, message):
+            self._handle(message)
+
+    def _handle(self, message: bytes) -> None:
         deserialize = self.method.deserialize
         if deserialize is None:
             self.run(message, len(message))

@@ -86,6 +86,8 @@ class Methods:
             if not isinstance(interceptor, grpc.aio.ServerInterceptor):
                 raise ValueError(f"{interceptor!r} is no grpc.aio.ServerInterceptor")
         self.intercepted = bool(interceptors)
+        self.short_ways: dict[bytes, Method] = {}
+        """Methods that have one, by their paths as they stand in header blocks."""
         self._registered: dict[str, Method] = {}
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
@@ -96,6 +98,7 @@ class Methods:
         for name, handler in handlers.items():
             self._handlers[f"/{service}/{name}"] = handler
             self._registered[f"/{service}/{name}"] = Method(handler)
+            self.short_ways.pop(f"/{service}/{name}".encode(), None)
 
     def set_direct(self, path: str, direct: Direct) -> None:
         """Give a registered unary method a short way. With interceptors it is not used. Raises KeyError."""
@@ -103,6 +106,7 @@ class Methods:
         assert not method.request_streaming
         assert not method.response_streaming
         method.direct = direct
+        self.short_ways[path.encode()] = method
 
     def add_generic(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Handlers that say themselves what they answer; asked in this order, behind the registered methods."""

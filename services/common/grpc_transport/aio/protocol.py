@@ -89,6 +89,8 @@ class Protocol(ServerHolding):
         if plain.family != socket.AF_UNIX:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _NOTSENT)
+        if self.server.lanes is not None:
+            self.connection.reader.lane = self.server.lanes.lane(self)
         self.connection.initiate()
         if self.server.stopping:
             self.drain()

@@ -16,6 +16,7 @@ from tandemmq.common.grpc_transport.aio.first_byte import Context as FirstByteCo
 from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
 from tandemmq.common.grpc_transport.aio.first_step import first_step, takes_stand_ins, without_step
 from tandemmq.common.grpc_transport.aio.handlers import Direct, Methods
+from tandemmq.common.grpc_transport.aio.lanes import Lanes
 from tandemmq.common.grpc_transport.aio.listen import BACKLOG, Bound, listen
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.protocol import Protocol
@@ -50,6 +51,8 @@ class Server(grpc.aio.Server):
         self.maximum_concurrent_rpcs = maximum_concurrent_rpcs
         self.methods = Methods(interceptors)
         self.heads = HeadCache()
+        self.lanes: Lanes | None = None
+        """See `use_lanes`."""
         self.protocols: set[Protocol] = set()
         """Open connections."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -96,6 +99,15 @@ class Server(grpc.aio.Server):
         Raises KeyError: no such method is registered.
         """
         self.methods.set_direct(path, direct)
+
+    def use_lanes(self) -> None:
+        """Have connections that come from now on answer plain calls of direct methods by compiled code.
+
+        Not where each call must be looked at: with interceptors, compression, or a limit of concurrent calls.
+        Raises ImportError where that code is not built.
+        """
+        if not self.methods.intercepted and self.compression is None and self.maximum_concurrent_rpcs is None:
+            self.lanes = Lanes(self)
 
     def add_insecure_port(self, address: str) -> int:
         """Binds `host:port`, `[v6]:port`, `unix:path` or `unix-abstract:name`; gives the port. Raises RuntimeError."""

@@ -1,0 +1,224 @@
+"""The lane in front of a connection, and the connection alone: the same bytes and events, the same of everything."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hypothesis import strategies as st
+
+from tandemmq.common.grpc_transport import Limits
+from tandemmq.store.compiled_core import core_problem
+from tests.campaigns import examples
+from tests.faults.transport_mutations import Mutator
+from tests.seed import SEED
+from tests.unit.grpc_transport.lane_kit import Event, One, compare, run_by_hand
+from tests.unit.grpc_transport.wire import (
+    Indexing,
+    Literal,
+    Setting,
+    call,
+    data,
+    headers,
+    hello,
+    indexed,
+    literals,
+    message,
+    ping,
+    priority_field,
+    request_fields,
+    rst_stream,
+    settings,
+    window_update,
+)
+
+pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
+
+HEAD = literals(request_fields())
+GREETING = hello() + settings(ack=True)
+SMALL = Limits(
+    max_concurrent_streams=3,
+    stream_window=65_535,
+    connection_window=65_535,
+    max_buffered=2000,
+    max_pending=1500,
+    max_receive_message_length=1000,
+    max_send_message_length=1004,
+    overhead_per_second=30,
+    resets_burst=6,
+    drain_seconds=3,
+)
+
+BODIES = st.one_of(
+    st.sampled_from([b"broken", b"later", b"large", b"odd", b"none", b""]),
+    st.builds(lambda size: b"x" * size, st.sampled_from([1, 30, 994, 999, 1000, 1001, 16_000, 40_000])),
+)
+VARIED = st.one_of(
+    st.sampled_from([b"1S", b"100m", b"99999999H", b"0n", b"1", b"S", b"123456789S", b"5x"]).map(
+        lambda text: Literal(b"grpc-timeout", text)
+    ),
+    st.builds(
+        lambda value, code, indexing: Literal(b"x-mq-request-id", value, indexing, code, code),
+        st.binary(max_size=12).map(lambda raw: raw.hex().encode()),
+        st.booleans(),
+        st.sampled_from(Indexing),
+    ),
+    st.sampled_from(
+        [
+            Literal(b"grpc-encoding", b"gzip"), Literal(b"grpc-encoding", b"snappy"), Literal(b"te", b"deflate"),
+            Literal(b"content-length", b"12"), Literal(b"x-bin", b"A"), Literal(b"connection", b"close"),
+            Literal(b"Capital", b"1"), Literal(b"x-space", b"1 "), Literal(b":path", b"/twice"),
+            Literal(b"x", b"y" * 700),
+            Literal(b"", b"text/plain", index=31), Literal(b"", b"tester/1", index=58),
+        ]
+    ),
+)  # fmt: skip
+BLOCKS = st.builds(
+    lambda method, varied: literals(request_fields(method)) + b"".join(field.encode() for field in varied),
+    st.sampled_from(["Echo", "Echo", "Echo", "Wait", "Repeat", "Nowhere"]),
+    st.lists(VARIED, max_size=2),
+)
+
+
+class Talk:
+    """What a client says, stream ids counted up; a call is told by the number of its stream from the last one."""
+
+    def __init__(self) -> None:
+        self.last = -1
+
+    def call(self, block: bytes, body: bytes, skip: int, how: str) -> bytes:
+        self.last += skip
+        stream = max(self.last, 0)
+        if how == "padded":
+            return headers(stream, block, padding=3) + data(stream, message(body), end=True)
+        if how == "priority":
+            return headers(stream, block, priority=priority_field(0)) + data(stream, message(body), end=True)
+        if how == "apart":
+            return headers(stream, block) + data(stream, message(body)) + data(stream, end=True)
+        if how == "halves":
+            whole = message(body)
+            return headers(stream, block) + data(stream, whole[:3]) + data(stream, whole[3:], end=True)
+        if how == "pinged":
+            return headers(stream, block) + ping() + data(stream, message(body), end=True)
+        if how == "zipped":
+            return headers(stream, block) + data(stream, message(body, flag=1), end=True)
+        if how == "lying":
+            return headers(stream, block) + data(stream, message(body, length=7), end=True)
+        if how == "more":
+            return headers(stream, block, more=True) + data(stream, message(body), end=True)
+        return headers(stream, block) + data(stream, message(body), end=True)
+
+
+CALLS = st.tuples(
+    st.one_of(st.just(HEAD), st.just(HEAD), BLOCKS),
+    BODIES,
+    st.sampled_from([2, 2, 2, 2, 2, 2, 2, 2, 4, 1, 0]),
+    st.sampled_from([""] * 6 + ["padded", "priority", "apart", "halves", "pinged", "zipped", "lying", "more"]),
+)
+FRAMES = st.one_of(
+    st.builds(window_update, st.sampled_from([0, 0, 1, 3]), st.sampled_from([0, 1000, 1 << 20, (1 << 31) - 1])),
+    st.builds(rst_stream, st.sampled_from([1, 3, 5])),
+    st.builds(ping, st.just(b"draining"), ack=st.booleans()),
+    st.builds(
+        settings,
+        st.lists(
+            st.sampled_from(
+                [(Setting.INITIAL_WINDOW_SIZE, size) for size in (10, 1 << 20)] + [(Setting.HEADER_TABLE_SIZE, 0)]
+            ),
+            max_size=1,
+        ),
+    ),
+)  # fmt: skip
+HAPPENINGS = st.sampled_from(
+    [
+        None, One.tick, lambda one: one.short.answer_one(), lambda one: one.congest(True),
+        lambda one: one.congest(False), lambda one: one.tighten(True), lambda one: one.tighten(False),
+        lambda one: one.protocol.drain(),
+    ]
+)  # fmt: skip
+SAID = st.lists(st.one_of(st.tuples(st.just("call"), CALLS), st.tuples(st.just("frame"), FRAMES)), max_size=12)
+
+
+def is_behind(one: One) -> bool:
+    return one.connection.reader.behind
+
+
+def spoken(said: list[tuple[str, object]], acknowledged: bool) -> bytes:
+    talk = Talk()
+    parts = [GREETING if acknowledged else hello()]
+    parts += [talk.call(*what) if kind == "call" else what for kind, what in said]  # type: ignore[misc]
+    return b"".join(parts)
+
+
+def mixed(sent: bytes, happenings: list[tuple[int, Event]]) -> list[Event]:
+    """The bytes cut where something happens, and what does."""
+    cuts = sorted((place % (len(sent) + 1), at) for at, (place, _) in enumerate(happenings))
+    places = [0, *(place for place, _ in cuts), len(sent)]
+    parts = [sent[start:stop] for start, stop in pairwise(places)]
+    events: list[Event] = [parts[0]]
+    for (_, at), part in zip(cuts, parts[1:], strict=True):
+        events += [happenings[at][1], part]
+    return [event for event in events if event != b""]
+
+
+@examples(
+    150,
+    6000,
+    SAID,
+    st.lists(st.tuples(st.integers(0, 1 << 20), HAPPENINGS), max_size=8),
+    st.sampled_from([True, True, True, True, False]),
+    st.sampled_from([Limits(), SMALL, Limits(max_header_list_size=600)]),
+)
+def test_nobody_can_tell(
+    said: list[tuple[str, object]], happenings: list[tuple[int, Event]], acknowledged: bool, limits: Limits
+) -> None:
+    compare(mixed(spoken(said, acknowledged), happenings), limits)
+
+
+@pytest.mark.parametrize("limits", [Limits(), SMALL], ids=["usual", "small"])
+def test_damaged_traffic(limits: Limits) -> None:
+    """Inputs of the transport's fuzzer: damaged ones are refused in the same words."""
+    mutator, taken = Mutator(SEED), 0
+    for number in range(0, 600, 2):
+        taken += compare(mutator.make(number), limits)
+    assert taken > 50
+
+
+def test_plain_calls_are_taken() -> None:
+    varied = [HEAD + Literal(b"grpc-timeout", b"%dm" % at, huffman_value=True).encode() for at in range(50)]
+    calls = [headers(1 + 2 * at, block) + data(1 + 2 * at, message(b"m"), end=True) for at, block in enumerate(varied)]
+    assert compare([GREETING, b"".join(calls)], Limits()) == 50
+    assert compare([GREETING, *calls], Limits()) == 50
+    assert compare([GREETING + calls[0] + ping() + calls[1] + window_update(0, 9) + calls[2]], Limits()) == 3
+
+
+def test_windows_are_granted_again() -> None:
+    calls = [call(1 + 2 * at, b"x" * 900) + window_update(0, 1000) for at in range(400)]
+    assert compare([GREETING, *calls], SMALL) > 380
+
+
+def test_who_sends_much_is_stopped_by_the_lane_too() -> None:
+    sent = b"".join(call(1 + 2 * at, b"%d" % at) for at in range(20))
+
+    async def go(lane: bool) -> bytes:
+        one = One(Limits(), lane=lane, enough=lambda: True)
+        one.protocol.data_received(GREETING + sent)
+        assert is_behind(one)
+        first = len(one.short.asked)
+        assert 0 < first < 4
+        while is_behind(one):
+            await asyncio.sleep(0)
+        assert one.transport.said == ["pause", "resume"]
+        one.protocol.connection_lost(None)
+        return one.transport.written
+
+    assert run_by_hand(go(True)) == run_by_hand(go(False))
+
+
+def test_blocks_with_a_table_are_pythons() -> None:
+    """Before the client acknowledges that there is no table, and after."""
+    block = indexed(3) + indexed(6) + Literal(b":path", b"/tandemmq.test.Probe/Echo", Indexing.INCREMENTAL).encode()
+    rest = literals([(b"te", b"trailers"), (b"content-type", b"application/grpc")])
+    first = headers(1, block + rest) + data(1, message(b"a"), end=True)
+    again = headers(3, indexed(3) + indexed(6) + indexed(62) + rest) + data(3, message(b"b"), end=True)
+    assert compare([hello() + first + again], Limits()) == 0
+    assert compare([GREETING + first + again], Limits()) == 1
