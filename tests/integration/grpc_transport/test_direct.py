@@ -9,6 +9,7 @@ import pytest
 
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
+from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
 
@@ -17,6 +18,9 @@ PATH = f"/{OWN}/unary"
 
 class Direct:
     """Answers what begins with `d`."""
+
+    by_lane = False
+    """Whether connections have one."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -40,6 +44,17 @@ class Direct:
 
     def prepare(self, server: Any) -> None:
         server.add_direct_method(PATH, self)
+        if self.by_lane:
+            server.use_lanes()
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[False, pytest.param(True, marks=pytest.mark.skipif(core_problem() != "", reason="the core is not built"))],
+    ids=["python", "lane"],
+)
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Direct, "by_lane", request.param)
 
 
 async def handle(request: bytes, _context: Any) -> bytes:
