@@ -12,6 +12,8 @@ Three layers, each usable and tested without the one above it::
     rpc/    gRPC: messages, metadata, timeouts, statuses as bytes and values                      no I/O
     http2/  HTTP/2: frames, HPACK, streams, windows, limits                           no I/O; the `hpack` library
 
+and `compiled/`, a short cut through all three for plain calls, where it is built.
+
 Why it is fast: a header block that was seen before is found by its bytes (no HPACK table: we announce size 0); a call
 whose handler need not wait runs without a task, inside the read that brought it, and one that has a short way
 (`Direct`) without a coroutine, also where it waits; all answers of a read leave in one write; stream, call and context

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server, channel
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
 from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
@@ -166,3 +166,29 @@ async def test_interceptors_come_first() -> None:
     options = {"interceptors": [Passing()]}
     async with hosted("fast", unary=handle, prepare=direct.prepare, server_options=options) as server:
         assert await within(server.unary(b"d")) == b"handled d"
+
+
+def taken(hosted_server: Any) -> int:
+    """Calls that lanes took, of the connections that are open."""
+    lanes = [protocol.connection.reader.lane for protocol in hosted_server.protocols]
+    return sum(lane.taken for lane in lanes if lane is not None)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["our channel", "grpcio"])
+async def test_the_calls_of_real_clients_are_taken(ours: bool) -> None:
+    """At least 95 of 100, each with a deadline and an id of its own."""
+    async with hosted("fast", unary=handle, prepare=Direct().prepare) as server:
+        other = channel(server.target) if ours else server.channel
+        call = other.unary_unary(PATH)
+
+        async def send(number: int) -> bytes:
+            return await call(b"d" * 1000, timeout=10 + number / 7, metadata=(("x-mq-request-id", f"id-{number}"),))  # type: ignore[no-any-return]
+
+        await within(send(0))
+        for number in range(100):
+            await within(send(number))
+        for at in range(20):
+            await within(asyncio.gather(*(send(100 * at + number) for number in range(20))))
+        assert taken(server.server) >= (475 if Direct.by_lane else 0)
+        if ours:
+            await other.close()

@@ -99,6 +99,12 @@ class Talk:
             return headers(stream, block) + data(stream, whole[:3]) + data(stream, whole[3:], end=True)
         if how == "pinged":
             return headers(stream, block) + ping() + data(stream, message(body), end=True)
+        if how.startswith("update"):
+            increment = (1 << 31) - 1 if how == "updated far" else 20_000 if how == "updated" else 0
+            update = window_update(stream, increment)
+            return headers(stream, block) + update + data(stream, message(body), end=True)
+        if how == "another's":
+            return headers(stream, block) + window_update(max(stream - 2, 0), 5) + data(stream, message(body), end=True)
         if how == "zipped":
             return headers(stream, block) + data(stream, message(body, flag=1), end=True)
         if how == "lying":
@@ -112,7 +118,12 @@ CALLS = st.tuples(
     st.one_of(st.just(HEAD), st.just(HEAD), BLOCKS),
     BODIES,
     st.sampled_from([2, 2, 2, 2, 2, 2, 2, 2, 4, 1, 0]),
-    st.sampled_from([""] * 6 + ["padded", "priority", "apart", "halves", "pinged", "zipped", "lying", "more"]),
+    st.sampled_from(
+        [""] * 6
+        + ["updated"] * 6
+        + ["updated far", "update of 0", "another's"]
+        + ["padded", "priority", "apart", "halves", "pinged", "zipped", "lying", "more"]
+    ),
 )
 FRAMES = st.one_of(
     st.builds(window_update, st.sampled_from([0, 0, 1, 3]), st.sampled_from([0, 1000, 1 << 20, (1 << 31) - 1])),
@@ -162,7 +173,7 @@ def mixed(sent: bytes, happenings: list[tuple[int, Event]]) -> list[Event]:
 
 @examples(
     150,
-    6000,
+    2000,
     SAID,
     st.lists(st.tuples(st.integers(0, 1 << 20), HAPPENINGS), max_size=8),
     st.sampled_from([True, True, True, True, False]),
@@ -189,6 +200,18 @@ def test_plain_calls_are_taken() -> None:
     assert compare([GREETING, b"".join(calls)], Limits()) == 50
     assert compare([GREETING, *calls], Limits()) == 50
     assert compare([GREETING + calls[0] + ping() + calls[1] + window_update(0, 9) + calls[2]], Limits()) == 3
+
+
+def test_a_window_update_may_stand_in_a_call() -> None:
+    """As grpcio sends them; but not more of them than a second may have."""
+    calls = [
+        headers(1 + 2 * at, HEAD) + window_update(1 + 2 * at, 5) + data(1 + 2 * at, message(b"m"), end=True)
+        for at in range(40)
+    ]
+    assert compare([GREETING, *calls], Limits()) == 40
+    assert 20 < compare([GREETING, *calls], SMALL) < 40
+    large = calls[0].replace(message(b"m"), message(b"large"), 1).replace(b"\0\0\x06\0\1", b"\0\0\x0a\0\1", 1)
+    assert compare([hello([(Setting.INITIAL_WINDOW_SIZE, 100)]) + settings(ack=True) + large], Limits()) == 1
 
 
 def test_windows_are_granted_again() -> None:

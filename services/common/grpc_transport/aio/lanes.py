@@ -37,6 +37,7 @@ def _conclude(
     protocol: "Protocol",
     block: bytes,
     stream_id: int,
+    increment: int,
     size: int,
     message: bytes,
     shown: "LaneCall",
@@ -45,7 +46,7 @@ def _conclude(
 ) -> None:
     """Go on with a call whose frames the lane has read, and whose short way it has asked: with what came of that.
 
-    `size`: bytes of its DATA. `shown` is what the short way was shown.
+    `increment`: what its window was opened by; `size`: bytes of its DATA. `shown` is what the short way was shown.
     """
     connection = protocol.connection
     head = connection.head(block)
@@ -57,6 +58,7 @@ def _conclude(
     call = UnaryRequestCall(protocol, connection, stream_id, view, method)
     connection.streams[stream_id] = call
     call.opened()
+    call.send_window += increment
     call.received = size
     call.remote_ended = True
     shown.become(call)

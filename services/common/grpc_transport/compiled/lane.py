@@ -1,9 +1,10 @@
 """Lane: the calls of one connection that come whole, from the bytes of their frames to those of their answers.
 
-It stands in front of the connection's own reading of frames. What it takes is a HEADERS frame and, right behind it, the
-DATA frame that ends the request, of a plain call (`head_scan`), while windows are open, memory is not short and the
-answer can leave. It does what the connection, its stream, the call and the sender would do, and leaves the same numbers
-in them. Whatever else comes, it stops before it, with nothing changed.
+It stands in front of the connection's own reading of frames. What it takes is a HEADERS frame and, right behind it,
+the DATA frame that ends the request, of a plain call (`head_scan`), while windows are open, memory is not short and
+the answer can leave. Between the two may stand a WINDOW_UPDATE of the stream, which grpcio always sends. It does what
+the connection, its stream, the call and the sender would do, and leaves the same numbers in them. Whatever else comes,
+it stops before it, with nothing changed.
 
 A call that turns out not to be plain when it is asked (held, refused, broken, too long an answer) becomes one of
 Python's, which goes on from there.
@@ -20,6 +21,9 @@ from tandemmq.common.grpc_transport.rpc import answers
 
 _DATA: cython.int = frames.DATA
 _HEADERS: cython.int = frames.HEADERS
+_WINDOW_UPDATE: cython.int = frames.WINDOW_UPDATE
+_MAX_WINDOW: cython.longlong = frames.MAX_WINDOW
+_UPDATE_SIZE: cython.int = 4
 _END_STREAM: cython.int = frames.END_STREAM
 _END_HEADERS: cython.int = frames.END_HEADERS
 _FRAME: cython.int = frames.HEADER_SIZE
@@ -114,6 +118,8 @@ class Lane:
         self._conclude = conclude
         self._head = answers.OK.head
         self._trailers = answers.OK.trailers
+        self._floods = connection.floods
+        self._most_updates = limits.overhead_per_second
         self._largest_frame = limits.max_frame_size
         self._largest_request = limits.max_receive_message_length
         self._largest_answer = limits.max_send_message_length
@@ -151,7 +157,8 @@ class Lane:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _pair(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The length of the two frames of a call; 0: what stands here is something else."""
+        """The length of the frames of a call; 0: what stands here is something else."""
+        begin: cython.p_const_uchar = at
         if size < 2 * _FRAME + _PREFIX or at[3] != _HEADERS or at[4] != _END_HEADERS:
             return 0
         self._stream = number(at + 5) & 0x7FFFFFFF
@@ -160,6 +167,17 @@ class Lane:
             return 0
         at += _FRAME + self._block_size
         size -= 2 * _FRAME + self._block_size
+        self._increment = 0
+        if at[3] == _WINDOW_UPDATE:
+            if size < _FRAME + _UPDATE_SIZE + _PREFIX or number(at) >> 8 != _UPDATE_SIZE or at[4]:
+                return 0
+            if number(at + 5) & 0x7FFFFFFF != self._stream:
+                return 0
+            self._increment = number(at + _FRAME) & 0x7FFFFFFF
+            if not self._increment:
+                return 0
+            at += _FRAME + _UPDATE_SIZE
+            size -= _FRAME + _UPDATE_SIZE
         if at[3] != _DATA or at[4] != _END_STREAM or number(at + 5) & 0x7FFFFFFF != self._stream:
             return 0
         self._body_size = number(at) >> 8
@@ -168,7 +186,7 @@ class Lane:
         at += _FRAME
         if at[0] or number(at + 1) != self._body_size - _PREFIX:
             return 0
-        return 2 * _FRAME + self._block_size + self._body_size
+        return at + self._body_size - begin
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -189,7 +207,17 @@ class Lane:
         window: int64_t = sender.window
         if buffered > self._most_buffered or window <= 0 or sender.congested or sender.pending_bytes:
             return 0
+        if self._increment and not self._takes_update():
+            return 0
         return len(connection.streams) < self._most_streams and not self._budget.tight
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _takes_update(self) -> cython.int:
+        """Whether a WINDOW_UPDATE is neither too much, nor one too many."""
+        of_stream: int64_t = self._sender.initial_window
+        updates: int64_t = self._floods._window_updates
+        return of_stream + self._increment <= _MAX_WINDOW and updates < self._most_updates
 
     @cython.cfunc
     def _method_of(self, block: cython.p_const_uchar) -> object:
@@ -215,7 +243,10 @@ class Lane:
         message: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, message_at), body_size - _PREFIX)
         call: LaneCall = LaneCall()
         call._peer = self._peer
+        increment: cython.uint = self._increment
         connection.last_stream_id = stream
+        if increment:
+            self._floods.window_update(self._sender.data_frames)
         connection._received += body_size
         failure: object = None
         answer: object = None
@@ -224,10 +255,11 @@ class Lane:
         except Exception as error:  # noqa: BLE001 - every call gets a status
             failure = error
         self._stream = stream
+        self._increment = increment
         if type(answer) is bytes and self._answer(answer):
             return 1
         head: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, block), block_size)
-        self._conclude(head, stream, body_size, message, call, answer, failure)
+        self._conclude(head, stream, increment, body_size, message, call, answer, failure)
         return 0
 
     @cython.cfunc
@@ -239,6 +271,7 @@ class Lane:
         size: cython.Py_ssize_t = length + _PREFIX
         window: int64_t = sender.window
         of_stream: int64_t = sender.initial_window
+        of_stream += self._increment
         if size > self._join or size > window or size > of_stream or length > self._largest_answer:
             return 0
         if sender.congested or sender.pending_bytes or sender.block_prefix:

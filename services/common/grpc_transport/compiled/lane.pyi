@@ -22,6 +22,6 @@ class Lane:
         budget: Budget,
         flush: Callable[[], None],
         flush_at: int,
-        conclude: Callable[[bytes, int, int, bytes, LaneCall, object, Exception | None], None],
+        conclude: Callable[[bytes, int, int, int, bytes, LaneCall, object, Exception | None], None],
     ) -> None: ...
     def take(self, data: bytes, position: int) -> int: ...
