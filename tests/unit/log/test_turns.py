@@ -101,23 +101,13 @@ class Costly:
 
 
 @pytest.mark.parametrize(("microseconds", "most"), [(FEW_US, 1_024), (MANY_US, 32)])
-@pytest.mark.parametrize("late", [False, True])
-async def test_a_turn_dispatches_what_takes_a_millisecond(
-    tmp_path: Path, microseconds: float, most: int, late: bool
-) -> None:
-    """Also to one that comes late, and is fed with what it has missed."""
+async def test_a_turn_dispatches_what_takes_a_millisecond(tmp_path: Path, microseconds: float, most: int) -> None:
     timers = ManualTimers()
     store = opened(tmp_path, timers=timers, mapped_file_size_commit_log=2 << 20)
     with TurnCounter.counting() as count:
-        costly = Costly(timers, count, microseconds)
-        if not late:
-            store.feed(costly)
-            await turns()  # it is fed with the others from now on
+        store._dispatcher._fed.append(Costly(timers, count, microseconds))
         for number in range(2_500):
             store.append(message(number, 32))
-        if late:
-            store.catch_up()
-            store.feed(costly)
         while count.all < 2_500:
             await turns()
         assert (count.all, count.most) == (2_500, most)
