@@ -58,6 +58,7 @@ from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.hook_loading import load_hooks
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
+from tandemmq.store.metasync_link import MetasyncLink
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 from tandemmq.store.v1.derived_files_pb2_grpc import add_DerivedFilesServicer_to_server
@@ -141,22 +142,27 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
-    metrics.watch_peers(*classic.name_servers)
     inner.attach(settings.broker_name, delivery)
     for front in (servicer, consuming, rocketmq5, inner.gateways):
         host.on_drain(front.drain)
     host.on_close(classic.stop)
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
-    if metasync is not None:
-        metrics.watch_peers(metasync.watched)
-        metasync.start()
-        host.on_close(metasync.close)
+    follow_metasync(host, metrics, metasync)
+    metrics.watch_peers(*classic.name_servers)
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), core=core.state, **recovered(store))
     prepare_in_background(host)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def follow_metasync(host: ServiceHost, metrics: StoreMetrics, link: MetasyncLink | None) -> None:
+    """Have the tables follow metasync's, if there is one; the metrics show whether it is there."""
+    if link is not None:
+        metrics.watch_peers(link.watched)
+        link.start()
+        host.on_close(link.close)
 
 
 def prepare_in_background(host: ServiceHost) -> None:

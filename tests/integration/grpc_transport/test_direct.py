@@ -26,9 +26,11 @@ class Direct:
         self.asked: list[bytes] = []
         self.peers: set[str] = set()
         self.held: list[tuple[bytes, DirectCall]] = []
+        self.sent_along: list[Any] = []
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         self.asked.append(message)
+        self.sent_along.append(dict(call.invocation_metadata()).get("who"))
         self.peers.add(call.peer())
         if message == b"broken":
             raise ValueError("it broke")
@@ -39,6 +41,7 @@ class Direct:
 
     def answer_all(self) -> None:
         for message, call in self.held:
+            assert dict(call.invocation_metadata()).get("who") == self.sent_along[self.asked.index(message)]
             call.answer_later(b"at last " + message)
         self.held.clear()
 
@@ -93,6 +96,18 @@ async def test_answers_that_come_later() -> None:
         assert await within(server.unary(b"d")) == b"direct d", "others are not held up"
         direct.answer_all()
         assert await within(asyncio.gather(*calls)) == [b"at last later %d" % number for number in range(3)]
+
+
+async def test_it_sees_what_the_caller_sent_along() -> None:
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        for number in range(3):
+            assert await within(server.unary(b"d", metadata=(("who", f"caller {number}"),))) == b"direct d"
+        held = server.unary(b"later", metadata=(("who", "a fourth"),))
+        await until(lambda: len(direct.held) == 1)
+        direct.answer_all()
+        assert await within(held) == b"at last later"
+    assert direct.sent_along == ["caller 0", "caller 1", "caller 2", "a fourth"]
 
 
 async def test_who_waits_no_more_is_not_answered() -> None:

@@ -24,6 +24,10 @@ class DirectCall(Protocol):
         """See `grpc.aio.ServicerContext`."""
         ...
 
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
+        """See `grpc.aio.ServicerContext`; while the short way is asked, or the call held. Raises CallFailure."""
+        ...
+
     def answer_later(self, answer: bytes) -> None:
         """Answer a call for which HELD was given before. Never raises, also where nobody waits any more."""
         ...

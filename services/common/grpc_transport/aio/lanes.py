@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.flushing import FLUSH_AT
 from tandemmq.common.grpc_transport.aio.handlers import DirectCall, HeldCall
+from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 
 if TYPE_CHECKING:
@@ -28,9 +29,19 @@ class Lanes:
 
     def lane(self, protocol: "Protocol") -> "Lane":
         """That of a connection whose peer is known."""
-        conclude = partial(_conclude, protocol)
+        view, conclude = partial(_view, protocol.connection), partial(_conclude, protocol)
         budget = self._server.budget
-        return self._make(protocol.connection, self._scan, protocol.peer, budget, protocol.flush, FLUSH_AT, conclude)
+        return self._make(
+            protocol.connection, self._scan, protocol.peer, budget, protocol.flush, FLUSH_AT, view, conclude
+        )
+
+
+def _view(connection: Connection, block: bytes) -> CallHead:
+    head = connection.head(block)
+    view: CallHead | None = head.view
+    if view is None:
+        view = head.view = CallHead(head)
+    return view
 
 
 def _conclude(
@@ -49,10 +60,7 @@ def _conclude(
     `increment`: what its window was opened by; `size`: bytes of its DATA. `shown` is what the short way was shown.
     """
     connection = protocol.connection
-    head = connection.head(block)
-    view: CallHead | None = head.view
-    if view is None:
-        view = head.view = CallHead(head)
+    view = _view(connection, block)
     method = view.method or protocol.server.methods.find(view)
     assert method is not None, "it has a short way"
     call = UnaryRequestCall(protocol, connection, stream_id, view, method)

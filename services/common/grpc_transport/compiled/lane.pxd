@@ -9,10 +9,12 @@ cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME
 
 cdef class LaneCall:
     cdef str _peer
-    cdef object _call
+    cdef object _call, _view
+    cdef const unsigned char* _block
+    cdef Py_ssize_t _block_size
 
 cdef class Lane:
-    cdef object _connection, _reader, _sender, _budget, _floods, _conclude, _flush
+    cdef object _connection, _reader, _sender, _budget, _floods, _view, _conclude, _flush
     cdef HeadScan _scan
     cdef str _peer
     cdef bytes _head, _trailers

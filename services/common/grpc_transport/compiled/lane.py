@@ -79,6 +79,15 @@ class LaneCall:
         """Who calls."""
         return self._peer
 
+    def invocation_metadata(self) -> object:
+        """What the caller sent along."""
+        if self._call is not None:
+            return self._call.invocation_metadata()
+        if self._block == cython.NULL:
+            raise RuntimeError("the call has been answered")
+        block: cython.p_const_char = cython.cast(cython.p_const_char, self._block)
+        return self._view(PyBytes_FromStringAndSize(block, self._block_size)).metadata
+
     def answer_later(self, answer: bytes) -> None:
         """Answer a call that was held."""
         self._call.answer_later(answer)
@@ -100,10 +109,12 @@ class Lane:
         budget: object,
         flush: object,
         flush_at: int,
+        view: object,
         conclude: object,
     ) -> None:
-        """`conclude` makes a call of Python's of one that was asked, and is no longer plain; see `aio.lanes`.
+        """`view` gives the CallHead of a header block.
 
+        `conclude` makes a call of Python's of one that was asked, and is no longer plain; see `aio.lanes`.
         `flush` is called when there are more than `flush_at` bytes to be sent.
         """
         limits: object = connection.limits
@@ -115,6 +126,7 @@ class Lane:
         self._budget = budget
         self._flush = flush
         self._flush_at = flush_at
+        self._view = view
         self._conclude = conclude
         self._head = answers.OK.head
         self._trailers = answers.OK.trailers
@@ -243,6 +255,9 @@ class Lane:
         message: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, message_at), body_size - _PREFIX)
         call: LaneCall = LaneCall()
         call._peer = self._peer
+        call._view = self._view
+        call._block = block
+        call._block_size = block_size
         increment: cython.uint = self._increment
         connection.last_stream_id = stream
         if increment:
@@ -254,6 +269,7 @@ class Lane:
             answer = method.direct(message, call)
         except Exception as error:  # noqa: BLE001 - every call gets a status
             failure = error
+        call._block = cython.NULL  # its frames go with this read
         self._stream = stream
         self._increment = increment
         if type(answer) is bytes and self._answer(answer):

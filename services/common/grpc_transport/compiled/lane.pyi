@@ -6,9 +6,12 @@ from typing import Any
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
 from tandemmq.common.grpc_transport.http2.budget import Budget
 from tandemmq.common.grpc_transport.http2.connection import Connection
+from tandemmq.common.grpc_transport.rpc.call_head import CallHead
+from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
 
 class LaneCall:
     def peer(self) -> str: ...
+    def invocation_metadata(self) -> tuple[Metadatum, ...]: ...
     def answer_later(self, answer: bytes) -> None: ...
     def become(self, call: Any) -> None: ...
 
@@ -22,6 +25,7 @@ class Lane:
         budget: Budget,
         flush: Callable[[], None],
         flush_at: int,
+        view: Callable[[bytes], CallHead],
         conclude: Callable[[bytes, int, int, int, bytes, LaneCall, object, Exception | None], None],
     ) -> None: ...
     def take(self, data: bytes, position: int) -> int: ...

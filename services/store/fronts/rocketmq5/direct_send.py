@@ -6,7 +6,7 @@ What that does not take goes the way of every call: `sending`.
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol, cast
+from typing import Protocol
 
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
 from tandemmq.rocketmq5.v2 import calls_pb2
@@ -41,14 +41,6 @@ class MessageCore(Protocol):
         ...
 
 
-class CallWithMetadata(DirectCall, Protocol):
-    """What a call of our transport shows too."""
-
-    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
-        """See `grpc.aio.ServicerContext`."""
-        ...
-
-
 class DirectSendMessage:
     """See `grpc_transport.Direct`."""
 
@@ -60,7 +52,7 @@ class DirectSendMessage:
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
         begun, core = time.perf_counter(), self._core
-        if self._acknowledgement.refuses or not _is_named(cast(CallWithMetadata, call).invocation_metadata()):
+        if self._acknowledgement.refuses or not _is_named(call.invocation_metadata()):
             return None
         answer = core.answer(message, peer_host(call.peer()).packed)
         if answer is None:
