@@ -48,6 +48,9 @@ class Caller:
     def peer(self) -> str:
         return self.address
 
+    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        return ()
+
     def answer_later(self, answer: bytes) -> None:
         self.later = answer
 
