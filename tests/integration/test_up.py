@@ -182,7 +182,7 @@ def test_the_log_is_one_and_says_who_said_it(tmp_path: Path) -> None:
     assert {(one["node"], one["service"]) for one in told} == {("master", service) for service in SERVICES}
     assert any(one["event"] == "store open" for one in told)
     worries = [one["event"] for one in told if one.get("level") not in ("info", None)]
-    assert not set(worries) - {"metadata service away"}, "which may be: both processes start at once"
+    assert not set(worries) - {"peer is away"}, "which may be: both processes start at once"
 
 
 @pytest.mark.slow
