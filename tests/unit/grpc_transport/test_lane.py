@@ -2,17 +2,19 @@
 
 import asyncio
 from itertools import pairwise
+from typing import NoReturn
 
 import pytest
 from hypothesis import strategies as st
 
-from tandemmq.common.grpc_transport import Limits
+from tandemmq.common.grpc_transport import DirectCall, Limits
 from tandemmq.store.compiled_core import core_problem
 from tests.campaigns import examples
 from tests.faults.transport_mutations import Mutator
 from tests.seed import SEED
 from tests.unit.grpc_transport.lane_kit import Event, One, compare, run_by_hand
 from tests.unit.grpc_transport.wire import (
+    PROBE,
     Indexing,
     Literal,
     Setting,
@@ -235,6 +237,25 @@ def test_who_sends_much_is_stopped_by_the_lane_too() -> None:
         return one.transport.written
 
     assert run_by_hand(go(True)) == run_by_hand(go(False))
+
+
+def test_a_call_that_an_interrupt_broke_off_looks_at_its_frames_no_more() -> None:
+    async def go() -> None:
+        one = One(Limits(), lane=True)
+        shown: list[DirectCall] = []
+
+        def stopped(_message: bytes, asked: DirectCall) -> NoReturn:
+            shown.append(asked)
+            raise KeyboardInterrupt
+
+        one.server.add_direct_method(PROBE + "Echo", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            one.protocol.data_received(GREETING + call(1, b"m"))
+        with pytest.raises(RuntimeError, match="answered"):
+            shown[0].invocation_metadata()
+        one.protocol.connection_lost(None)
+
+    run_by_hand(go())
 
 
 def test_blocks_with_a_table_are_pythons() -> None:

@@ -269,7 +269,8 @@ class Lane:
             answer = method.direct(message, call)
         except Exception as error:  # noqa: BLE001 - every call gets a status
             failure = error
-        call._block = cython.NULL  # its frames go with this read
+        finally:
+            call._block = cython.NULL  # its frames go with this read, whatever was raised
         self._stream = stream
         self._increment = increment
         if type(answer) is bytes and self._answer(answer):
