@@ -226,10 +226,16 @@ class Lane:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _takes_update(self) -> cython.int:
-        """Whether a WINDOW_UPDATE is neither too much, nor one too many."""
+        """Whether a WINDOW_UPDATE is neither too much, nor one too many: two for each DATA frame sent are not."""
         of_stream: int64_t = self._sender.initial_window
         updates: int64_t = self._floods._window_updates
-        return of_stream + self._increment <= _MAX_WINDOW and updates < self._most_updates
+        if of_stream + self._increment > _MAX_WINDOW:
+            return 0
+        if updates < self._most_updates:
+            return 1
+        sent: int64_t = self._sender.data_frames
+        answered: int64_t = self._floods._answered_frames
+        return updates < self._most_updates + 2 * (sent - answered)
 
     @cython.cfunc
     def _method_of(self, block: cython.p_const_uchar) -> object:
