@@ -1,10 +1,25 @@
 """Reading in slices: whoever sends much is read a few frames at a time, and what comes of it is the same."""
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandemmq.common.grpc_transport import Limits
+from tandemmq.common.grpc_transport.http2.errors import ErrorCode
+from tests.unit.grpc_transport.lane_kit import One, run_by_hand
 from tests.unit.grpc_transport.peer import Peer
-from tests.unit.grpc_transport.wire import call, data, headers, literals, message, ping, request_fields, rst_stream
+from tests.unit.grpc_transport.wire import (
+    call,
+    data,
+    headers,
+    hello,
+    literals,
+    message,
+    ping,
+    request_fields,
+    rst_stream,
+)
 
 HEAD = literals(request_fields())
 
@@ -51,3 +66,22 @@ def test_who_sends_much_is_stopped() -> None:
     assert peer.connection.reader.unread > 0, "what waits is counted"
     peer.connection.receive(b"")
     assert len(peer.streams) > begun
+
+
+def test_who_fails_while_more_waits_is_not_looked_at_in_each_turn() -> None:
+    """Until its socket is closed, which a peer that reads nothing can put off for seconds."""
+
+    async def go() -> None:
+        one = One(Limits(handshake_seconds=2), lane=False, enough=lambda: True)
+        one.protocol.data_received(hello() + frames())
+        assert one.connection.reader.behind
+        for _ in range(3):
+            one.tick()
+        assert one.connection.failed is ErrorCode.SETTINGS_TIMEOUT
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not one.protocol._scheduled
+        assert one.protocol not in one.server.turns.lagging
+        one.protocol.connection_lost(None)
+
+    run_by_hand(go())

@@ -85,6 +85,7 @@ class Endpoint:
     def receive(self, data: bytes) -> None:
         """Bytes came from the peer."""
         if self.failed is not None:
+            self.reader.behind = False  # what a slice has left is nobody's
             return
         self.heard = self.receiving = True
         try:
