@@ -3,6 +3,8 @@
 `actions.log` in adminDirectory has a JSON line when an action begins, and one more when it has ended. Both have the
 same `id` and all that is known, and a checksum; in the first the outcome is empty. What cannot be written down is not
 done. Calls that were turned away are in `refused.log`, so that nobody can fill the other file with them.
+
+Lines of version 0.1 have no checksum; they are read as they are.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +164,19 @@ class Actions:
         """Backwards. One that was cut by a kill or has rotted is left out, and told once."""
         for line in filter(None, file.backwards()):
             try:
-                yield ActionLine(**unseal(line.encode()))
+                yield ActionLine(**unseal(line.encode(), _is_older))
             except (ValueError, TypeError) as error:
                 if line not in self._unreadable:
                     self._unreadable.add(line)
                     log.warning("action not readable", path=str(file.path), problem=str(error), line=line[:80])
+
+
+_NAMES = frozenset(field.name for field in fields(ActionLine))
+
+
+def _is_older(line: dict[str, Any]) -> bool:
+    """Whether a line without a checksum never had one: with a name that has rotted it has one more."""
+    return line.keys() == _NAMES and type(line["at_ms"]) is int
 
 
 async def _write(file: LineFile, action: ActionLine) -> None:

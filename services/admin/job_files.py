@@ -5,9 +5,12 @@ JSON, sealed (see `common.sealed`)::
     version   1
     job       the Job, with the names of the contract
     crc32     of the rest
+
+Files of version 0.1 are the job and nothing else; they are read as they are.
 """
 
 from pathlib import Path
+from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
@@ -45,7 +48,9 @@ class JobFiles:
     def read(self, job_id: str) -> admin_pb2.Job | None:
         """A job that was kept, None if it cannot be read."""
         try:
-            document = unseal(self._path(job_id).read_bytes())
+            document = unseal(self._path(job_id).read_bytes(), _is_older)
+            if _is_older(document):
+                document = {"version": _VERSION, "job": document}
             if document.get("version") != _VERSION:
                 raise ValueError(f"it is of version {document.get('version')!r}, and this one knows {_VERSION}")
             if not isinstance(job := document.get("job"), dict):
@@ -69,3 +74,8 @@ class JobFiles:
 
     def _path(self, job_id: str) -> Path:
         return self._directory / f"{job_id}.json"
+
+
+def _is_older(document: dict[str, Any]) -> bool:
+    """Whether a document is a job itself, as it was before there was a checksum around it."""
+    return "id" in document and set(document) <= set(admin_pb2.Job.DESCRIPTOR.fields_by_name)

@@ -241,3 +241,18 @@ def test_a_line_that_has_rotted_is_left_out_and_told(node: Node, tmp_path: Path)
         assert len(actions(admin)) == 1
         told = [one["path"] for one in admin.events() if one["event"] == "action not readable"]
         assert told == [str(log)] * 2, "both lines of it, once each"
+
+
+def test_lines_of_before_there_was_a_checksum_are_read(node: Node, tmp_path: Path) -> None:
+    log = tmp_path / "own" / "actions.log"
+    with AdminProcess(tmp_path / "own", {"one": node}) as admin:
+        put(admin, "a-older")
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        for line in lines:
+            del line["crc32"]
+        log.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        put(admin, "a-newer")
+        newer, older = actions(admin)
+        assert ("a-newer" in newer.request_json, "a-older" in older.request_json) == (True, True)
+        assert (newer.outcome, older.outcome) == ("OK", "OK")
+        assert not [one for one in admin.events() if one["event"] == "action not readable"]

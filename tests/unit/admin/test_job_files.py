@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import MessageToJson
 
 from tandemmq.admin.job_files import JobFiles
 from tandemmq.admin.v1 import admin_pb2
@@ -41,5 +42,11 @@ def test_a_flipped_bit_makes_it_unreadable_and_never_another_job(
 def test_another_form_is_not_read(tmp_path: Path, document: dict[str, object]) -> None:
     (tmp_path / "x.json").write_bytes(seal(document))
     assert JobFiles(tmp_path).read("x") is None
-    (tmp_path / "x.json").write_text(json.dumps({"id": "x"}))
+    (tmp_path / "x.json").write_text(json.dumps({"id": "x", "version": 1}))
     assert JobFiles(tmp_path).all() == []
+
+
+def test_a_job_of_before_there_was_a_checksum_is_read(tmp_path: Path) -> None:
+    older = MessageToJson(JOB, preserving_proto_field_name=True, ensure_ascii=False)
+    (tmp_path / f"{JOB.id}.json").write_text(older)
+    assert JobFiles(tmp_path).all() == [JOB]
