@@ -138,6 +138,8 @@ class QueueCursor:
                 return ahead[0]
             if self._store.repairs.is_lost(self.queue, offset):
                 return Unit(0, 0, 0)
+            if offset < self.queue.min_offset:
+                break  # it has expired: nothing is to be put right, see `pass_expired`
             if not (self.complete and self._store.repairs.doubt(self.queue, offset)):
                 break
         raise QueueNotReady(f"Queue {self.queue_id} of topic {self.topic} cannot be read at offset {offset}.")

@@ -122,6 +122,19 @@ async def test_units_whose_file_is_gone_are_made_again_from_the_log(tmp_path: Pa
         assert bodies(cursor) == [b"%d" % number for number in range(100, 250)]
 
 
+async def test_what_has_expired_is_not_put_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with filled(tmp_path, 250) as (kit, _):
+        cursor, doubts = QueueCursor(kit.store, "orders", 0), list[int]()
+        monkeypatch.setattr(kit.store.repairs, "doubt", lambda _, offset: doubts.append(offset))
+        cursor.queue._starts.remove(0)
+        cursor.queue.min_offset = cursor.queue.units_per_file
+        with pytest.raises(QueueNotReady):
+            cursor.peek(250)
+        assert doubts == []
+        assert cursor.pass_expired() == 100
+        assert bodies(cursor) == [b"%d" % number for number in range(100, 250)]
+
+
 async def test_where_a_group_stands(tmp_path: Path) -> None:
     async with filled(tmp_path, 0) as (_, journal):
         position = SystemGroupPosition(journal, PLACE)

@@ -135,6 +135,24 @@ async def test_a_half_message_whose_unit_is_wrong_is_not_passed(tmp_path: Path) 
         assert on.pending() == ["a", "b"]
 
 
+async def test_half_messages_that_expire_while_they_are_read_are_passed(tmp_path: Path) -> None:
+    """Or none is ever known, and no transaction can be ended."""
+    async with scene(tmp_path) as on:
+        for number in range(101):
+            await on.half(f"{number}")
+        await on.transactions.stop()
+        queue, following = on.kit.store.queue(HALF_TOPIC, 0), on.transactions._following
+        assert queue is not None
+        assert queue.units_per_file == 100
+        while following._begin():
+            pass
+        queue._starts.remove(0)
+        queue.min_offset = 100
+        while following._read_ops() or following._read_halves():
+            pass
+        assert [one.half.transaction_id for one in on.transactions.halves] == ["100"]
+
+
 async def test_half_messages_without_what_they_need(tmp_path: Path) -> None:
     async with scene(tmp_path) as on:
         append(on, HALF_TOPIC, b"no topic", UNIQ_KEY="x")

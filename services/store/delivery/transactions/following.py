@@ -92,6 +92,7 @@ class HalfFollowing:
     def _read(topic: TopicPlace, take: Callable[[int, Record | None], object]) -> bool:
         """Read some of a topic; whether there is more. What the replicas do not have yet may be ended all the same."""
         cursor = topic.cursor
+        cursor.pass_expired()  # since the step before
         end, until = cursor.queue.max_offset, time.perf_counter() + _TURN_SECONDS
         for unit in cursor.units(end, sys.maxsize, until):
             take(cursor.next, cursor.record(unit))
@@ -109,6 +110,8 @@ class HalfFollowing:
             return
         self._taking = True
         try:
+            if cursor.next < cursor.dispatched.min_offset:
+                cursor.pass_expired()
             for unit in cursor.units(end, sys.maxsize):
                 pending = self._find(cursor.next, cursor.record(unit))
                 if pending is not None:
