@@ -2,6 +2,7 @@
 
 ::
 
+    __main__.py        the start-up: `python -m tandemmq.admin`
     settings.py        its settings; node_addresses.py: which nodes there are
     nodes.py           one Node a node: the stubs of its services
     brokers.py         which nodes are one broker, and which of them is its master
@@ -29,6 +30,7 @@
 
     service.py         tandemmq.admin.v1.Admin: each call to the part that knows
     access.py          what a caller must be allowed for each call
+    errors.py          what can go wrong
     console/           the same over HTTP, with pages for a browser
 
 What changes something goes to the broker's master. A service that does not answer makes an answer poorer, never an

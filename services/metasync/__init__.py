@@ -2,6 +2,7 @@
 
 One noun per file::
 
+    __main__.py        the start-up: `python -m tandemmq.metasync`
     data_version.py    RocketMQ's DataVersion: newer, older, equal
     documents.py       the files: RocketMQ's JSON with .bak, written so that a crash leaves a whole one
     tables.py          topics and groups: what a table holds, and how it changes
@@ -21,6 +22,8 @@ One noun per file::
     metrics.py         what Prometheus is told
     settings.py        RocketMQ's names where RocketMQ has the setting
     channels.py        how channels to other services are made
+    access.py          who may call what
+    errors.py          what is refused
 
 The tables do no I/O. docs/metadata.md says what users see of all this.
 """

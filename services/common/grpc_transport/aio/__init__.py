@@ -15,6 +15,7 @@ load.py         Load: the same for metrics
 context.py      CallContext: the stream, the call and `ServicerContext` in one object
 call.py         calls with one request; running handlers
 stream_call.py  calls with a stream of requests; calls behind interceptors
+answering.py    calls with streams both ways and no task
 refused.py      requests that no handler sees
 first_step.py   a coroutine that begins without a task
 
