@@ -77,8 +77,13 @@ def check_numbers(sys_flag: int, born_timestamp: int, reconsume_times: int) -> N
 
 
 def take_wait(given: dict[str, str]) -> bool:
-    """Remove WAIT, which says how to send and is not stored; whether to wait for the disk."""
-    return given.pop(properties.WAIT, "true").strip().lower() != "false"
+    """Remove WAIT, which says how to send and is not stored; whether to wait for disk and replicas."""
+    return says_wait(given.pop(properties.WAIT, None))
+
+
+def says_wait(value: str | None) -> bool:
+    """Whether to wait, by the property WAIT, if there is one."""
+    return value is None or value.strip().lower() != "false"
 
 
 def check_kind_in_batch(given: dict[str, str]) -> None:

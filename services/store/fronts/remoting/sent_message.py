@@ -7,6 +7,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
 from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, TypedField
 from tandemmq.store.broker.errors import IllegalMessage
+from tandemmq.store.broker.rules import says_wait
 from tandemmq.store.broker.send import ANY_QUEUE, NewBatch, NewMessage
 from tandemmq.store.format import properties as names
 from tandemmq.store.format import sysflag
@@ -44,7 +45,7 @@ class SendHeader(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether a batch is to be waited for, by the properties of the whole."""
-        return self.given.get(names.WAIT, "true").strip().lower() != "false"
+        return says_wait(self.given.get(names.WAIT))
 
     @classmethod
     def long(cls, fields: Fields) -> "SendHeader":
