@@ -1,8 +1,12 @@
 """The compiled scan of header blocks against Python's reading of them."""
 
 import random
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from hypothesis import strategies as st
 
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault, StreamFault
@@ -123,3 +127,32 @@ def test_padding_of_the_code_is_checked() -> None:
     for value in (b"\x83\x1c\x64\xff", b"\x81\xff", b"\x84\xff\xff\xff\xff", b"\x81\x1e", b"\x81\x1f", b"\x82\x1f\xff"):
         tried = block + b"\0\x01x" + value
         assert scanned(tried) == is_plain(tried), value
+
+
+def table_of_codes(codes: Any, lengths: Any) -> SimpleNamespace:
+    return SimpleNamespace(REQUEST_CODES=codes, REQUEST_CODES_LENGTH=lengths)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        None,
+        SimpleNamespace(),
+        table_of_codes(None, None),
+        table_of_codes(REQUEST_CODES[:1], REQUEST_CODES_LENGTH),
+        table_of_codes([*REQUEST_CODES, *REQUEST_CODES], [*REQUEST_CODES_LENGTH, *REQUEST_CODES_LENGTH]),
+        table_of_codes(REQUEST_CODES, [5] * 257),
+        table_of_codes(["0"] * 257, REQUEST_CODES_LENGTH),
+        table_of_codes([-1] * 257, REQUEST_CODES_LENGTH),
+        table_of_codes(REQUEST_CODES[::-1], REQUEST_CODES_LENGTH),
+    ],
+    ids=["gone", "without it", "no lists", "few", "many", "all of one length", "texts", "negative", "in another order"],
+)
+def test_a_table_that_is_gone_or_has_changed_is_not_used(changed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no promise of the library. What is in the code is left to Python then, and what is not is taken as ever."""
+    block = b"".join(Literal(*pair).encode() for pair in request_fields())
+    coded = block + Literal(b"x", b"abc", huffman_value=True).encode()
+    assert scanned(coded)
+    monkeypatch.setitem(sys.modules, "hpack.huffman_constants", changed)
+    assert scanned(block)
+    assert not scanned(coded)

@@ -108,7 +108,7 @@ class HeadScan:
         try:
             code = import_module("hpack.huffman_constants")
             self._prepare_huffman(list(code.REQUEST_CODES), list(code.REQUEST_CODES_LENGTH))
-        except (ImportError, AttributeError):
+        except (ImportError, AttributeError, TypeError, OverflowError):
             self._huffman = False
 
     @cython.cfunc
@@ -117,7 +117,9 @@ class HeadScan:
         """The code of RFC 7541, appendix B: codes of one length follow each other, in the order of their symbols."""
         at: cython.int = 0
         length: cython.int
-        right: cython.bint = len(codes) == len(lengths) == 257
+        right: cython.bint = True
+        if len(codes) != 257 or len(lengths) != 257:  # our own tables have room for as many
+            return 0
         for length in range(_SHORTEST_CODE, _LONGEST_CODE + 1):
             symbols = [symbol for symbol, its in enumerate(lengths) if its == length]
             self._first[length] = codes[symbols[0]] if symbols else 0
