@@ -152,7 +152,7 @@ async def merge_by_time(
 async def gather_page(
     messages: AsyncGenerator[tuple[str, message_pb2.StoredMessage], None], limit: int, *, with_bodies: bool
 ) -> admin_pb2.FindMessagesResponse:
-    """So many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError."""
+    """As many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError."""
     page, size = admin_pb2.FindMessagesResponse(), 0
     async with aclosing(messages):
         async for broker, message in messages:

@@ -178,7 +178,7 @@ class _Tail:
             offset = max(offset, answer.next_begin_offset)
 
     async def _offset_behind(self, node: KnownNode, queue_id: int, time_ms: int) -> int:
-        """Of the first message stored behind a time. Raises AdminError."""
+        """Of the first message stored after a time. Raises AdminError."""
         request = store_pb2.GetOffsetsRequest(topic=self._request.topic, queue_id=queue_id, timestamp=time_ms + 1)
         return (await node.ask("store", node.store.GetOffsets(request))).queues[0].offset_at_time
 

@@ -25,7 +25,7 @@ class ZipStream:
 
 
 class _Outgoing(io.RawIOBase):
-    """What is written and not sent yet. It cannot seek, so that sizes come behind each file's bytes."""
+    """What is written and not sent yet. It cannot seek, so that sizes come after each file's bytes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -35,7 +35,7 @@ _NOUNS = {
     **{noun: f"nouns.{noun}" for noun in ("cluster", "node", "topic", "group", "client", "message", "job")},
     "user": "access.user",
 }
-"""With verbs behind them, and by them; behind the commands in the help."""
+"""With verbs after them, and by them; after the commands in the help."""
 
 
 class CommandsByName(MutableMapping[str, Any]):

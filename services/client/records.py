@@ -7,7 +7,7 @@ from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 
 
 def decode_records(data: bytes | memoryview, *, verify: bool = True) -> list[Record]:
-    """The records that `data` is made of, one behind the other.
+    """The records that `data` is made of, one after the other.
 
     `verify`: compare the checksum of every body; a store does not, when it reads.
 

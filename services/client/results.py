@@ -34,7 +34,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class QueueOffsets:
-    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for.
+    """One queue. `at_time`: offset of the first message stored at or after the time that was asked for.
 
     `max_offset` is the end that consumers see, `next_offset` what the next message gets: more, where replicas are
     awaited.
@@ -108,7 +108,7 @@ def intact(data: bytes) -> list[Record]:
 
 
 def readable_end(log: store_pb2.GetLogResponse) -> int:
-    """The log offset behind the last record that consumers of a store may see."""
+    """The log offset after the last record that consumers of a store may see."""
     return int(log.readable_offset if log.HasField("readable_offset") else log.dispatched_offset)
 
 

@@ -31,7 +31,7 @@ def loads(data: bytes) -> dict[str, Any]:
 
 
 def dumps(document: dict[str, Any]) -> bytes:
-    """The object as RocketMQ lays it out (tabs, no blank behind the colon, keys sorted), in standard JSON."""
+    """The object as RocketMQ lays it out (tabs, no blank after the colon, keys sorted), in standard JSON."""
     return json.dumps(document, ensure_ascii=False, indent="\t", separators=(",", ":"), sort_keys=True).encode()
 
 

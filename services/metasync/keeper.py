@@ -84,7 +84,7 @@ class Keeper:
     # -- topics and groups ------------------------------------------------------------------------------------------
 
     async def change(self, table: ConfigTable, plan: Callable[[], Change | None]) -> Change | None:
-        """Make a change durable, then effective, then known. `plan` sees the table behind all changes before.
+        """Make a change durable, then effective, then known. `plan` sees the table after all changes before.
 
         Once begun it is carried out, whatever becomes of the caller.
 

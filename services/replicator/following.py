@@ -36,7 +36,7 @@ WHOLE_HISTORY = 1
 """The first report of an empty log that wants everything."""
 
 NOT_SENT = -1
-"""Position of the log's first byte, when the master begins behind it: it is 0, and is to be added."""
+"""Position of the log's first byte, when the master begins after it: it is 0, and is to be added."""
 
 STALL_SECONDS = 2.5
 """A master that says so long that it has no more has no more. (RocketMQ 5 sends heartbeats for up to a second while its

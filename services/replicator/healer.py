@@ -41,7 +41,7 @@ _EXAMINE_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 """Before a stretch that could not be mended is tried again."""
 NEIGHBOURS = 4 << 10
-"""So many bytes before and behind a damaged stretch must be the same at the peer."""
+"""So many bytes before and after a damaged stretch must be the same at the peer."""
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class Healer:
             await channel.close()
 
     def _neighbours(self, stretch: DamagedStretch, known: Iterable[DamagedStretch]) -> list[tuple[int, int]]:
-        """What must be the same at both: the bytes before and behind, as far as they are not damaged themselves."""
+        """What must be the same at both: the bytes before and after, as far as they are not damaged themselves."""
         known = list(known)
         before = max([one.end for one in known if one.end <= stretch.begin], default=0)
         behind = min([one.begin for one in known if one.begin >= stretch.end], default=self._view.max_offset)

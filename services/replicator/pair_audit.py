@@ -145,7 +145,7 @@ class _Side:
             self.damaged.append((found.good_until, max(found.bad_until, found.good_until + 1)))
 
     def goes_on(self, at: int) -> int:
-        """Where to look next: behind the damage; beyond everything if there was none."""
+        """Where to look next: after the damage; beyond everything if there was none."""
         assert self._last is not None
         return max(self._last.bad_until, at + 1) if self._last.bad_until else 1 << 62
 

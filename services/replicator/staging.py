@@ -40,7 +40,7 @@ class Ring:
         self._free_from = 0
         """Everything before this count is free again."""
         self._held: deque[tuple[int, int]] = deque()
-        """For each turn that brought bodies: the log offset behind them, and the count behind the turn."""
+        """For each turn that brought bodies: the log offset after them, and the count after the turn."""
 
     @property
     def held(self) -> int:
@@ -61,7 +61,7 @@ class Ring:
         return position
 
     def settle(self, log_end: int | None) -> None:
-        """The turn is over. `log_end` is the log offset behind its bodies; None if none is for the store."""
+        """The turn is over. `log_end` is the log offset after its bodies; None if none is for the store."""
         if log_end is not None:
             self._held.append((log_end, self._next))
         elif self._held:

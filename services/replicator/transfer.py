@@ -225,7 +225,7 @@ class Transfer:
         self._check_cut(log)
 
     def due(self, now: float, *, busy: bool = False) -> float:
-        """Just behind this moment: look again (`check`, `plan`) even if nothing has happened. Never before `now`.
+        """Just after this moment: look again (`check`, `plan`) even if nothing has happened. Never before `now`.
 
         While the sender is `busy` with what was planned, more would not be planned.
         """

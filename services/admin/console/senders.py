@@ -35,7 +35,7 @@ class AnswerSender(ABC):
 
     @abstractmethod
     async def fail(self, error: TandemError) -> web.StreamResponse:
-        """The handler ended with an error, behind the head of the answer."""
+        """The handler ended with an error, after the head of the answer."""
 
     async def end(self) -> web.StreamResponse:
         """The handler ended well."""

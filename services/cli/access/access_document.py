@@ -79,7 +79,7 @@ class AccessDocument:
         if isinstance(users, InlineTable):
             users.append(name, entry)
             return
-        # As text: tomlkit would put it behind the last user, between a comment and what the comment is about.
+        # As text: tomlkit would put it after the last user, between a comment and what the comment is about.
         section = tomlkit.dumps({"users": {name: entry}}).strip()
         self._document = tomlkit.parse(f"{self.text.rstrip()}\n\n{section}\n")
 
@@ -143,7 +143,7 @@ def edited(path: Path, *, create: bool = False) -> Iterator[AccessDocument]:
 
 
 def _cut(text: str, name: str) -> str:
-    """The text without a user's section; comments behind it are about what follows, and stay."""
+    """The text without a user's section; comments after it are about what follows, and stay."""
     is_header = re.compile(rf"\s*\[\s*users\s*\.\s*([\"']?){re.escape(name)}\1\s*\]\s*(#.*)?").fullmatch
     lines = text.splitlines(keepends=True)
     begin = next((at for at, line in enumerate(lines) if is_header(line.rstrip())), None)

@@ -58,7 +58,7 @@ class HookPoint:
     """
 
     def __init__(self, name: str, hooks: Sequence[tuple[str, object]], complain: Complain) -> None:
-        """`name`: what stands behind before_ and after_."""
+        """`name`: what stands after before_ and after_."""
         self._complain = complain
         self._logged = Throttle(_LOG_SECONDS)
         self._before = [_method(hook, it, f"before_{name}") for hook, it in hooks]

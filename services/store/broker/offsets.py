@@ -14,7 +14,7 @@ from tandemmq.store.log.message_store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """One queue. `at_time`: offset of the first message stored at or behind the time that was asked for.
+    """One queue. `at_time`: offset of the first message stored at or after the time that was asked for.
 
     `max_offset` is the end that consumers see, `next_offset` that which the next message gets.
     """

@@ -78,7 +78,7 @@ def is_whole(store: MessageStore, queue: ConsumeQueue) -> bool:
 
 
 def readable_log_end(store: MessageStore) -> int:
-    """Log offset behind the last record that clients may see, where `confirm_offset` may lie inside one."""
+    """Log offset after the last record that clients may see, where `confirm_offset` may lie inside one."""
     end, limit = store.dispatched_offset, store.confirm_offset
     if end <= limit:
         return end

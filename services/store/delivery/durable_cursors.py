@@ -11,7 +11,7 @@ from tandemmq.store.log.message_store import MessageStore
 
 
 class CursorChanges(NamedTuple):
-    """What has changed. `mark`: queue offset of the journal record behind which nothing of it is."""
+    """What has changed. `mark`: queue offset of the journal record after which nothing of it is."""
 
     cursors: list[Cursor]
     gone: list[Place]

@@ -124,7 +124,7 @@ def _bytes(text: str) -> bytes:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         raise _unreadable() from None
-    if _text(data) != text:  # bits behind the last byte
+    if _text(data) != text:  # bits after the last byte
         raise _unreadable()
     whole, check = data[:-4], data[-4:]
     if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole).to_bytes(4, "big") != check:
@@ -133,7 +133,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and the index behind it. Raises BadHandle."""
+    """A number, and the index after it. Raises BadHandle."""
     number = shift = 0
     while at < len(data):
         byte = data[at]

@@ -65,7 +65,7 @@ class Journal:
         self.next = 0
         """Queue offset of the next record."""
         self.end_offset = 0
-        """Log offset behind the newest record: what was read at the start may not be durable yet, or not replicated."""
+        """Log offset after the newest record: what was read at the start may not be durable yet, or not replicated."""
 
     def begin(self, start: int, next_record: int) -> None:
         """Facts may be noted from now on: the ledger is what the journal says up to a queue offset."""
@@ -119,7 +119,7 @@ class Journal:
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def write(self) -> int:
-        """Write now what is noted; gives the log offset behind it. Raises StoreError: it is kept, and tried again."""
+        """Write now what is noted; gives the log offset after it. Raises StoreError: it is kept, and tried again."""
         if self._unwritten:
             self._write(self._unwritten)
             if self._failure is not None:

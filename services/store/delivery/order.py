@@ -107,7 +107,7 @@ class MessageGroups:
         return self._lines[self._keys[spot]].follows(spot, chosen)
 
     def let_follow(self, spot: Spot) -> Spot | None:
-        """A message is given out: the one behind it, if it was set aside, no longer is, and may go with it."""
+        """A message is given out: the one after it, if it was set aside, no longer is, and may go with it."""
         following = self._lines[self._keys[spot]].after(spot)
         return following if following is not None and self._let_go(following) else None
 

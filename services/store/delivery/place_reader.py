@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
     end: int
     records: list[tuple[int, bytes]]
     more: bool = False
-    """There may be more behind it, and nothing keeps it from being read now."""
+    """There may be more after it, and nothing keeps it from being read now."""
     later: bool = False
     """The queue is being put right."""
 
@@ -50,7 +50,7 @@ class PlaceReader:
         self._puller = puller
 
     def end(self, place: Place) -> int:
-        """Offset behind the last message that may be seen; 0 where there is no queue yet."""
+        """Offset after the last message that may be seen; 0 where there is no queue yet."""
         queue = self._store.queue(place.topic, place.queue)
         return 0 if queue is None else queue.readable_end
 

@@ -54,7 +54,7 @@ class SendBacks:
             raise MessageNotFound(f"No message begins at log offset {physical_offset}.")
 
     async def send_back(self, group: GroupConfig, physical_offset: int, delay_level: int, most: int) -> int:
-        """Copy the record at a log offset; gives the log offset behind the copy, or 0 if there is none to be.
+        """Copy the record at a log offset; gives the log offset after the copy, or 0 if there is none to be.
 
         `most`: deliveries after the first, 0 for the group's.
 

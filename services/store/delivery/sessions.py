@@ -252,7 +252,7 @@ class Sessions:
         self._questions.answered(nonce, answer)
 
     def _in_turn(self, group: str) -> Iterator[Member]:
-        """Each producer of the group once, beginning behind the one with which the last call began."""
+        """Each producer of the group once, beginning after the one with which the last call began."""
         there = self.producers(group)
         if there:
             first = self._turns.get(group, 0) % len(there)

@@ -37,7 +37,7 @@ class Arrived(NamedTuple):
     stop: Stop = Stop.END
     """What the walker said."""
     filler: bool = False
-    """The problem is in bytes that nobody reads: a blank ends the file, and not only zeros lie behind it.
+    """The problem is in bytes that nobody reads: a blank ends the file, and not only zeros lie after it.
 
     A RocketMQ with transientStorePoolEnable leaves what its buffer held; else such bytes were changed on the way.
     """

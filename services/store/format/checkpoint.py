@@ -31,7 +31,7 @@ class CorruptCheckpoint(FormatError):
 
 @dataclass(slots=True)
 class Checkpoint:
-    """The values of a checkpoint; ``tail`` keeps bytes behind them that a later version may have written."""
+    """The values of a checkpoint; ``tail`` keeps bytes after them that a later version may have written."""
 
     physic: int = 0
     logics: int = 0

@@ -154,7 +154,7 @@ def put_key(
     header.end_physical_offset = physical_offset
     header.end_timestamp = store_timestamp
     buffer[:HEADER_SIZE] = header.pack()
-    # The slot comes last: whoever reads meanwhile finds a whole entry behind it.
+    # The slot comes last: whoever reads meanwhile finds a whole entry after it.
     _SLOT.pack_into(buffer, slot_at, number)
     return True
 
@@ -234,7 +234,7 @@ def header_fits(buffer: ReadBuffer, slots: int, entries: int) -> bool:
 
 
 def entries_before(buffer: ReadBuffer, slots: int, entries: int, physical_offset: int) -> int:
-    """Number of the first entry that is damaged, missing, or belongs to a record at or behind ``physical_offset``.
+    """Number of the first entry that is damaged, missing, or belongs to a record at or after ``physical_offset``.
 
     It is the indexCount of a file that keeps only the good ones before it: 1 if there are none. Intact is an entry that
     was written (not all zero), has no negative field, a previous number below its own, and a physical offset not below

@@ -130,7 +130,7 @@ def _as_bytes(names: tuple[str, ...]) -> frozenset[bytes]:
 
 
 def append(data: bytes, mapping: Mapping[str, str]) -> bytes:
-    """``data`` with the pairs of ``mapping`` behind it (they win over earlier ones), ended by 02."""
+    """``data`` with the pairs of ``mapping`` after it (they win over earlier ones), ended by 02."""
     if data and data[-1] != VALUE_END:
         data += b"\x02"
     return data + encode(mapping)

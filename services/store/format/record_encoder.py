@@ -149,7 +149,7 @@ def stored_properties_size(properties: bytes, append_crc: bool) -> int:
 
 
 def reserve_crc(properties: bytes) -> bytes:
-    """``properties``, ended by 02, with room for the whole-record checksum behind them."""
+    """``properties``, ended by 02, with room for the whole-record checksum after them."""
     if properties and properties[-1] != props.VALUE_END:
         properties += b"\x02"
     return properties + bytes(CRC_PROPERTY_SIZE)

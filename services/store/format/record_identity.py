@@ -24,7 +24,7 @@ _seen: dict[int, bytes] = {}
 def behind_topic(
     data: ReadBuffer, at: int, topic: bytes, queue_id: int, queue_offset: int, physical_offset: int, size: int
 ) -> int:
-    """Index in ``data`` behind the topic of the record at index ``at``; -1 if it is not the record so named.
+    """Index in ``data`` after the topic of the record at index ``at``; -1 if it is not the record so named.
 
     ``size`` bytes from ``at`` on must be there.
     """

@@ -48,7 +48,7 @@ class Unit(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Log offset behind the record."""
+        """Log offset after the record."""
         return self.physical_offset + self.size
 
 

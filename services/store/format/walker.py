@@ -78,7 +78,7 @@ class UnitRun:
     """20·count bytes: consume queue units first_queue_offset, first_queue_offset + 1, …"""
     first_physical: int
     last_end_physical: int
-    """Physical offset behind the last record."""
+    """Physical offset after the last record."""
     last_store_timestamp: int
 
     def without(self, count: int) -> "UnitRun | None":
@@ -135,7 +135,7 @@ class Walk(Protocol):
 
     @property
     def position(self) -> int:
-        """Index in the buffer where the walk stopped: behind the last good record."""
+        """Index in the buffer where the walk stopped: after the last good record."""
 
     @property
     def stop(self) -> Stop:

@@ -42,7 +42,7 @@ class StoreConfig:
     flush_interval_consume_queue: int = 1_000
     flush_consume_queue_least_pages: int = 2
     flush_consume_queue_thorough_interval: int = 60_000
-    # Ours: a checkpoint is also taken when so many log bytes lie behind the last one; it bounds recovery.
+    # Ours: a checkpoint is also taken when so many log bytes lie after the last one; it bounds recovery.
     checkpoint_log_bytes: int = 256 << 20
 
     delete_when: tuple[int, ...] = (4,)  # hours of the day, local time
@@ -60,7 +60,7 @@ class StoreConfig:
     compiled_walker: str = "auto"
     # Ours: so fast is the whole log compared with its checksums, queues and index, again and again; 0: never.
     scrub_bytes_per_second: int = 8 << 20
-    # Ours: read and check the whole log at start, not only what lies behind the checkpoint (trap T27).
+    # Ours: read and check the whole log at start, not only what lies after the checkpoint (trap T27).
     verify_whole_log_on_start: bool = False
 
     @property

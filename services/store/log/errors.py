@@ -128,7 +128,7 @@ class CorruptReplica(StoreError):
     kind = Kind.DAMAGED
 
     def __init__(self, message: str, *, whole: int, remedy: str) -> None:
-        """``whole``: position in the log file behind the last good record."""
+        """``whole``: position in the log file after the last good record."""
         super().__init__(message, remedy=remedy)
         self.whole = whole
 

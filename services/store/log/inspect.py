@@ -190,7 +190,7 @@ def _read_small_files(found: StoreInspection) -> None:
 
 
 def _look_for_missing_files(found: StoreInspection) -> None:
-    """What a start would say of files in front of the first and behind the last; those between, the walk has met."""
+    """What a start would say of files in front of the first and after the last; those between, the walk has met."""
     manifest = believed(found.manifest, CheckpointFile(found.root, ReadOnlyDisk()))
     reached = 0 if found.in_use else reached_end(found.root, last_exit(found.root), boot_id())
     if manifest is found.manifest and reached > found.max_offset:

@@ -247,7 +247,7 @@ class _TakesMany(ClientCall):
             self._arrived.set_result(None)
 
     async def read(self) -> Any:
-        """The next answer; `grpc.aio.EOF` behind the last. Raises as awaiting a call does when it has failed."""
+        """The next answer; `grpc.aio.EOF` after the last. Raises as awaiting a call does when it has failed."""
         while not self._queue:
             if self.over:
                 self.raise_for_status()

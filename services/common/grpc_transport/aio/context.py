@@ -186,7 +186,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         await self.abort(status.code, status.details, status.trailing_metadata or ())
 
     async def read(self) -> Any:
-        """The next request of a stream; `grpc.aio.EOF` behind the last."""
+        """The next request of a stream; `grpc.aio.EOF` after the last."""
         raise grpc.aio.UsageError("read() is for methods that take a stream of requests")
 
     async def write(self, message: Any) -> None:
@@ -282,7 +282,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         self.end(Status.OK, self._details)
 
     def end(self, code: int, details: str) -> None:
-        """The status of the call, with the trailing metadata; nothing can be sent behind it."""
+        """The status of the call, with the trailing metadata; nothing can be sent after it."""
         if self.over:
             return
         self.over = True

@@ -113,7 +113,7 @@ class Methods:
         self.short_ways[path.encode()] = method
 
     def add_generic(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Handlers that say themselves what they answer; asked in this order, behind the registered methods."""
+        """Handlers that say themselves what they answer; asked in this order, after the registered methods."""
         for handler in handlers:
             if not hasattr(handler, "service"):
                 raise AttributeError(f'"{handler}" must conform to grpc.GenericRpcHandler: it has no method "service"')

@@ -345,7 +345,7 @@ class Endpoint:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "a window over 2^31 - 1 bytes")
         self.on_settings(values)
         self.sender.control(frames.SETTINGS_ACK)
-        self.sender.flush_all()  # behind the acknowledgement: before it, the peer knows of no larger windows
+        self.sender.flush_all()  # after the acknowledgement: before it, the peer knows of no larger windows
 
     def check_setting(self, identifier: int, value: int) -> None:
         """One value of SETTINGS is legal. Raises ConnectionFault."""

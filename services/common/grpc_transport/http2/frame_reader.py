@@ -47,7 +47,7 @@ class ShortCut(Protocol):
     """Takes whole calls off the front of what came."""
 
     def take(self, data: bytes, position: int) -> int:
-        """Serve what it knows of `data` from a position on, where a frame begins; gives the position behind.
+        """Serve what it knows of `data` from a position on, where a frame begins; gives the position after.
 
         It asks `enough` as often as the reader does, sets `behind`, and tells that frames came to their ends.
         """

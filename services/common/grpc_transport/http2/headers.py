@@ -36,7 +36,7 @@ _LARGEST_INTEGER = 1 << 24
 
 
 def compression_error(reason: str) -> ConnectionFault:
-    """The block cannot be decoded: nothing behind it can be trusted either."""
+    """The block cannot be decoded: nothing after it can be trusted either."""
     return ConnectionFault(ErrorCode.COMPRESSION_ERROR, reason)
 
 
@@ -160,7 +160,7 @@ def scan(block: bytes, max_list_size: int) -> list[Field]:
 
 
 def _more_of_integer(block: bytes, position: int, value: int) -> tuple[int, int]:
-    """An integer that did not fit its prefix (RFC 7541, section 5.1), and the position behind it."""
+    """An integer that did not fit its prefix (RFC 7541, section 5.1), and the position after it."""
     shift = 0
     while True:
         byte = block[position]

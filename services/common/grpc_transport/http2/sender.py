@@ -125,7 +125,7 @@ class StreamSender:
         return stream.pending is None
 
     def trailers(self, stream: "Stream", block: bytes) -> None:
-        """The end of an answer, behind what is pending."""
+        """The end of an answer, after what is pending."""
         if stream.pending is not None:
             stream.pending_trailers = block
             return
@@ -153,7 +153,7 @@ class StreamSender:
         self._finished(stream)
 
     def half_close(self, stream: "Stream") -> None:
-        """Our side of a stream ends without trailers, behind what is pending."""
+        """Our side of a stream ends without trailers, after what is pending."""
         if stream.pending is not None:
             stream.pending_trailers = b""
             return

@@ -24,7 +24,7 @@ def head(path: str, authority: str, secure: bool) -> bytes:
 
 
 def extras(timeout: float | None, metadata: bytes) -> bytes:
-    """What comes behind it: `timeout` in seconds, and metadata that is encoded already."""
+    """What comes after it: `timeout` in seconds, and metadata that is encoded already."""
     return metadata if timeout is None else literal(b"grpc-timeout", format_timeout(timeout)) + metadata
 
 

@@ -52,7 +52,7 @@ class RemotingConnection(asyncio.Protocol):
         self._reader = RemotingFrameReader(limits.frame_bytes)
         self._frames: deque[RemotingFrame] = deque()
         self._fault: BadRemotingFrame | None = None
-        """What came behind the frames that wait, and is none."""
+        """What came after the frames that wait, and is none."""
         self._asking = Asking(limits.asks)
         self._transport: asyncio.Transport | None = None
         self._output: list[bytes] = []

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class BadRemotingFrame(TandemError):
-    """The bytes are no frame of the protocol. Nothing behind them can be read: the connection has to be closed."""
+    """The bytes are no frame of the protocol. Nothing after them can be read: the connection has to be closed."""
 
     kind = Kind.INVALID
 

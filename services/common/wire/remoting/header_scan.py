@@ -100,7 +100,7 @@ class HeaderScan:
             rf'\{{"code":{self.code},"extFields":\{{{"".join(parts)}\}},"flag":([02]),"language":"([A-Z_]++)",'
             rf'"opaque":({_INTEGER}),"serializeTypeCurrentRPC":"JSON","version":({_INTEGER})()\}}'
         )
-        nothing = len(groups) + 4  # the group behind those of the head, which is always empty
+        nothing = len(groups) + 4  # the group after those of the head, which is always empty
         places = [groups.get(one.name, nothing) for one in self._fields]
         return re.compile(pattern).fullmatch, itemgetter(*places, *range(len(groups), nothing))
 

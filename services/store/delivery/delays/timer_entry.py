@@ -20,7 +20,7 @@ from tandemmq.store.format.record import Record
 ENTRY_SIZE = 24
 HOUR_MS = 3_600_000
 LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: no time lies behind it."""
+"""The last millisecond of the year 9999: no time lies after it."""
 
 ROLL_TIMES = "TIMER_ROLL_TIMES"
 DELETE_KEY = "TIMER_DEL_UNIQKEY"
@@ -59,7 +59,7 @@ def pack_entries(entries: Iterable[TimerEntry]) -> bytes:
 
 
 def unpack_entries(data: bytes, hour: int, after: int = -1) -> Iterator[TimerEntry]:
-    """The entries of a file's bytes; `hour`: when its hour begins, in ms. They lie behind queue offset `after`.
+    """The entries of a file's bytes; `hour`: when its hour begins, in ms. They lie after queue offset `after`.
 
     Raises BadEntries.
     """

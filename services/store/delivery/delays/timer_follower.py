@@ -96,7 +96,7 @@ class TimerFollower:
 
     @property
     def stored_end(self) -> int:
-        """Where the queue ends; what no replica has yet belongs to it. Copies lie behind it, and are seen no sooner."""
+        """Where the queue ends; what no replica has yet belongs to it. Copies lie after it, and are seen no sooner."""
         return self._cursor.queue.max_offset
 
     # -- following --------------------------------------------------------------------------------------------------

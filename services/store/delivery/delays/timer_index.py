@@ -73,9 +73,9 @@ class TimerIndex:
         self.indexed = 0
         """All records of the queue below this offset are here, but for those that were dropped."""
         self.physical = 0
-        """Log offset behind the last of these."""
+        """Log offset after the last of these."""
         self.dropped = (0, 0)
-        """(when, offset): no entry behind this was dropped."""
+        """(when, offset): no entry after this was dropped."""
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class TimerIndex:
         return None
 
     def next_slot(self, time: int) -> Slot | None:
-        """The first slot that ends behind a time. One that is being split stands before its parts."""
+        """The first slot that ends after a time. One that is being split stands before its parts."""
         at = bisect_left(self._order, Slot(time - HOUR_MS, 0))
         return next((slot for slot in islice(self._order, at, None) if slot.end > time), None)
 
@@ -323,7 +323,7 @@ class TimerIndex:
         self._split = {slot for slot in self._split if slot.end > when or slot in needed}
 
     def cut(self, indexed: int, physical: int) -> None:
-        """The queue ends at that offset now: forget what lay behind. Raises BadEntries, OSError."""
+        """The queue ends at that offset now: forget what lay after. Raises BadEntries, OSError."""
         for slot in list(self._order):
             file = self._files[slot]
             if file.last_offset < indexed:

@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first ms behind it."""
+        """The first ms after it."""
         return self.start + self.length
 
     @property

@@ -18,7 +18,7 @@ _MOST_ENTRIES = 32_768
 _NEAR_MS = (2 * HOUR_MS, 300_000, 60_000)
 """So long before it begins a slot is split in the background: an hour, a minute, a crowded second."""
 _KEPT_STEPS = 5
-"""Recalls are remembered for so many steps behind what is due: one of Java's names the step only."""
+"""Recalls are remembered for so many steps after what is due: one of Java's names the step only."""
 
 
 class TimerWindow:

@@ -19,7 +19,7 @@ from tandemmq.store.format.record import Record
 log = get_log(__name__)
 
 MOST_BEHIND = 50_000
-"""So far may the oldest pending half message lie behind the end of its queue; then it is appended again.
+"""So far may the oldest pending half message lie after the end of its queue; then it is appended again.
 
 A start reads the queue from there on.
 """

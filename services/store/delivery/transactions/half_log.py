@@ -50,7 +50,7 @@ class HalfLog:
         self.op_topic = TopicPlace(store, journal, OP_PLACE)
         self.halves = Halves(0, 0)
         self.end_offset = 0
-        """Log offset behind the newest op record; what was read at the start may not be durable yet."""
+        """Log offset after the newest op record; what was read at the start may not be durable yet."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class HalfLog:
     # -- appending --------------------------------------------------------------------------------------------------
 
     def close(self, pending: PendingTransaction, ending: Ending, *first: Message) -> int:
-        """Append copies, then the ops that say that a transaction is over; gives the log offset behind them.
+        """Append copies, then the ops that say that a transaction is over; gives the log offset after them.
 
         All of it is appended at once: a crash leaves a beginning of it, so at worst the copy without its op. Raises
         StoreError: nothing was done.

@@ -86,7 +86,7 @@ def spans_of(address: int, base: int, length: int, rows: Any, chosen: Any, field
 
 @kernel
 def renumber(address: int, length: int, least: int, offsets: Any) -> tuple[int, int]:
-    """Replace PHYSICALOFFSET of records that stand behind each other by their place; the old ones go to ``offsets``.
+    """Replace PHYSICALOFFSET of records that stand one after the other by their place; the old ones go to ``offsets``.
 
     ``least``: bytes of the shortest record. Stops at what cannot be a record. Returns how many records there are, and
     where the last one ends.
@@ -114,7 +114,7 @@ def reconsume_times(address: int, base: int, rows: Any, chosen: Any, target: Any
 
 @kernel
 def gather(address: int, at: Any, size: Any, offsets: Any, target: int) -> None:
-    """Copy the spans behind each other to the address ``target``; a missing one has no bytes."""
+    """Copy the spans one after the other to the address ``target``; a missing one has no bytes."""
     place = 0
     for number in range(at.size):
         offsets[number] = place
@@ -220,7 +220,7 @@ def split_properties(
 
 @helper
 def _put_decimal(target: int, value: int) -> int:
-    """Write a number; returns the address behind it."""
+    """Write a number; returns the address after it."""
     if value < 0:
         put_byte(target, 45)
         target += 1

@@ -18,7 +18,7 @@ Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 
 _TEXT_SIZE = (1 << layout.TEXT_SIZE_BITS) - 1
-_LEAST_PAIR = 4  # bytes of a pair with the 02 behind it
+_LEAST_PAIR = 4  # bytes of a pair with the 02 after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Byte strings behind each other: string n is ``data[offsets[n]:offsets[n + 1]]``; one more offset than strings."""
+    """Byte strings in a row: string n is ``data[offsets[n]:offsets[n + 1]]``; one more offset than strings."""
 
     offsets: Ints
     data: Bytes
@@ -270,7 +270,7 @@ def warm() -> None:
 
 
 def renumbered(records: bytes | bytearray | memoryview) -> tuple[bytearray, Longs]:
-    """A copy of records that stand behind each other, with the place in the copy as PHYSICALOFFSET; and the old ones.
+    """A copy of records that stand one after the other, with the place in the copy as PHYSICALOFFSET; and the old ones.
 
     So a walk from base 0 finds records that were picked out of a log. The copy ends before what cannot be a record.
     """

@@ -29,7 +29,7 @@ def _name(text: bytes) -> int:
     return int.from_bytes(text, "little")
 
 
-# Names with the 01 behind them as little-endian numbers, compared with a mask of their length.
+# Names with the 01 after them as little-endian numbers, compared with a mask of their length.
 _TAGS, _KEYS, _FIVE = _name(b"TAGS\x01"), _name(b"KEYS\x01"), 0xFFFFFFFFFF
 _DELAY, _SIX = _name(b"DELAY\x01"), 0xFFFFFFFFFFFF
 _UNIQ_KEY = _name(b"UNIQ_KEY")

@@ -9,7 +9,7 @@ _REPLACEMENT = 0xFFFD
 
 @helper
 def hash_more(at: int, size: int, value: int) -> int:
-    """The hash of a text that hashed to ``value``, with ``size`` bytes of UTF-8 at ``at`` behind it.
+    """The hash of a text that hashed to ``value``, with ``size`` bytes of UTF-8 at ``at`` after it.
 
     Only the low 32 bits mean something.
     """

@@ -54,7 +54,7 @@ _MAGIC_BYTE = 0xDA  # the first of both magic codes
 
 
 def groups_begin(room: int) -> int:
-    """Where in the array the groups begin, behind the rows."""
+    """Where in the array the groups begin, after the rows."""
     return RESULT_WIDTH + room * ROW_WIDTH
 
 
@@ -285,7 +285,7 @@ def verify(address: int, begin: int, end: int, base: int, crc_property: int) -> 
 
 @kernel
 def fill_units(memory: Any, room: int, target: int) -> None:
-    """Write the units of each run behind each other, run by run, to ``target``."""
+    """Write the units of each run one after the other, run by run, to ``target``."""
     rows, runs = rows_of(memory, room), _runs_of(memory, room)
     for run in range(memory[RUNS]):
         runs[run, RUN_PLACE] = target

@@ -195,7 +195,7 @@ class ReplicaReceiver:
             max_offset=log.max_offset, flushed_offset=store.flushed_offset, taken_offset=log.written_offset
         )
         if self._call.write_now(ack):
-            self._call.flush()  # not behind a dispatch turn that may come before the end of this one
+            self._call.flush()  # not after a dispatch turn that may come before the end of this one
         else:
             self._owed = True
             store.timers.call_later(_AGAIN_SECONDS, self._acknowledge)

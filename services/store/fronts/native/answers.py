@@ -21,7 +21,7 @@ from tandemmq.store.log.segments.commit_log import Appended
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 Append = Callable[[int, bytes], bool]
-"""Sends a field of a number behind the next answer; False where it must be set in the answer. See `append_field`."""
+"""Sends a field of a number after the next answer; False where it must be set in the answer. See `append_field`."""
 
 _APPENDED = 16 << 10
 """Records of so many bytes are not copied into their answer."""

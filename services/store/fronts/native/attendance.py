@@ -33,7 +33,7 @@ class AttendStream:
         return True
 
     def close(self, error: TandemError | None = None) -> None:
-        """End the call behind what was asked before; with an error, or as the client has."""
+        """End the call after what was asked before; with an error, or as the client has."""
         if self._open:
             self._open = False
             self._commands.put_nowait(error)

@@ -29,7 +29,7 @@ class SendCore(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """Log offset behind the message that was stored last."""
+        """Log offset after the message that was stored last."""
         ...
 
     @property

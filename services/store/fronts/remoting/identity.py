@@ -21,7 +21,7 @@ from tandemmq.store.fronts.remoting.call import RemotingCall
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
 _ADDED_LATER = "_UNIQUE_KEY_QUERY"
-"""A field that clients up to 4.9.3 add behind the signature."""
+"""A field that clients up to 4.9.3 add after the signature."""
 
 
 class RemotingIdentity:

@@ -28,7 +28,7 @@ class MessageCore(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """Log offset behind the message that was stored last."""
+        """Log offset after the message that was stored last."""
         ...
 
     @property

@@ -61,7 +61,7 @@ class TelemetryStream:
         return True
 
     def close(self) -> None:
-        """End the stream behind what was sent before."""
+        """End the stream after what was sent before."""
         if self._open:
             self._open = False
             self._commands.put_nowait(None)

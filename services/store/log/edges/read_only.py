@@ -53,5 +53,5 @@ class ReadOnlyFiles:
         return self._file(start) if start in self._starts else None
 
     def first_from(self, offset: int) -> MappedFile | None:
-        """The oldest file at or behind ``offset``."""
+        """The oldest file at or after ``offset``."""
         return next((self._file(start) for start in self._starts if start >= offset), None)

@@ -72,7 +72,7 @@ class Index:
     # -- write ------------------------------------------------------------------------------------------------------
 
     def put(self, walk: Walk, skip_below: int = 0) -> None:
-        """Add the keys of walked records at or behind ``skip_below``; rolls to a new file when one is full.
+        """Add the keys of walked records at or after ``skip_below``; rolls to a new file when one is full.
 
         All or nothing.
 

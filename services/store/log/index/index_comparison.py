@@ -87,7 +87,7 @@ class EntryComparison:
         return self._file, self._number
 
     def start_at(self, offset: int) -> None:
-        """Go to the first entry of a record at or behind log offset ``offset``."""
+        """Go to the first entry of a record at or after log offset ``offset``."""
         for file in self._index.files:
             low, high = 1, file.header.index_count
             while low < high:

@@ -76,7 +76,7 @@ class IndexFile:
         return index_layout.read_entry(self.file.map, self.slots, number).physical_offset
 
     def intact_before(self, physical_offset: int, tools: IndexTools) -> int:
-        """Number of the first entry that is damaged or belongs to a record at or behind ``physical_offset``."""
+        """Number of the first entry that is damaged or belongs to a record at or after ``physical_offset``."""
         return tools.entries_before(self.file.map, self.slots, self.entries, physical_offset)
 
     def cut(self, count: int, store_time: Callable[[int], int | None], tools: IndexTools) -> None:
@@ -96,7 +96,7 @@ class IndexFile:
         self.set_header(header)
 
     def _zero_from(self, position: int) -> None:
-        """Zero what lies behind ``position``, leaving alone what was never written."""
+        """Zero what lies after ``position``, leaving alone what was never written."""
         data = self.file.map
         for first, end in data_stretches(self.file.fd, position, self.file.size):
             for begin in range(first, end, _CHUNK):

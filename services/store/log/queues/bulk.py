@@ -33,7 +33,7 @@ def read_bulk(
 
 
 def _neighbours(units: bytes) -> int | None:
-    """Log offset of the first unit, if some records from there on lie behind each other."""
+    """Log offset of the first unit, if some records from there on lie one after the other."""
     few = unpack_units(units[: _FEW * UNIT_SIZE])
     if len(few) < _FEW or any(a.physical_offset + a.size != b.physical_offset for a, b in pairwise(few)):
         return None

@@ -40,7 +40,7 @@ _PAGE = 4096
 _LOOK_BACK = 8  # so many units are asked where a single one might be wrong
 _IN_FLIGHT = 64  # so many units at the end of a queue are looked at first for what is not confirmed yet
 _PIECE = 4_096  # so many units are looked at at once for where a gap begins
-_BLANKS_MAX = 1_000  # no further is a message looked for behind blanks, to tell whether what is before may be seen
+_BLANKS_MAX = 1_000  # no further is a message looked for after blanks, to tell whether what is before may be seen
 
 
 class ConsumeQueue:
@@ -74,7 +74,7 @@ class ConsumeQueue:
         self._reserved = 0
         self.min_offset = 0
         self.max_offset = 0
-        self.last_end = 0  # log offset behind the last unit's record
+        self.last_end = 0  # log offset after the last unit's record
         self.rebuilding = False
         self.dirty_bytes = 0
         self._dirty_files: set[int] = set()
@@ -236,7 +236,7 @@ class ConsumeQueue:
         return number
 
     def go_back(self, end: int) -> None:
-        """End at ``end``; what lies behind that is cleared."""
+        """End at ``end``; what lies after that is cleared."""
         self.end_at(end)
         self.min_offset = min(self.min_offset, end)
         self.clear_beyond_end()
@@ -326,7 +326,7 @@ class ConsumeQueue:
     # -- ends -------------------------------------------------------------------------------------------------------
 
     def recover_end(self, limit: int) -> None:
-        """Find the end of the queue: behind its last unit whose record lies below log offset ``limit``.
+        """Find the end of the queue: after its last unit whose record lies below log offset ``limit``.
 
         Blanks do not count as messages (trap T5), an empty unit never does (trap T6). Binary search: below the end
         every unit points below ``limit`` or is blank, from the end on it is empty or points at or above it.
@@ -370,7 +370,7 @@ class ConsumeQueue:
             self.max_offset, self.last_end = offset, 0
 
     def clear_beyond_end(self) -> bool:
-        """Zero whatever lies behind the end of the queue, so that it can never come back (trap T1).
+        """Zero whatever lies after the end of the queue, so that it can never come back (trap T1).
 
         True if there was any.
         """
@@ -447,7 +447,7 @@ class ConsumeQueue:
 
     @property
     def readable_end(self) -> int:
-        """Offset behind the last message that readers may see: the end of the queue, or before what is unconfirmed."""
+        """Offset after the last message that readers may see: the end of the queue, or before what is unconfirmed."""
         limit, end = self._confirmed.limit, self.max_offset
         if 0 < self.last_end <= limit or end == self.min_offset:
             return end
@@ -458,7 +458,7 @@ class ConsumeQueue:
         return self._search(self.min_offset, end, _BLANKS_MAX, lambda unit: unit.end > limit)
 
     def _search(self, low: int, high: int, most: int, reached: Callable[[Unit], bool]) -> int:
-        """The first offset in a range with a message of which ``reached`` is true, as of all behind it; else ``high``.
+        """The first offset in a range with a message of which ``reached`` is true, as of all after it; else ``high``.
 
         Blanks lie before the first message, and where damage in the log has taken some: up to ``most`` units behind a
         blank are looked at for the message that follows.

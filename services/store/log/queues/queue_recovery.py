@@ -61,7 +61,7 @@ class QueueRecovery:
         if bounds is not None and manifest is not None and (queue.rebuilding or manifest.rebuilding):
             queue.rebuilding = True
             queue.max_offset = max(queue.max_offset, bounds[1])
-            queue.last_end = self._begin  # whatever its units say: the manifest knows no record behind that
+            queue.last_end = self._begin  # whatever its units say: the manifest knows no record after that
 
     def _agrees(self, queue: ConsumeQueue, bounds: Bounds) -> bool:
         """Whether the queue's files are all there, up to the last unit that the manifest knows of.
@@ -98,7 +98,7 @@ class QueueRecovery:
         queue.rebuilding = True
 
     def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
-        """Add the units of records behind the starting point.
+        """Add the units of records after the starting point.
 
         A gap before them, or a queue that begins behind them, tells that the queue has lost some.
 
@@ -127,7 +127,7 @@ class QueueRecovery:
             queue.append_run(first, run.units, run.last_end_physical)
 
     def keep_numbers_of_damaged(self, damage: DamageList) -> None:
-        """Let a queue count on behind units whose records lie in damaged stretches.
+        """Let a queue count on after units whose records lie in damaged stretches.
 
         Those offsets were given away once.
         """
@@ -170,7 +170,7 @@ def has_units_behind(queue: ConsumeQueue, log_end: int) -> bool:
 
 
 def keep_changed(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -> None:
-    """Let a queue count on behind units whose records, in ``[begin, end)`` of the log, say that they are not in it.
+    """Let a queue count on after units whose records, in ``[begin, end)`` of the log, say that they are not in it.
 
     A bit has changed that no checksum covers; that is told. The number was given away once, so it is not given again,
     and the unit stays: readers find that its message is not in the log.
@@ -181,7 +181,7 @@ def keep_changed(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -
 
 
 def _changed_record(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int) -> Record | None:
-    """The record that the first unit behind the queue's end points at, if it is whole and one field takes it elsewhere.
+    """The record that the first unit after the queue's end points at, if it is whole and one field takes it elsewhere.
 
     Size and number must be those of the unit: where a log was cut, another record may stand in the old one's place.
     """
@@ -198,7 +198,7 @@ def _changed_record(parts: StoreParts, queue: ConsumeQueue, begin: int, end: int
 
 
 def _count_on(queue: ConsumeQueue, damage: DamageList, limit: int | None = None) -> None:
-    """Move the end of the queue behind units whose records lie in damaged stretches, up to offset ``limit``."""
+    """Move the end of the queue past units whose records lie in damaged stretches, up to offset ``limit``."""
     while limit is None or queue.max_offset < limit:
         unit = queue.unit(queue.max_offset)
         if unit is None or is_empty(unit) or is_blank(unit) or damage.covering(unit.physical_offset) is None:

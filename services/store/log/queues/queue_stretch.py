@@ -126,5 +126,5 @@ class Neighbours:
         return QueueStretch(queue, self._before[0], self._after[0], self._before[1], self._after[1])
 
     def _record_end(self, number: int, unit: Unit) -> int:
-        """Log offset behind the unit's record; -1 where that is not the record of this number."""
+        """Log offset after the unit's record; -1 where that is not the record of this number."""
         return self._parts.records.end_of(unit, self._topic, self._queue.queue_id, number, self._log_end)

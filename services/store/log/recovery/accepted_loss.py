@@ -72,7 +72,7 @@ def find_loss(config: StoreConfig, disk: Disk, boot: bytes | None = None) -> Acc
         raise NothingMissing(f"The end of the log in {config.commit_log_dir} is there: no loss is to be accepted.")
     begin = end or furthest.begin - furthest.begin % size
     reached = max(furthest.end, begin + 1)
-    if exit_before is not abort_file.Exit.CLEAN:  # what came behind the last checkpoint may be known to nobody
+    if exit_before is not abort_file.Exit.CLEAN:  # what came after the last checkpoint may be known to nobody
         reached += config.checkpoint_log_bytes
     behind = -(-reached // size) * size
     return AcceptedLoss(begin, behind, numbers_known(exit_before, found))
@@ -91,7 +91,7 @@ def numbers_known(exit_before: abort_file.Exit, found: list[Witness]) -> bool:
 
 
 def accept_loss(config: StoreConfig, disk: Disk) -> AcceptedLoss:
-    """Let the log of a directory that no store uses go on behind what is missing.
+    """Let the log of a directory that no store uses go on after what is missing.
 
     Raises:
         NothingMissing: nothing was changed. StoreLocked: a store is using the directory.

@@ -138,7 +138,7 @@ class DamageList:
             self.save()
 
     def forget_from(self, offset: int) -> None:
-        """Drop ranges behind the end of the log at ``offset``: they were cut off, and come again."""
+        """Drop ranges after the end of the log at ``offset``: they were cut off, and come again."""
         kept = [known for known in self.ranges if known.begin < offset]
         if len(kept) != len(self.ranges):
             self.ranges = kept

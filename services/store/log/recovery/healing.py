@@ -291,7 +291,7 @@ def _why(stop: Stop) -> str:
 
 
 def _differing(wanted: bytes, present: bytes) -> tuple[int, int]:
-    """From the first to behind the last byte that differs; both 0 where none does."""
+    """From the first to after the last byte that differs; both 0 where none does."""
     if wanted == present:
         return 0, 0
     first = next(at for at, (one, other) in enumerate(zip(wanted, present, strict=True)) if one != other)

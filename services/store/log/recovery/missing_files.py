@@ -85,7 +85,7 @@ def check_end(
     if short is not None:
         raise missing_end(config, *short)
     if end and last_exit is Exit.CRASH and (known is None or known.position <= end) and not is_last_full(config, end):
-        return ""  # there was none behind it, and nobody has to be asked
+        return ""  # there was none after it, and nobody has to be asked
     found = list(witnesses(config, known, checkpoint, disk, whole=not end or last_exit is not Exit.CLEAN))
     if found and (not end or (found[0].what == MANIFEST and found[0].end > end)):
         raise missing_end(config, end, found[0])
@@ -93,7 +93,7 @@ def check_end(
     # A master makes the next file before it closes one; a slave may just have had the last byte of one.
     if end and last_exit is Exit.CRASH and not slave:
         further.append(Witness(0, "the newest file, which is full,"))
-    # Where that has room there was none behind it: what says so is damaged, or a power cut took what it points at.
+    # Where that has room there was none after it: what says so is damaged, or a power cut took what it points at.
     if not further or not is_last_full(config, end):
         return ""
     error = missing_end(config, end, further[0])
@@ -165,7 +165,7 @@ def is_last_full(config: StoreConfig, end: int) -> bool:
 
 
 def log_end(config: StoreConfig) -> int:
-    """Offset behind the newest log file; 0 without any. Raises as `list_files`."""
+    """Offset after the newest log file; 0 without any. Raises as `list_files`."""
     size = config.mapped_file_size_commit_log
     starts = list_files(config.commit_log_dir, size, "mappedFileSizeCommitLog")
     return starts[-1] + size if starts else 0
@@ -194,7 +194,7 @@ def witnesses(
 
 
 def _queue_bounds(config: StoreConfig, disk: Disk) -> list[tuple[int, int]]:
-    """Of each consume queue that ever had a message, the log offsets of its first record and behind its last."""
+    """Of each consume queue that ever had a message, the log offsets of its first record and after its last."""
     if not config.consume_queue_dir.is_dir():
         return []
     queues, found = ConsumeQueueStore(config, disk), []

@@ -144,7 +144,7 @@ class Recovery:
             self._tell_problem(problem)
 
     def _tell_units_behind(self, queues: Iterable[ConsumeQueue]) -> None:
-        """Say that queues know messages that the log does not have: their records have changed, or lay behind its end.
+        """Say that queues know messages that the log does not have: their records have changed, or lay after its end.
 
         Where another broker has written since the manifest, units may be left of a log that it has cut.
         """
@@ -339,7 +339,7 @@ class Recovery:
             report.damage.append(step.damage)
 
     def _bytes_to_read(self, begin: int) -> int:
-        """A guess at the amount of log behind ``begin``: up to the first sample of a file that is all zeros."""
+        """A guess at the amount of log after ``begin``: up to the first sample of a file that is all zeros."""
         amount = 0
         for file in self._parts.files:
             for at in range(max(begin - file.start, 0), file.size, _SAMPLE_EVERY):

@@ -114,7 +114,7 @@ class Replica:
         self._parts.confirmed.show_all()  # a master has gone on where this log ended: all of it is that master's too
 
     def _write(self, piece: memoryview, mark: ReplicaMark) -> None:
-        """Write a piece behind the others. A file is complete, and checked to its end, before the next one begins."""
+        """Write a piece after the others. A file is complete, and checked to its end, before the next one begins."""
         while piece:
             taken = self._log.append_bytes(piece, mark)
             if not taken:
@@ -129,7 +129,7 @@ class Replica:
             self._log.accept(whole, mark)
 
     def drop_unchecked(self) -> int:
-        """Forget the bytes behind the last whole record: their rest will not come. Gives how many they were.
+        """Forget the bytes after the last whole record: their rest will not come. Gives how many they were.
 
         Where the disk failed in the middle of them they stay marked, for the next start to zero.
         """

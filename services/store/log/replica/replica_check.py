@@ -44,7 +44,7 @@ class RefusedBytes(NamedTuple):
 
 
 class ReplicaCheck:
-    """Checks what has arrived behind the end of the log."""
+    """Checks what has arrived after the end of the log."""
 
     def __init__(self, parts: StoreParts) -> None:
         """Nothing was refused yet."""
@@ -57,7 +57,7 @@ class ReplicaCheck:
         self._searched = 0
         """Position up to which a file was searched for the end of what is proven in part."""
         self.refused: RefusedBytes | None = None
-        """What was refused last; None when the log has got behind it."""
+        """What was refused last; None when the log has got past it."""
         self.proven: tuple[int, int, int] | None = None
         """Offset, size and CRC-32 of bytes that are the master's own, right or not."""
 
@@ -112,7 +112,7 @@ class ReplicaCheck:
         )
 
     def _next_valid(self, file: MappedFile, bad: int, end: int) -> int:
-        """Where the next good record begins behind ``bad``, or the file ends; -1 while it has not arrived."""
+        """Where the next good record begins after ``bad``, or the file ends; -1 while it has not arrived."""
         begin = max(bad + 1, self._searched - self._largest)
         found = self._parts.walkers.best.resync(file.map, begin, end, file.start)
         return file.size if found < 0 and end == file.size else found

@@ -34,7 +34,7 @@ _UNNUMBERED = (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK)
 
 
 class Appended(NamedTuple):
-    """Where a record went. ``end_offset`` is the log offset behind it (or behind its whole batch)."""
+    """Where a record went. ``end_offset`` is the log offset after it (or after its whole batch)."""
 
     physical_offset: int
     size: int
@@ -94,7 +94,7 @@ class CommitLog:
         self._at = 0
         self._reserve = min(_RESERVE, self._file_size // _RESERVE_PART)
         self._open_end = 0  # position in the newest file up to which all may append
-        self._unchecked = 0  # bytes of a master's log behind the append position
+        self._unchecked = 0  # bytes of a master's log after the append position
         self._warm_until = 0
         self._warm_from = 0  # append position at which the next stretch is made resident
         self._in_place: MappedFile | None = None  # the file whose page faults do not read ahead
@@ -109,7 +109,7 @@ class CommitLog:
 
     @property
     def max_offset(self) -> int:
-        """Offset behind the last record."""
+        """Offset after the last record."""
         return 0 if self._file is None else self._file.start + self._at
 
     @property
@@ -209,7 +209,7 @@ class CommitLog:
     def _encode_all(
         self, messages: Sequence[Message], physical_offset: int, timestamp: int
     ) -> tuple[list[bytes], list[int], dict[QueueKey, int]]:
-        """The records of messages that will lie behind each other from an offset on, their queue offsets, and the next.
+        """The records of messages that will lie in a row from an offset on, their queue offsets, and the next.
 
         Nothing is written. Raises RecordTooLarge, QueueNotReady.
         """
@@ -276,7 +276,7 @@ class CommitLog:
         return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
 
     def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
-        """Append bytes of a master's log, up to the end of the file; they lie behind `max_offset` until `accept`.
+        """Append bytes of a master's log, up to the end of the file; they lie after `max_offset` until `accept`.
 
         Gives how many; 0 where a full file still has some that are not accepted. Pages that are filled by
         `pwrite` need not be made resident, and zeroed, before: a slave that catches up takes little more than half the
@@ -367,7 +367,7 @@ class CommitLog:
     # -- files ------------------------------------------------------------------------------------------------------
 
     def _room_for(self, size: int, *, reserved: bool = False) -> tuple[MappedFile, int]:
-        """The file and position for ``size`` more bytes and the blank that must still fit behind them.
+        """The file and position for ``size`` more bytes and the blank that must still fit after them.
 
         Rolls if need be. Raises DiskFull.
         """
@@ -383,7 +383,7 @@ class CommitLog:
         return fresh, 0
 
     def _next_file(self, prefault: int | None = None) -> MappedFile:
-        """Go on in the file behind the newest one. Raises DiskFull."""
+        """Go on in the file after the newest one. Raises DiskFull."""
         fresh = self.files.roll(0 if self._file is None else self._file.end)
         self._file, self._at = fresh, 0
         self._open_end = fresh.size - self._reserve

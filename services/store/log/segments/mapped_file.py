@@ -65,7 +65,7 @@ class MappedFile:
 
     @property
     def end(self) -> int:
-        """Offset behind the last byte of the file."""
+        """Offset after the last byte of the file."""
         return self.start + self.size
 
     def sync(self) -> None:

@@ -120,7 +120,7 @@ class MappedFileQueue:
         return file if file is not None and offset < file.end else None
 
     def first_from(self, offset: int) -> MappedFile | None:
-        """The oldest file that begins at or behind ``offset``."""
+        """The oldest file that begins at or after ``offset``."""
         return next((file for file in tuple(self.files) if file.start >= offset), None)
 
     def roll(self, start: int) -> MappedFile:
@@ -146,7 +146,7 @@ class MappedFileQueue:
         return file
 
     def make_ahead(self, prefault: int) -> None:
-        """Begin to make the file behind the newest one, with its first ``prefault`` bytes resident."""
+        """Begin to make the file after the newest one, with its first ``prefault`` bytes resident."""
         last = self.last
         if last is None or (self._next is not None and self._next_start == last.end):
             return
@@ -161,7 +161,7 @@ class MappedFileQueue:
         self._next = self._maker.submit(make)
 
     def ensure_ahead(self) -> None:
-        """Have the file behind the newest one, if need be by making it now. Raises DiskFull."""
+        """Have the file after the newest one, if need be by making it now. Raises DiskFull."""
         last = self.last
         if last is None:
             return
@@ -217,6 +217,6 @@ class MappedFileQueue:
         if self._next is not None and self._next.exception() is None:
             try:
                 self._next.result().remove()
-            except OSError as error:  # the next start removes it: it lies behind the end of the log
+            except OSError as error:  # the next start removes it: it lies after the end of the log
                 log.warning("An unused log file stays behind: %s", error)
         self._next = None

@@ -59,7 +59,7 @@ class RecordReader:
         return file.map[at : at + actual]
 
     def end_of(self, unit: Unit, topic: bytes, queue_id: int, number: int, log_end: int) -> int:
-        """Log offset behind the record that a unit names; -1 if that is not the record of this queue and number."""
+        """Log offset after the record that a unit names; -1 if that is not the record of this queue and number."""
         offset, size, _ = unit
         if size < MIN_RECORD_SIZE or offset < 0 or offset + size > log_end:
             return -1

@@ -124,7 +124,7 @@ class Retention:
         self._parts.disk.sync_dir(self._parts.config.commit_log_dir)
 
     async def _recorded(self, files: list[MappedFile]) -> list[MappedFile]:
-        """Those of ``files`` behind which a manifest on disk knows the queues' bounds; may take a checkpoint."""
+        """Those of ``files`` after which a manifest on disk knows the queues' bounds; may take a checkpoint."""
         checkpointer = self._checkpointer
         late = files and files[-1].end > checkpointer.recorded
         if late and checkpointer.complete and not self._flags.holds(Reason.FLUSH_FAILED):

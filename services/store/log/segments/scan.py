@@ -52,7 +52,7 @@ class LogFiles(Protocol):
         ...
 
     def first_from(self, offset: int) -> MappedFile | None:
-        """The oldest file at or behind ``offset``."""
+        """The oldest file at or after ``offset``."""
         ...
 
 
@@ -164,7 +164,7 @@ class LogScan:
         return self._half_at_end and (end - at < 4 or size <= min(_LONGEST_RECORD, file.size - at))
 
     def _next_valid(self, file: MappedFile, begin: int) -> int:
-        """Log offset of the next whole record behind a bad place, or -1."""
+        """Log offset of the next whole record after a bad place, or -1."""
         at = self._resync(file, begin)
         while at < 0:
             following = self._files.first_from(file.end)
@@ -177,7 +177,7 @@ class LogScan:
         return file.start + at
 
     def _resync(self, file: MappedFile, begin: int) -> int:
-        """Position in ``file`` of the next whole record at or behind ``begin``, or -1; zeros are passed over."""
+        """Position in ``file`` of the next whole record at or after ``begin``, or -1; zeros are passed over."""
         for start, stop in nonzero_stretches(file, begin):
             # A record's length may begin with zeros before the stretch, and its body may be zeros that end it.
             end = min(stop + _LONGEST_RECORD, file.size)
@@ -188,7 +188,7 @@ class LogScan:
 
 
 def nonzero_stretches(file: MappedFile, begin: int) -> Iterator[tuple[int, int]]:
-    """Stretches of ``file`` behind ``begin`` that hold anything but zeros, in steps of 1 MiB."""
+    """Stretches of ``file`` after ``begin`` that hold anything but zeros, in steps of 1 MiB."""
     for first, stop in data_stretches(file.fd, begin, file.size):
         start = -1
         for at in range(first, stop, _CHUNK):

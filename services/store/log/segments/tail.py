@@ -31,7 +31,7 @@ def cut_tail(parts: StoreParts, end: int, damage: list[DamagedRange]) -> int:
 
 
 def _put_aside(parts: StoreParts, file: MappedFile) -> int:
-    """Remove a file behind the end of the log; one that is not all zeros goes to ``broken/``."""
+    """Remove a file after the end of the log; one that is not all zeros goes to ``broken/``."""
     size = sum(stop - begin for begin, stop in nonzero_stretches(file, 0))
     if size:
         make_dirs(parts.disk, parts.config.broken_dir)

@@ -20,7 +20,7 @@ class IndexTools(Protocol):
     """Work on a whole index file; `tandemmq.store.format.index_layout` says what each does."""
 
     def entries_before(self, buffer: Any, slots: int, entries: int, physical_offset: int) -> int:
-        """Number of the first entry that is damaged, missing or at or behind ``physical_offset``."""
+        """Number of the first entry that is damaged, missing or at or after ``physical_offset``."""
         ...
 
     def rebuild_chains(self, buffer: Any, slots: int, entries: int, count: int) -> int:
