@@ -81,7 +81,7 @@ class OwnNode:
         self._taking_back = None
         self.standing = standing
         if standing.role is NodeRole.SLAVE and self._pulling is None:
-            self._pulling = asyncio.ensure_future(self.puller.run(self._delay, self._interval))
+            self._pulling = asyncio.ensure_future(self.puller.run(self._delay, self._interval, self._timers))
         if standing.role is NodeRole.FENCED:
             await self._stop_pulling()
 

@@ -5,7 +5,6 @@ all of it has come; each one for itself, so that one that fails stops no other. 
 whole table that its master had once, plus commits that the master does not know yet.
 """
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -14,6 +13,7 @@ import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import StaleMaster
 from tandemmq.metasync.keeper import Keeper
@@ -50,16 +50,16 @@ class TablePuller:
         self.handed_over = 0
         self.cycles = 0
 
-    async def run(self, delay: float, interval: float) -> None:
+    async def run(self, delay: float, interval: float, timers: Timers) -> None:
         """Cycles for ever, in seconds; ends when it is cancelled."""
-        await asyncio.sleep(delay)
+        await timers.sleep(delay)
         while True:
             try:
                 await self.cycle()
             except Exception as error:  # noqa: BLE001 - copying goes on, whatever it was
                 log.failure("cycle failed", error, master=self._link.address)
                 self._failed_all(error)
-            await asyncio.sleep(interval)
+            await timers.sleep(interval)
 
     def stopped(self) -> None:
         """This node is no slave any more: what went wrong before is past."""

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_channel import Dialer
 from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import flush_for_ever
+from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.standing import LONGEST_PAUSE, NodeRole, Standing, StandingKeeper
 from tandemmq.metasync.tables import TableKind
 from tests.manual_timers import ManualTimers
@@ -76,3 +78,27 @@ async def test_a_table_that_was_not_saved_is_tried_again(error: Exception) -> No
     await timers.advance(16)
     assert flushed == [begun + 5, begun + 10, begun + 15]
     flushing.cancel()
+
+
+class Puller(TablePuller):
+    """Notes when it would copy tables; the first time something unforeseen happens."""
+
+    def __init__(self, timers: ManualTimers) -> None:
+        super().__init__(cast(Any, None), cast(Any, SimpleNamespace(address="127.0.0.1:1")), frozenset())
+        self.copied: list[float] = []
+        self._clock = timers
+
+    async def cycle(self) -> None:
+        self.copied.append(self._clock.time())
+        if len(self.copied) == 1:
+            raise ValueError("unforeseen")
+
+
+async def test_tables_are_copied_again_and_again_whatever_happens() -> None:
+    timers = ManualTimers()
+    puller, begun = Puller(timers), timers.time()
+    copying = asyncio.create_task(puller.run(3.0, 10.0, timers))
+    await timers.advance(24)
+    assert puller.copied == [begun + 3, begun + 13, begun + 23]
+    assert puller.problems, "of the first"
+    copying.cancel()
