@@ -151,7 +151,10 @@ class Receiver:
         return found._replace(over=self._is_over() and found.more)
 
     def _is_over(self) -> bool:
-        """Whether others must have their turn. To look where there is nothing does not count."""
+        """Whether others must have their turn.
+
+        Only what has brought the group on counts: or a look that finds queue after queue blocked would never be whole.
+        """
         return self._looked_into >= _TURN_MOST or (self._looked_into > 0 and self._slice.over)
 
     def _steps(self, call: ReceiveCall, sources: Sequence[Source], turn: int) -> list[tuple[_Step, Source]]:
@@ -197,11 +200,11 @@ class Receiver:
             for offset in offsets:
                 if answer.is_full() or self._is_over():
                     break
-                self._looked_into += 1
                 if self._room(place) <= 0:
                     return self._no_room(place)
                 if not self._give_again(call, source, progress, offset, answer):
                     return Look(later=True)
+                self._looked_into += 1
         return Look(more=not answer.is_full())
 
     def _give_again(

@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import FilterKind, Subscription
+from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.waiting import Alarm
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
-from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Scene, TimerClock, scene
+from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, scene
 
 SQL = Subscription("wanted = 1", FilterKind.SQL)
 PLACE = Place(GROUP, TOPIC, 0)
@@ -83,6 +86,37 @@ async def test_a_receive_that_is_given_up_between_two_turns_gives_its_messages_b
         assert at.ledger.ready(PLACE) == [1]
         [again, *_] = await at.take(32)
         assert again.number == 1
+
+
+async def blocked(at: Scene, queues: int) -> None:
+    """Messages of many queues are due again."""
+    at.topic(queues=queues)
+    for queue in range(queues):
+        at.send("body", queue=queue)
+    assert len(await at.take(queues)) == queues
+    await at.timers.advance(INVISIBLE_MS / 1000)
+    assert at.ledger.ready_entries == queues
+    at.timers.each_look = 0.01
+
+
+async def test_a_receive_that_is_blocked_in_many_queues_comes_to_its_end(tmp_path: Path) -> None:
+    """It began anew after each turn, from one blocked queue to the next, and heeded no time."""
+    async with scene(tmp_path, ReceiveRules(most_in_flight_in_all=6)) as at:
+        at.topic("others")
+        at.send(*"abcdef", topic="others")
+        await blocked(at, 6)
+        assert len(await at.take(topic="others")) == 6
+        with pytest.raises(TooMuchInFlight):
+            await asyncio.wait_for(at.take(), 10)
+
+
+async def test_a_receive_of_many_queues_that_are_put_right_comes_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as at:
+        await blocked(at, 6)
+        monkeypatch.setattr(PlaceReader, "one", lambda *_: Absence.LATER)
+        assert await asyncio.wait_for(at.take(), 10) == []
 
 
 @pytest.mark.parametrize(("each_look", "most"), [(0.0, 256), (0.0003, 4)])
