@@ -345,8 +345,11 @@ class Receiver:
             if stretch.end <= progress.given:
                 return Look()
             if each:
+                before = progress.given
                 self._looked_into += len(stretch.records) + 1
                 self._take_each(call, source, progress, stretch, answer, room)
+                if progress.given == before:  # the next one is too large for what the answer may still have
+                    answer.most = len(answer.messages)
                 if self._ledger.ready_count(place):
                     return Look(more=True)
                 continue

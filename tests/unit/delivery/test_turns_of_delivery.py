@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
-from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import FilterKind, Subscription
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
@@ -86,6 +87,32 @@ async def test_a_receive_that_is_given_up_between_two_turns_gives_its_messages_b
         assert at.ledger.ready(PLACE) == [1]
         [again, *_] = await at.take(32)
         assert again.number == 1
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_an_answer_without_room_for_the_next_message_is_given_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    """The message that is too large for it was read again and again, until all turns were over."""
+    async with scene(tmp_path) as at:
+        at.groups.put(consume_message_orderly=ordered)
+        for _ in range(3):
+            at.send("x" * 3_000, wanted="1")
+        await at.kit.dispatched()
+        reads, stretch = 0, PlaceReader.stretch
+
+        def counted(self: PlaceReader, *arguments: Any) -> Stretch:
+            nonlocal reads
+            reads += 1
+            return stretch(self, *arguments)
+
+        monkeypatch.setattr(PlaceReader, "stretch", counted)
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            found = await at.take(32, most_bytes=5_000, subscription=SQL)
+        assert (len(found), reads) == (1, 2)
+        await at.acknowledge(found)
+        assert len(await at.take(32, most_bytes=5_000)) == 1
 
 
 async def blocked(at: Scene, queues: int) -> None:
