@@ -115,6 +115,29 @@ async def test_an_answer_without_room_for_the_next_message_is_given_at_once(
         assert len(await at.take(32, most_bytes=5_000)) == 1
 
 
+async def test_a_filter_by_tags_passes_over_one_queue_after_the_other_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as at:
+        at.topic(queues=6)
+        for queue in range(6):
+            at.send("a", "b", queue=queue, TAGS="other")
+        at.send("c", queue=3, TAGS="wanted")
+        await at.kit.dispatched()
+        with TurnCounter.counting() as count:
+            stretch = PlaceReader.stretch
+
+            def counted(self: PlaceReader, *arguments: Any) -> Stretch:
+                count()
+                return stretch(self, *arguments)
+
+            monkeypatch.setattr(PlaceReader, "stretch", counted)
+            at.timers.each_look = 0.01
+            found = await asyncio.wait_for(at.take(subscription=Subscription("wanted")), 10)
+            assert (len(found), count.all, count.most) == (1, 6, 1)
+        assert [at.cursor(queue) for queue in (0, 3, 5)] == [2, 2, 2]
+
+
 async def blocked(at: Scene, queues: int) -> None:
     """Messages of many queues are due again."""
     at.topic(queues=queues)
