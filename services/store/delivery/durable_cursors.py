@@ -28,16 +28,31 @@ class DurableCursors:
         self._levels: dict[int, int] = {}
 
     async def take(self) -> CursorChanges | None:
-        """What has changed since the last call and is durable and confirmed; None if there is nothing, or not yet."""
+        """What has changed since the last call and is durable and confirmed; None if there is nothing, or not yet.
+
+        Of a call that is given up the next one knows all.
+        """
         ledger = self._journal.ledger
         if not self._notes():
             return None
         moved, levels = ledger.take_moved(), dict(ledger.levels)
         if not moved and levels == self._levels:
             return None
+        changes: CursorChanges | None = None
+        try:
+            changes = await self._safe(moved, levels)
+        finally:
+            if changes is None and self._notes():
+                ledger.moved_again(moved)
+        if changes is not None:
+            self._levels = levels
+        return changes
+
+    async def _safe(self, moved: list[Place], levels: dict[int, int]) -> CursorChanges | None:
+        """What is to be told of places and levels, when it is durable and confirmed; None where it is not."""
         cursors, gone, slices = [], [], Slices(self._store.timers)
         for place in moved:
-            progress = ledger.progress(place)
+            progress = self._journal.ledger.progress(place)
             if progress is None:
                 gone.append(place)
             else:
@@ -46,18 +61,13 @@ class DurableCursors:
         if not self._notes():
             return None
         changed = {level: offset for level, offset in levels.items() if self._levels.get(level) != offset}
-        mark = 0
         try:
             end = self._journal.write()
             mark = self._journal.next
             safe = not end or (await self._store.wait_flushed(end) and self._store.confirm_offset >= end)
         except StoreError:
-            safe = False
-        if not safe:
-            ledger.moved_again(moved)
             return None
-        self._levels = levels
-        return CursorChanges(cursors, gone, changed, mark)
+        return CursorChanges(cursors, gone, changed, mark) if safe else None
 
     def _notes(self) -> bool:
         """Whether the journal is this store's own."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
@@ -246,6 +247,24 @@ async def test_holding_back_stops_after_each_place() -> None:
     assert ledger.ready_entries == 0
     ledger.come_due(5_000)
     assert ledger.ready_entries == 50
+
+
+async def test_positions_that_are_given_up_between_two_turns_are_told_by_the_next(tmp_path: Path) -> None:
+    """Those of a store that stops: its files lacked them, and said to have them."""
+    async with scene(tmp_path) as at:
+        places = [Place(GROUP, TOPIC, queue) for queue in range(10)]
+        at.journal.note(*[Moved(place, 0, 0) for place in places])
+        at.kit.store.timers = at.timers
+        at.timers.each_look = 0.01
+        cursors = DurableCursors(at.kit.store, at.journal)
+        taking = asyncio.create_task(cursors.take())
+        await asyncio.sleep(0)
+        taking.cancel()
+        assert isinstance((await asyncio.gather(taking, return_exceptions=True))[0], asyncio.CancelledError)
+        changes = await cursors.take()
+        assert changes is not None
+        assert {one.place for one in changes.cursors} == set(places)
+        assert await cursors.take() is None
 
 
 async def test_silent_clients_are_gone_in_turns() -> None:
