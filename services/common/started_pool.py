@@ -6,12 +6,16 @@ at that moment the thread cannot be started, and the work is not done. A thread 
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from tandemmq.common.errors import Kind, TandemError
 
 _LOOP_THREADS = 4
-"""For `asyncio.to_thread` and the like. What a service does there is rare: it waits its turn."""
+"""For `asyncio.to_thread` and the like: mostly files. What a service does there is rare: it waits its turn."""
+
+Result = TypeVar("Result")
 
 
 class NoThreads(TandemError):
@@ -36,6 +40,25 @@ def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
     return pool
 
 
+class ComputingThread:
+    """For digests, inflating and the like, which must not wait where the disk stands and all other threads with it."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Of the process; nothing where it runs. Raises NoThreads."""
+        self._pool = self._pool or started_pool(1, "tandem-compute")
+
+    async def do(self, work: Callable[..., Result], *arguments: object) -> Result:
+        """What `work` gives; by the loop's own threads where nothing was started, as in tests."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+
+COMPUTING = ComputingThread()
+
+
 def start_loop_threads() -> None:
-    """Let the running loop's own executor be one whose threads run already. Raises NoThreads."""
+    """Let the running loop's own executor be one whose threads run already, and `COMPUTING` too. Raises NoThreads."""
     asyncio.get_running_loop().set_default_executor(started_pool(_LOOP_THREADS, "tandem-work"))
+    COMPUTING.start()

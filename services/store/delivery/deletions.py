@@ -78,10 +78,11 @@ class Deletions:
         groups, topics = self._groups.gone, self._topics.gone
         if not groups and not topics:
             return
-        places, slices = [], Slices(self._timers)
-        for progress in list(self._journal.ledger.all()):
+        places, slices, ledger = [], Slices(self._timers), self._journal.ledger
+        for progress in list(ledger.all()):
             place = progress.place
-            if place.group in self._groups.gone or place.topic in self._topics.gone:
+            is_gone = place.group in groups or place.topic in topics  # whatever is made again meanwhile: all or none
+            if is_gone and ledger.progress(place) is progress:
                 places.append(place)
                 self._journal.note(Forgotten(place))
                 self._tell([place])

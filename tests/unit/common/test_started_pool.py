@@ -1,10 +1,11 @@
 """Pools whose threads run before there is work."""
 
+import asyncio
 import threading
 
 import pytest
 
-from tandemmq.common.started_pool import NoThreads, started_pool
+from tandemmq.common.started_pool import COMPUTING, NoThreads, start_loop_threads, started_pool
 
 
 def test_all_threads_run_before_there_is_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +37,15 @@ def test_a_thread_that_cannot_be_started_is_an_error_at_once(monkeypatch: pytest
 
 def _refuse(_thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
+
+
+async def test_computing_waits_for_no_disk() -> None:
+    """The loop's own threads are busy for as long as the disk takes; what computes goes on."""
+    start_loop_threads()
+    disk = threading.Event()
+    waiting = [asyncio.create_task(asyncio.to_thread(disk.wait, 60)) for _ in range(8)]
+    async with asyncio.timeout(60):
+        assert await COMPUTING.do(sum, [1, 2]) == 3
+    assert not any(task.done() for task in waiting)
+    disk.set()
+    await asyncio.gather(*waiting)

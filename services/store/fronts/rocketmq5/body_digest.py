@@ -4,10 +4,10 @@ Consumers get MD5: it is the one that all clients compute alike. CRC32 they writ
 MD5 takes 1.6 µs for a KiB: of a large body it is made in a thread, which leaves the interpreter lock alone meanwhile.
 """
 
-import asyncio
 import hashlib
 import zlib
 
+from tandemmq.common.started_pool import COMPUTING
 from tandemmq.rocketmq5.v2 import message_pb2, resources_pb2
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
@@ -19,7 +19,7 @@ CRC_AT_ONCE = 1 << 20
 
 async def made(body: bytes) -> message_pb2.Digest:
     """The digest of a body that is delivered."""
-    checksum = await asyncio.to_thread(_md5, body) if len(body) > AT_ONCE else _md5(body)
+    checksum = await COMPUTING.do(_md5, body) if len(body) > AT_ONCE else _md5(body)
     return message_pb2.Digest(type=message_pb2.MD5, checksum=checksum)
 
 
@@ -27,7 +27,7 @@ async def check(digest: message_pb2.Digest, body: bytes) -> None:
     """Whether a body is the one that was sent; nothing where there is no digest. Raises ProtocolRefusal."""
     most = CRC_AT_ONCE if digest.type == message_pb2.CRC32 else AT_ONCE
     if digest.checksum and len(body) > most:
-        await asyncio.to_thread(check_at_once, digest, body)
+        await COMPUTING.do(check_at_once, digest, body)
     else:
         check_at_once(digest, body)
 

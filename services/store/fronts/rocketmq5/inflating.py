@@ -4,10 +4,10 @@ A few kilobytes may become as much as a body may have: the first part is inflate
 body that would be larger than that is given as it is stored.
 """
 
-import asyncio
 import zlib
 from typing import Protocol
 
+from tandemmq.common.started_pool import COMPUTING
 from tandemmq.rocketmq5.v2 import message_pb2
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.record import Record
@@ -28,7 +28,7 @@ async def readable_body(record: Record, most: int) -> Body:
     inflating = _Inflating(bytes(record.body), most)
     inflating.go_on(AT_ONCE)
     if inflating.may_have_more:
-        await asyncio.to_thread(inflating.go_on, most)
+        await COMPUTING.do(inflating.go_on, most)
     return inflating.body, message_pb2.IDENTITY
 
 
