@@ -31,6 +31,9 @@ def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[
         fixtures = list(signature(test).parameters)[: -len(arguments)]
 
         @pytest.mark.seeded
+        @pytest.mark.filterwarnings(
+            "ignore:Generating overly large repr"
+        )  # of a few large messages: it takes time, no more
         @pytest.mark.parametrize("count", [few, *in_campaigns(many)])
         @wraps(test)
         def run(count: int, **fixtures: Any) -> None:

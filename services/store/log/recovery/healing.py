@@ -153,6 +153,7 @@ class Healing:
         With ``note`` rot is remembered, and read around from now on; a ``begin`` within a record, as somebody who does
         not know better may ask for, is no rot. Raises OSError.
         """
+        self._dispatcher.catch_up()  # a message that somebody was told of is looked at
         limit = self._dispatcher.position
         look = partial(examine, self._parts, begin, min(end, limit), limit=limit, seek=seek, fresh=seek, most=most)
         found = await in_thread(look)
