@@ -139,9 +139,9 @@ class ThreeNodes:
 
     def goes_on(self, ledgers: Sequence[Ledger]) -> None:
         """Wait until more is acknowledged than was."""
-        before = sum(len(one.of()) for one in ledgers)
+        before = _acknowledged(ledgers)
         until(
-            lambda: sum(len(one.of()) for one in ledgers) > before,
+            lambda: _acknowledged(ledgers) > before,
             HEAL_SECONDS,
             lambda: f"nothing is acknowledged: {self.describe()}",
         )
@@ -185,8 +185,8 @@ class ThreeNodes:
 
     def acknowledge(self, ledgers: Sequence[Ledger]) -> None:
         """Wait for a few messages: none come where a promotion has been promised to somebody."""
-        before, deadline = sum(len(one.of()) for one in ledgers), time.monotonic() + _ACKNOWLEDGED_SECONDS
-        while sum(len(one.of()) for one in ledgers) < before + 5 and time.monotonic() < deadline:
+        before, deadline = _acknowledged(ledgers), time.monotonic() + _ACKNOWLEDGED_SECONDS
+        while _acknowledged(ledgers) < before + 5 and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def trouble(self) -> None:
@@ -323,6 +323,11 @@ class ThreeNodes:
         for side in ("b", "c"):
             assert_logs_equal(root, self.nodes[side].root, end, begin=0)
             assert_queues_equal(root, self.nodes[side].root)
+
+
+def _acknowledged(ledgers: Sequence[Ledger]) -> int:
+    """How many messages were told PUT_OK so far."""
+    return sum(len(one.of()) for one in ledgers)
 
 
 def _is_master(role: RoleState) -> bool:

@@ -9,7 +9,6 @@ no master any more, before its services are stopped: no place moves in the name 
 import asyncio
 import functools
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -106,7 +105,7 @@ class QueueCursor:
         return expired
 
     def units(self, end: int, most: int, until: float = math.inf) -> Iterator[Unit]:
-        """Units from the place on and before `end`: at most so many, but one, until a time of `time.perf_counter`.
+        """Units from the place on and before `end`: at most so many, but one, until a time of the timers' `elapsed`.
 
         One is passed when the next is asked for: who breaks off before that, or raises, meets it again. Raises
         QueueNotReady: it cannot be read now. OSError.
@@ -118,7 +117,7 @@ class QueueCursor:
             yield unit
             self.next += 1
             most -= 1
-            if time.perf_counter() >= until:
+            if self._store.timers.elapsed() >= until:
                 return
 
     def peek(self, end: int) -> Unit | None:

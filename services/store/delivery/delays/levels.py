@@ -5,7 +5,6 @@ due; a level without messages costs nothing. A level that fails waits for itself
 """
 
 import math
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -127,7 +126,7 @@ class Levels:
         if not self._running or when != self._wake_at:  # an earlier one has come meanwhile
             return
         self._wake_at = math.inf
-        until = time.perf_counter() + _TURN_SECONDS
+        until = self._timers.elapsed() + _TURN_SECONDS
         order = sorted(self._levels)
         order = order[self._first :] + order[: self._first]
         left = math.inf
@@ -135,7 +134,7 @@ class Levels:
             level = self._levels[number]
             if level.cursor.waits:
                 continue
-            if time.perf_counter() >= until:
+            if self._timers.elapsed() >= until:
                 self._first = sorted(self._levels).index(number)  # it is the first next time
                 left = 0.0
                 break

@@ -5,7 +5,6 @@ says: all that is indexed below Q, up to (time, offset), is done.
 """
 
 import asyncio
-import time
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
@@ -156,7 +155,7 @@ class TimedMessages:
         if not self._running or when != self._wake_at:
             return
         self._wake_at = float("inf")
-        until = time.perf_counter() + _TURN_SECONDS
+        until = self._timers.elapsed() + _TURN_SECONDS
         try:
             self._journal.check()
             more = self._work(until)
@@ -184,7 +183,7 @@ class TimedMessages:
         while self._aside and self._aside[0][0] <= now:
             self._window.put_back(self._aside.pop(0)[1])
         more = True
-        while more and time.perf_counter() < until:
+        while more and self._timers.elapsed() < until:
             more = self._window.load(self._wall.now_ms())
         self._touch_ahead()
         more = self._deliver(until) or more
@@ -209,7 +208,7 @@ class TimedMessages:
         window, now_ms = self._window, self._wall.now_ms()
         due = False
         while (entry := window.first()) is not None and entry.when <= now_ms:
-            if time.perf_counter() >= until or len(self._aside) > _MOST_ASIDE:
+            if self._timers.elapsed() >= until or len(self._aside) > _MOST_ASIDE:
                 due = len(self._aside) <= _MOST_ASIDE
                 break
             window.pop()

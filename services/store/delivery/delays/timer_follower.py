@@ -1,7 +1,6 @@
 """Keeps the index of timers in step with the queue of `rmq_sys_wheel_timer`, on masters and slaves."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from tandemmq.common.log_output import get_log
@@ -105,7 +104,7 @@ class TimerFollower:
         """Put into the index now what the queue has, as far as that goes in one turn."""
         if self._running:
             self._store.catch_up()
-            self._follow(time.perf_counter() + _TURN_SECONDS)
+            self._follow(self._timers.elapsed() + _TURN_SECONDS)
 
     def make_anew(self, why: str) -> None:
         """Throw the index away and make it from the log."""
@@ -121,7 +120,7 @@ class TimerFollower:
         if not self._running or self._cursor.waits:
             return
         try:
-            more = self._follow(time.perf_counter() + _TURN_SECONDS)
+            more = self._follow(self._timers.elapsed() + _TURN_SECONDS)
         except BadEntries as error:
             self.make_anew(str(error))
             return

@@ -1,7 +1,6 @@
 """From the two topics to the state: all of it when a mastership begins, and new half messages from then on."""
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,12 +87,11 @@ class HalfFollowing:
     def _read_halves(self) -> bool:
         return self._read(self._half, self._find)
 
-    @staticmethod
-    def _read(topic: TopicPlace, take: Callable[[int, Record | None], object]) -> bool:
+    def _read(self, topic: TopicPlace, take: Callable[[int, Record | None], object]) -> bool:
         """Read some of a topic; whether there is more. What the replicas do not have yet may be ended all the same."""
         cursor = topic.cursor
         cursor.pass_expired()  # since the step before
-        end, until = cursor.queue.max_offset, time.perf_counter() + _TURN_SECONDS
+        end, until = cursor.queue.max_offset, self._log.store.timers.elapsed() + _TURN_SECONDS
         for unit in cursor.units(end, sys.maxsize, until):
             take(cursor.next, cursor.record(unit))
         return cursor.next < end
