@@ -27,6 +27,7 @@
     bundle.py          a zip file for whoever helps; zip_stream.py, metrics_pages.py
     actions.py         who did what: recording.py puts calls into it, line_file.py is the file
     metrics.py         lag of groups, and which nodes answer, for Prometheus; collected.py: found out in the background
+    history.py         the hour behind us; history_readings.py: what a round says for it, history_answer.py: as told
 
     service.py         tandemmq.admin.v1.Admin: each call to the part that knows
     access.py          what a caller must be allowed for each call

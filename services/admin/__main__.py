@@ -13,6 +13,7 @@ from tandemmq.admin.cluster import ClusterView
 from tandemmq.admin.collected import Collector
 from tandemmq.admin.dead_letters import DeadLetters
 from tandemmq.admin.groups import Groups
+from tandemmq.admin.history import HourHistory
 from tandemmq.admin.jobs import Jobs
 from tandemmq.admin.message_ways import MessageWays
 from tandemmq.admin.messages import Messages
@@ -58,8 +59,9 @@ async def serve(settings: AdminSettings, announce: Announce | None = None, stop:
     metrics = AdminMetrics(settings.broker_cluster_name)
     host = ServiceHost(settings, metrics.registry(), stop=stop)
     books = Books(Brokers(nodes))
-    parts = make_parts(settings, nodes, host, books)
-    collector = Collector(parts.cluster, books, parts.jobs, settings.admin_collect_interval / 1000)
+    interval = settings.admin_collect_interval / 1000
+    parts = make_parts(settings, nodes, host, books, HourHistory(interval))
+    collector = Collector(parts.cluster, books, parts.jobs, parts.history, interval)
     metrics.watch_access(host.guard)
     metrics.watch_load(client=lambda: host.load)
     metrics.watch(lambda: collector.last, lambda: collector.failures, parts.actions.counts)
@@ -97,7 +99,9 @@ async def start_console(settings: AdminSettings, servicer: AdminServicer, host: 
     return console.url
 
 
-def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: Books) -> AdminParts:
+def make_parts(
+    settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: Books, history: HourHistory
+) -> AdminParts:
     """What knows the answers, put together."""
     brokers = books.brokers
     cluster, topics, groups = ClusterView(nodes, brokers), Topics(books), Groups(books)
@@ -106,6 +110,7 @@ def make_parts(settings: AdminSettings, nodes: Nodes, host: ServiceHost, books: 
     return AdminParts(
         nodes=nodes,
         cluster=cluster,
+        history=history,
         topics=topics,
         groups=groups,
         waiting=Waiting(books),

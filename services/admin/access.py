@@ -49,6 +49,7 @@ def _resend(request: pb.ResendMessagesRequest) -> Iterator[Need]:
 
 RULES: Rules = {
     "GetCluster": ability(Action.VIEW),
+    "GetHistory": ability(Action.VIEW),
     "GetConfiguration": ability(Action.VIEW),
     "ListTopics": ability(Action.VIEW),
     "GetTopic": ability(Action.VIEW),

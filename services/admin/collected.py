@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -12,6 +12,8 @@ from typing import NamedTuple
 from tandemmq.admin.books import Book, Books
 from tandemmq.admin.cluster import ClusterView
 from tandemmq.admin.errors import AdminError
+from tandemmq.admin.history import HourHistory
+from tandemmq.admin.history_readings import read_history
 from tandemmq.admin.jobs import Jobs
 from tandemmq.admin.progress import GroupPosition, lag_in
 from tandemmq.admin.store_times import MessagePlace, store_times
@@ -67,7 +69,9 @@ class Collected:
 class Collector:
     """Collects every `interval` seconds, from `run` on until that is cancelled."""
 
-    def __init__(self, cluster: ClusterView, books: Books, jobs: Jobs, interval: float) -> None:
+    def __init__(self, cluster: ClusterView, books: Books, jobs: Jobs, history: HourHistory, interval: float) -> None:
+        """`history` gets a point of what is found out as often as it wants one."""
+        self._history = history
         self._cluster = cluster
         self._books = books
         self._jobs = jobs
@@ -95,6 +99,7 @@ class Collector:
         latencies = {lag: 0 for lag in worst if not lag.messages}
         for book in books:
             latencies |= await _latencies(book, worst)
+        await self._note(nodes, books, lags, latencies)
         jobs = Counter(admin_pb2.JobState.Name(job.state).lower() for job in self._jobs.list().jobs)
         return Collected(
             services=tuple((node.name, one.service, one.serving) for node in nodes for one in node.services),
@@ -107,6 +112,20 @@ class Collector:
             seconds=time.monotonic() - begun,
             at=time.time(),
         )
+
+    async def _note(
+        self, nodes: Iterable[admin_pb2.Node], books: list[Book], lags: list[Lag], latencies: Mapping[Lag, int]
+    ) -> None:
+        """The hour's history has a point more, if it is time for it."""
+        if (at := time.time()) < self._history.due:
+            return
+        behind: Counter[str] = Counter()
+        for lag in lags:
+            behind[lag.group] += lag.messages
+        waits: dict[str, int] = {}
+        for lag, ms in latencies.items():
+            waits[lag.group] = max(waits.get(lag.group, 0), ms)
+        self._history.note(at, *await read_history(nodes, books, behind, waits))
 
     async def _read(self) -> list[Book]:
         try:

@@ -13,6 +13,8 @@ from tandemmq.admin.cluster import ClusterView
 from tandemmq.admin.configuration import read_configuration
 from tandemmq.admin.dead_letters import DeadLetters
 from tandemmq.admin.groups import Groups
+from tandemmq.admin.history import HourHistory
+from tandemmq.admin.history_answer import tell_history
 from tandemmq.admin.jobs import Jobs
 from tandemmq.admin.message_ways import MessageWays
 from tandemmq.admin.messages import Messages
@@ -33,6 +35,7 @@ class AdminParts:
 
     nodes: Nodes
     cluster: ClusterView
+    history: HourHistory
     topics: Topics
     groups: Groups
     waiting: Waiting
@@ -56,6 +59,10 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
     async def GetCluster(self, request: admin_pb2.GetClusterRequest, context: Context) -> admin_pb2.Cluster:
         """See admin.proto."""
         return await self._parts.cluster.look()
+
+    async def GetHistory(self, request: admin_pb2.GetHistoryRequest, context: Context) -> admin_pb2.GetHistoryResponse:
+        """See admin.proto."""
+        return tell_history(self._parts.history, request)
 
     async def GetConfiguration(
         self, request: admin_pb2.GetConfigurationRequest, context: Context

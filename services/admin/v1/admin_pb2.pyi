@@ -314,6 +314,98 @@ class ServiceState(_message.Message):
 Global___ServiceState: _TypeAlias = ServiceState  # noqa: Y015
 
 @_typing.final
+class GetHistoryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    topic: _builtins.str
+    group: _builtins.str
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        topic: _builtins.str = ...,
+        group: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "node", b"node", "subject", b"subject", "topic", b"topic"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "node", b"node", "subject", b"subject", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_subject: _TypeAlias = _typing.Literal["node", "topic", "group"]  # noqa: Y015
+    _WhichOneofArgType_subject: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_subject) -> _WhichOneofReturnType_subject | None: ...
+
+Global___GetHistoryRequest: _TypeAlias = GetHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetHistoryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERIES_FIELD_NUMBER: _builtins.int
+    LAST_MS_FIELD_NUMBER: _builtins.int
+    STEP_MS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    last_ms: _builtins.int
+    """ms since 1970; 0: nothing was collected yet."""
+    step_ms: _builtins.int
+    left_out: _builtins.int
+    """Series of the whole cluster that are not kept, for lack of room."""
+    @_builtins.property
+    def series(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistorySeries]:
+        """The same points in time for each: the newest at `last_ms`, and the others `step_ms` apart before it."""
+
+    def __init__(
+        self,
+        *,
+        series: _abc.Iterable[Global___HistorySeries] | None = ...,
+        last_ms: _builtins.int = ...,
+        step_ms: _builtins.int = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_ms", b"last_ms", "left_out", b"left_out", "series", b"series", "step_ms", b"step_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHistoryResponse: _TypeAlias = GetHistoryResponse  # noqa: Y015
+
+@_typing.final
+class HistorySeries(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEASURE_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    measure: _builtins.str
+    """node:  `bytes_in` (growth of the log, bytes a second), `messages_in` (a second; of the node whose queues were read),
+           `replication_lag` (bytes that its slowest slave lacks), `replication_silence` (seconds since that slave reported),
+           `disk_used` (bytes)
+    topic: `messages_in` (a second, of all brokers)
+    group: `lag` (messages not consumed, of all topics and brokers), `consumed` (messages a second), `waits` (ms since the oldest message
+           that waits was stored; of the groups that lag most)
+    """
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """The oldest first. NaN: nobody knows."""
+
+    def __init__(
+        self,
+        *,
+        measure: _builtins.str = ...,
+        values: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["measure", b"measure", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistorySeries: _TypeAlias = HistorySeries  # noqa: Y015
+
+@_typing.final
 class GetConfigurationRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

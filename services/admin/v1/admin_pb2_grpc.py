@@ -39,6 +39,11 @@ class AdminStub:
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetClusterRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.Cluster.FromString,
                 _registered_method=True)
+        self.GetHistory = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/GetHistory',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryResponse.FromString,
+                _registered_method=True)
         self.GetConfiguration = channel.unary_unary(
                 '/tandemmq.admin.v1.Admin/GetConfiguration',
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetConfigurationRequest.SerializeToString,
@@ -166,6 +171,13 @@ class AdminServicer:
 
     def GetCluster(self, request, context):
         """All nodes with roles, offsets, lag, disk and versions. A service that does not answer is in the answer, with the reason.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetHistory(self, request, context):
+        """The last hour of a node, topic or group, as admin saw it. It begins when admin starts, and is kept in memory only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -344,6 +356,11 @@ def add_AdminServicer_to_server(servicer, server):
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetClusterRequest.FromString,
                     response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.Cluster.SerializeToString,
             ),
+            'GetHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHistory,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryRequest.FromString,
+                    response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryResponse.SerializeToString,
+            ),
             'GetConfiguration': grpc.unary_unary_rpc_method_handler(
                     servicer.GetConfiguration,
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetConfigurationRequest.FromString,
@@ -492,6 +509,33 @@ class Admin:
             '/tandemmq.admin.v1.Admin/GetCluster',
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetClusterRequest.SerializeToString,
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.Cluster.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/GetHistory',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryRequest.SerializeToString,
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.GetHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

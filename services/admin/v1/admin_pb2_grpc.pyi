@@ -52,6 +52,8 @@ class AdminStub:
     def __new__(cls, channel: _aio.Channel) -> AdminAsyncStub: ...
     GetCluster: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetClusterRequest, _admin_pb2.Cluster]
     """All nodes with roles, offsets, lag, disk and versions. A service that does not answer is in the answer, with the reason."""
+    GetHistory: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetHistoryRequest, _admin_pb2.GetHistoryResponse]
+    """The last hour of a node, topic or group, as admin saw it. It begins when admin starts, and is kept in memory only."""
     GetConfiguration: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetConfigurationRequest, _admin_pb2.Configuration]
     """The settings of a node's services, with defaults and origins."""
     ListTopics: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTopicsRequest, _admin_pb2.ListTopicsResponse]
@@ -105,6 +107,8 @@ class AdminAsyncStub(AdminStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetCluster: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetClusterRequest, _admin_pb2.Cluster]  # type: ignore[assignment]
     """All nodes with roles, offsets, lag, disk and versions. A service that does not answer is in the answer, with the reason."""
+    GetHistory: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetHistoryRequest, _admin_pb2.GetHistoryResponse]  # type: ignore[assignment]
+    """The last hour of a node, topic or group, as admin saw it. It begins when admin starts, and is kept in memory only."""
     GetConfiguration: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetConfigurationRequest, _admin_pb2.Configuration]  # type: ignore[assignment]
     """The settings of a node's services, with defaults and origins."""
     ListTopics: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTopicsRequest, _admin_pb2.ListTopicsResponse]  # type: ignore[assignment]
@@ -161,6 +165,14 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.Cluster, _abc.Awaitable[_admin_pb2.Cluster]]:
         """All nodes with roles, offsets, lag, disk and versions. A service that does not answer is in the answer, with the reason."""
+
+    @_abc_1.abstractmethod
+    def GetHistory(
+        self,
+        request: _admin_pb2.GetHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetHistoryResponse, _abc.Awaitable[_admin_pb2.GetHistoryResponse]]:
+        """The last hour of a node, topic or group, as admin saw it. It begins when admin starts, and is kept in memory only."""
 
     @_abc_1.abstractmethod
     def GetConfiguration(

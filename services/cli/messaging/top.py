@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name
-from tandemmq.cli.nouns.figures import disk_used, is_following, slave_lag
+from tandemmq.cli.nouns.figures import disk_used, is_following, slave_lag, sparkline
 from tandemmq.cli.talk.moments import show_bytes
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output, is_terminal
@@ -30,14 +30,16 @@ class TopLook(NamedTuple):
     cluster: "Cluster"
     topics: "ListTopicsResponse"
     groups: "ListGroupsResponse"
+    hours: dict[str, list[float]]
+    """What was written, bytes a second, in the last hour, by node; NaN: nobody knows."""
 
     def written(self) -> dict[str, int]:
-        """End of the log by node."""
-        return {node.name: node.log.max_offset for node in self.cluster.nodes}
+        """End of the log by node; of those whose store answers."""
+        return {node.name: node.log.max_offset for node in self.cluster.nodes if node.HasField("log")}
 
     def ends(self) -> dict[tuple[str, str], int]:
-        """Messages by (broker, topic); they only grow until some expire."""
-        return {(one.broker, one.config.name): one.messages for one in self.topics.topics}
+        """Messages by (broker, topic), where a store answers; they only grow until some expire."""
+        return {(one.broker, one.config.name): one.messages for one in self.topics.topics if one.HasField("messages")}
 
 
 class Rates(NamedTuple):
@@ -48,15 +50,19 @@ class Rates(NamedTuple):
 
 
 def rates(before: TopLook | None, now: TopLook) -> Rates:
-    """Rates of nodes and topics; zeros at the first look, and where messages have expired."""
+    """Rates of nodes and topics.
+
+    They are zero at the first look, where messages have expired, and where a store did not answer before or now.
+    """
+    nodes = dict.fromkeys((node.name for node in now.cluster.nodes), 0.0)
+    topics = dict.fromkeys(((one.broker, one.config.name) for one in now.topics.topics), 0.0)
     seconds = now.at - before.at if before is not None else 0.0
     if before is None or seconds <= 0:
-        return Rates(dict.fromkeys(now.written(), 0.0), dict.fromkeys(now.ends(), 0.0))
+        return Rates(nodes, topics)
     written, ends = before.written(), before.ends()
-    return Rates(
-        {name: max(0, end - written.get(name, end)) / seconds for name, end in now.written().items()},
-        {key: max(0, count - ends.get(key, count)) / seconds for key, count in now.ends().items()},
-    )
+    nodes |= {name: max(0, end - written.get(name, end)) / seconds for name, end in now.written().items()}
+    topics |= {key: max(0, count - ends.get(key, count)) / seconds for key, count in now.ends().items()}
+    return Rates(nodes, topics)
 
 
 def top(
@@ -102,12 +108,21 @@ def _looks(admin: "AdminStub", interval: float, count: int) -> Iterator[tuple[To
 def _look(admin: "AdminStub") -> TopLook:
     from tandemmq.admin.v1 import admin_pb2
 
+    cluster = admin.GetCluster(admin_pb2.GetClusterRequest())
     return TopLook(
         time.monotonic(),
-        admin.GetCluster(admin_pb2.GetClusterRequest()),
+        cluster,
         admin.ListTopics(admin_pb2.ListTopicsRequest(limit=1000)),
         admin.ListGroups(admin_pb2.ListGroupsRequest(limit=1000, min_lag=1)),
+        {node.name: _hour(admin, node.name) for node in cluster.nodes},
     )
+
+
+def _hour(admin: "AdminStub", node: str) -> list[float]:
+    from tandemmq.admin.v1 import admin_pb2
+
+    told = admin.GetHistory(admin_pb2.GetHistoryRequest(node=node))
+    return next((list(one.values) for one in told.series if one.measure == "bytes_in"), [])
 
 
 def _live(admin: "AdminStub", interval: float, count: int) -> None:
@@ -127,7 +142,7 @@ def draw(now: TopLook, change: Rates) -> "Drawn":
     return Drawn(
         Text(f"TandemMQ {now.cluster.version}   {time.strftime('%H:%M:%S')}   Ctrl-C ends", style="bold"),
         Text(),
-        _table(("node", "role", "writes", "log ends at", "behind", "disk used"), _node_rows(now, change)),
+        _table(("node", "role", "writes", "last hour", "log ends at", "behind", "disk used"), _node_rows(now, change)),
         _table(("topic", "messages/s", "messages"), _topic_rows(now, change)),
         _table(("group", "behind", "dead letters"), _group_rows(now)),
         *(Text(line, style="yellow") for line in problems[:_ROWS]),
@@ -154,7 +169,8 @@ def _node_rows(now: TopLook, change: Rates) -> list[tuple[str, ...]]:
         behind = show_bytes(slave_lag(node)) if is_following(node) else "-"
         role = enum_name(node, "role") if node.role else "away"
         rows.append((node.name, role, f"{show_bytes(round(change.bytes_written[node.name]))}/s",
-                     f"{node.log.max_offset:,}", behind, "?" if used is None else f"{used:.0%}"))  # fmt: skip
+                     sparkline(now.hours.get(node.name, [])), f"{node.log.max_offset:,}", behind,
+                     "?" if used is None else f"{used:.0%}"))  # fmt: skip
     return rows
 
 

@@ -153,6 +153,7 @@ CASES = [
     Case("internal", LOG, "Remember", replica_log_pb2.ReplicaGroup(epoch=-1), "peer"),
     Case("internal", FILES, "Adopt", derived_files_pb2.AdoptRequest(), "operates peer"),
     Case("admin", ADMIN, "GetCluster", admin.GetClusterRequest(), "viewer"),
+    Case("admin", ADMIN, "GetHistory", admin.GetHistoryRequest(topic="mine"), "viewer"),
     Case("admin", ADMIN, "GetConfiguration", admin.GetConfigurationRequest(), "viewer"),
     Case("admin", ADMIN, "ListTopics", admin.ListTopicsRequest(), "viewer"),
     Case("admin", ADMIN, "GetTopic", admin.GetTopicRequest(topic="mine"), "viewer"),

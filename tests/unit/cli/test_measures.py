@@ -16,6 +16,7 @@ def look(at: float, end: int, messages: int) -> TopLook:
         admin_pb2.Cluster(nodes=[admin_pb2.Node(name="a", log=store_pb2.LogState(max_offset=end))]),
         admin_pb2.ListTopicsResponse(topics=[topic]),
         admin_pb2.ListGroupsResponse(),
+        {},
     )
 
 
@@ -29,6 +30,14 @@ def test_the_first_look_and_expired_messages_have_no_rate() -> None:
     assert rates(None, look(1, 9, 9)).messages == {("b", "t"): 0}
     assert rates(look(1, 9, 9), look(2, 3, 1)) == ({"a": 0}, {("b", "t"): 0})
     assert rates(look(1, 9, 9), look(1, 10, 10)).messages == {("b", "t"): 0}
+
+
+def test_a_store_that_was_away_shows_no_spike_when_it_is_back() -> None:
+    away = look(1, 0, 0)
+    away.cluster.nodes[0].ClearField("log")
+    away.topics.topics[0].ClearField("messages")
+    assert rates(away, look(2, 10**9, 10**6)) == ({"a": 0}, {("b", "t"): 0})
+    assert rates(look(1, 10**9, 10**6), away) == ({"a": 0}, {("b", "t"): 0})
 
 
 @pytest.mark.parametrize(("counts", "line"), [((), ""), ((0, 0), ""), ((0, 8, 4, 0), " █▄ "), ((1, 1_000_000), "▁█")])

@@ -7,8 +7,9 @@ const BOX = { width: 210, height: 76 };
 const NARROW = 640;
 
 /** How a link looks and what it says. */
-function linkLook({ connected, inSync, lagBytes, lagSeconds, problem }) {
+function linkLook({ connected, inSync, lagBytes, lagSeconds, silentSeconds, problem }) {
   if (!connected) return { kind: "bad", text: problem || "not connected" };
+  if (silentSeconds) return { kind: "warn", text: `no report for ${duration(silentSeconds * 1000)}` };
   const seconds = lagSeconds === undefined || lagSeconds === 0 ? "" : ` · ${duration(lagSeconds * 1000)}`;
   const text = lagBytes === 0 ? "level" : `${bytes(lagBytes)} behind${seconds}`;
   return inSync ? { kind: "good", text: `in sync · ${text}` } : { kind: "warn", text: `not in sync · ${text}` };

@@ -18,7 +18,7 @@ export function byBroker(nodes) {
   });
 }
 
-/** One link a slave: {name, node, connected, inSync, lagBytes, lagSeconds, problem}. */
+/** One link a slave: {name, node, connected, inSync, lagBytes, lagSeconds, silentSeconds, problem}; `silentSeconds`: 0 while it reports as it should. */
 function links(nodes, master) {
   const replicas = [...(master?.replication?.replicas ?? [])];
   const take = (fits) => {
@@ -36,6 +36,15 @@ function links(nodes, master) {
   return [...found, ...replicas.map((replica) => link(`replica ${replica.identity}`, undefined, replica, master))];
 }
 
+/** Seconds: a slave that has something to report does it at once, an idle one every 5 seconds. */
+const REPORTS_WITHIN = 2;
+const IDLE_REPORTS_WITHIN = 7;
+
+function silence({ lagBytes, ackAgeSeconds }) {
+  const seconds = num(ackAgeSeconds);
+  return seconds > (num(lagBytes) > 0 ? REPORTS_WITHIN : IDLE_REPORTS_WITHIN) ? seconds : 0;
+}
+
 function link(name, node, replica, master) {
   const follower = node?.replication?.follower;
   const end = num(master?.log?.maxOffset ?? master?.replication?.maxOffset);
@@ -48,6 +57,7 @@ function link(name, node, replica, master) {
     inSync: Boolean(replica?.inSync),
     lagBytes: replica ? num(replica.lagBytes) : Math.max(0, end - acked),
     lagSeconds: replica ? replica.lagSeconds : undefined,
+    silentSeconds: replica ? silence(replica) : 0,
     problem: follower?.problem || (connected ? "" : node?.role === "FENCED" ? "replaced by a newer master" : "not connected"),
   };
 }

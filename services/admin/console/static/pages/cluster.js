@@ -1,6 +1,7 @@
 /** Cluster: brokers with their replication as a picture, and each node with all that can be known of it. */
 
 import { ApiError, call, download } from "../api.js";
+import { charts, historyOf } from "../chart.js";
 import { h } from "../dom.js";
 import { ago, bytes, count, duration, num, words } from "../format.js";
 import { notice } from "../notices.js";
@@ -15,13 +16,19 @@ export function page(route, app) {
   return {
     title: "Cluster",
     every: 3,
-    load: (signal, quiet) => call("GetCluster", {}, { signal, quiet }),
+    load: (signal, quiet) => load({ signal, quiet }),
     view: (cluster) => [
       h("div", { class: "head" }, h("h1", {}, "Cluster"), app.may("GetSupportBundle") && bundleButton()),
       summary(cluster),
-      byBroker(cluster.nodes).map((broker) => brokerSection(broker, app)),
+      byBroker(cluster.nodes).map((broker) => brokerSection(broker, cluster.histories, app)),
     ],
   };
+}
+
+async function load(options) {
+  const cluster = await call("GetCluster", {}, options);
+  const histories = await Promise.all(cluster.nodes.map(async ({ name }) => [name, await historyOf({ node: name }, options)]));
+  return { ...cluster, histories: new Map(histories) };
 }
 
 function summary({ nodes, version }) {
@@ -34,15 +41,15 @@ function summary({ nodes, version }) {
   return h("p", { class: "summary" }, badge(word, "bad"), ` ${text}`);
 }
 
-function brokerSection(broker, app) {
+function brokerSection(broker, histories, app) {
   return h("section", { key: broker.name, "aria-label": `Broker ${broker.name || "unknown"}` },
     h("h2", {}, broker.name ? `Broker ${broker.name}` : "Nodes that do not answer",
       broker.cluster && h("small", { class: "dim" }, ` of ${broker.cluster}`)),
     broker.name && picture(broker),
-    h("div", { class: "cards" }, broker.nodes.map((node) => nodeCard(node, app))));
+    h("div", { class: "cards" }, broker.nodes.map((node) => nodeCard(node, histories.get(node.name), app))));
 }
 
-function nodeCard(node, app) {
+function nodeCard(node, history, app) {
   const described = node.services.find((service) => service.description)?.description;
   const role = node.role === "NODE_ROLE_UNSPECIFIED" ? "unknown" : words(node.role);
   const { log, disk } = node;
@@ -65,6 +72,7 @@ function nodeCard(node, app) {
       disk && ["Disk", h("span", {}, bar(used, num(disk.totalBytes), "Disk used"),
         `${bytes(disk.freeBytes)} free of ${bytes(disk.totalBytes)}`)],
     ]),
+    charts(history),
     app.may("GetConfiguration") && h("a", { href: link("configuration", [], { node: node.name }) }, "Settings"));
 }
 

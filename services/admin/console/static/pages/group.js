@@ -1,6 +1,7 @@
 /** One consumer group: its configuration, and how far it is in every queue. */
 
 import { call } from "../api.js";
+import { charts, historyOf } from "../chart.js";
 import { checkbox, confirmByName } from "../dialog.js";
 import { editGroup } from "../group-form.js";
 import { h } from "../dom.js";
@@ -17,12 +18,13 @@ export function page({ rest: [name] }, app) {
   return {
     title: name,
     every: 3,
-    load: (signal, quiet) => call("GetGroup", { group: name }, { signal, quiet }),
-    view: ({ groups, progress, problems }) => [
+    load: (signal, quiet) => load(name, { signal, quiet }),
+    view: ({ groups, progress, problems, history }) => [
       h("p", { class: "crumbs" }, h("a", { href: "#/groups" }, "Groups")),
       h("div", { class: "head" }, h("h1", {}, name), buttons(name, groups, progress, app)),
       gaps(problems),
       groups.map((group) => configuration(group, groups.length > 1, app)),
+      charts(history),
       h("h2", {}, "Progress"),
       byTopic(progress).map(([topic, queues]) => topicProgress(topic, queues, seenIn(groups, topic))),
       progress.length === 0 && h("div", { class: "empty" }, "It has not consumed anything yet."),
@@ -30,6 +32,11 @@ export function page({ rest: [name] }, app) {
       membersTable(groups),
     ],
   };
+}
+
+async function load(group, options) {
+  const [answer, history] = await Promise.all([call("GetGroup", { group }, options), historyOf({ group }, options)]);
+  return { ...answer, history };
 }
 
 function byTopic(progress) {

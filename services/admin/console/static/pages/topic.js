@@ -1,6 +1,7 @@
 /** One topic: its configuration, its queues, the groups that consume it, and what can be done with it. */
 
 import { call } from "../api.js";
+import { charts, historyOf } from "../chart.js";
 import { confirmByName } from "../dialog.js";
 import { h } from "../dom.js";
 import { ago, count, num, time } from "../format.js";
@@ -15,12 +16,13 @@ export function page({ rest: [name] }, app) {
   return {
     title: name,
     every: 3,
-    load: (signal, quiet) => call("GetTopic", { topic: name }, { signal, quiet }),
-    view: ({ topics, queues, groups, problems }) => [
+    load: (signal, quiet) => load(name, { signal, quiet }),
+    view: ({ topics, queues, groups, problems, history }) => [
       h("p", { class: "crumbs" }, h("a", { href: "#/topics" }, "Topics")),
       h("div", { class: "head" }, h("h1", {}, name, " ", kindBadge(topics[0]?.kind)), buttons(name, topics, app)),
       gaps(problems),
       topics.map((topic) => configuration(topic, topics.length > 1, app)),
+      charts(history),
       h("h2", {}, "Queues"),
       queueTable(queues, topics.length > 1, name),
       h("h2", {}, "Consumer groups"),
@@ -36,6 +38,11 @@ export function page({ rest: [name] }, app) {
       }),
     ],
   };
+}
+
+async function load(topic, options) {
+  const [answer, history] = await Promise.all([call("GetTopic", { topic }, options), historyOf({ topic }, options)]);
+  return { ...answer, history };
 }
 
 function buttons(name, topics, app) {

@@ -1,0 +1,75 @@
+"""What a round of collecting says for the hour's history: counters and gauges by series."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tandemmq.admin.books import Book
+from tandemmq.admin.history import SeriesName
+from tandemmq.admin.v1 import admin_pb2
+
+_AT_ONCE = 250
+"""Topics or groups that are worked off before other calls have their turn."""
+
+
+class HistoryReadings(NamedTuple):
+    """Of one round; see HourHistory.note."""
+
+    counters: Mapping[SeriesName, float]
+    gauges: Mapping[SeriesName, float]
+
+
+async def read_history(
+    nodes: Iterable[admin_pb2.Node],
+    books: Sequence[Book],
+    lags: Mapping[str, int],
+    waits: Mapping[str, int],
+) -> HistoryReadings:
+    """`lags`: messages that groups have not consumed; `waits`: ms that the oldest of them waits, of some groups."""
+    counters: Counter[SeriesName] = Counter()
+    gauges: dict[SeriesName, float] = {}
+    for node in nodes:
+        _read_node(node, counters, gauges)
+    for book in books:
+        await _read_topics(book, counters)
+        await _read_groups(book, counters)
+    gauges |= {SeriesName("group", group, "lag"): messages for group, messages in lags.items()}
+    gauges |= {SeriesName("group", group, "waits"): ms for group, ms in waits.items()}
+    return HistoryReadings(counters, gauges)
+
+
+def _read_node(node: admin_pb2.Node, counters: Counter[SeriesName], gauges: dict[SeriesName, float]) -> None:
+    if node.HasField("log"):
+        counters[SeriesName("node", node.name, "bytes_in")] = node.log.max_offset
+    if node.HasField("disk"):
+        gauges[SeriesName("node", node.name, "disk_used")] = node.disk.total_bytes - node.disk.free_bytes
+    if node.HasField("replication") and node.replication.replicas:
+        slowest = max(node.replication.replicas, key=lambda one: (one.lag_bytes, one.ack_age_seconds))
+        gauges[SeriesName("node", node.name, "replication_lag")] = slowest.lag_bytes
+        gauges[SeriesName("node", node.name, "replication_silence")] = slowest.ack_age_seconds
+
+
+async def _read_topics(book: Book, counters: Counter[SeriesName]) -> None:
+    """Ends of queues that are being rebuilt do not count: nobody knows them yet."""
+    if book.ends is None or book.store is None:
+        return
+    whole = 0
+    for at, topic in enumerate(list(book.ends.topics), 1):
+        queues = book.ends.queues(topic).values()
+        if not any(queue.rebuilding for queue in queues):
+            written = sum(queue.high for queue in queues)
+            counters[SeriesName("topic", topic, "messages_in")] += written
+            whole += written
+        if at % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    counters[SeriesName("node", book.store.name, "messages_in")] += whole
+
+
+async def _read_groups(book: Book, counters: Counter[SeriesName]) -> None:
+    if book.tables is None:
+        return
+    for at, (group, topics) in enumerate(list(book.tables.offsets.items()), 1):
+        counters[SeriesName("group", group, "consumed")] += sum(sum(offsets.values()) for offsets in topics.values())
+        if at % _AT_ONCE == 0:
+            await asyncio.sleep(0)

@@ -1,0 +1,99 @@
+"""The hour's history: rings of points, growth of counters, gaps, and what is forgotten."""
+
+import math
+
+import pytest
+
+from tandemmq.admin import history as module
+from tandemmq.admin.errors import BadAdminRequest
+from tandemmq.admin.history import HourHistory, SeriesName
+from tandemmq.admin.history_answer import tell_history
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.cli.nouns.figures import sparkline
+
+LAG = SeriesName("group", "billing", "lag")
+ORDERS = SeriesName("topic", "orders", "messages_in")
+
+
+def shown(history: HourHistory, series: SeriesName) -> list[float | None]:
+    """Points of one series; None where nobody knows."""
+    values = dict(history.of(series.kind, series.name)).get(series.measure, [])
+    return [None if math.isnan(value) else value for value in values]
+
+
+def test_a_counter_is_shown_as_growth_a_second() -> None:
+    history = HourHistory(15.0)
+    for at, counted in ((1000.0, 50), (1015.0, 200), (1030.0, 200)):
+        history.note(at, {ORDERS: counted}, {})
+    assert shown(history, ORDERS) == [None, 10.0, 0.0]
+
+
+def test_a_counter_that_shrank_is_a_gap_and_no_spike_follows() -> None:
+    history = HourHistory(15.0)
+    for at, counted in ((0.0, 1000), (15.0, 1150), (30.0, 30), (45.0, 60)):
+        history.note(1000 + at, {ORDERS: counted}, {})
+    assert shown(history, ORDERS) == [None, 10.0, None, 2.0]
+
+
+def test_what_was_away_has_a_gap_and_its_next_rate_is_unknown() -> None:
+    history = HourHistory(15.0)
+    for at, counted in ((0.0, 0), (15.0, 150), (30.0, None), (45.0, 9000), (60.0, 9150)):
+        history.note(1000 + at, {} if counted is None else {ORDERS: counted}, {})
+    assert shown(history, ORDERS) == [None, 10.0, None, None, 10.0]
+
+
+def test_a_clock_that_goes_back_gives_no_rate() -> None:
+    history = HourHistory(15.0)
+    history.note(1000.0, {ORDERS: 0}, {LAG: 1})
+    history.note(900.0, {ORDERS: 10}, {LAG: 2})
+    assert shown(history, ORDERS) == []
+    assert shown(history, LAG) == [1.0, 2.0]
+
+
+def test_an_hour_is_kept_and_the_oldest_point_goes() -> None:
+    history = HourHistory(15.0)
+    for round_ in range(250):
+        history.note(round_ * 15.0, {}, {LAG: round_})
+    assert shown(history, LAG) == [float(lag) for lag in range(10, 250)]
+
+
+def test_what_is_gone_for_an_hour_is_forgotten() -> None:
+    history = HourHistory(1200.0)
+    history.note(0.0, {}, {LAG: 1})
+    for at in range(1, 8):
+        history.note(at * 1200.0, {}, {})
+    assert not list(history.of("group", "billing"))
+
+
+def test_there_is_room_for_so_many_series_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SERIES", 2)
+    history = HourHistory(15.0)
+    gauges = {SeriesName("group", name, "lag"): 1.0 for name in ("a", "b", "c")}
+    history.note(1000.0, {}, gauges)
+    history.note(1015.0, {}, gauges)
+    assert history.left_out == 1
+    assert [list(history.of("group", name)) for name in "abc"] == [[("lag", [1.0, 1.0])], [("lag", [1.0, 1.0])], []]
+
+
+def test_a_round_counts_when_it_comes_a_little_early() -> None:
+    history = HourHistory(1.0)
+    assert history.step == module.SHORTEST_STEP
+    history.note(1000.0, {}, {LAG: 1})
+    assert 1000.0 + 13 < history.due < 1000.0 + 15
+
+
+def test_the_answer_has_the_series_of_what_was_asked_for() -> None:
+    history = HourHistory(15.0)
+    history.note(1000.5, {}, {LAG: 7, SeriesName("group", "other", "lag"): 1})
+    told = tell_history(history, admin_pb2.GetHistoryRequest(group="billing"))
+    assert [(one.measure, list(one.values)) for one in told.series] == [("lag", [7.0])]
+    assert (told.last_ms, told.step_ms, told.left_out) == (1_000_500, 15_000, 0)
+    with pytest.raises(BadAdminRequest, match="nothing is asked for"):
+        tell_history(history, admin_pb2.GetHistoryRequest())
+
+
+def test_a_sparkline_is_as_high_as_its_means_and_blank_where_nobody_knows() -> None:
+    assert sparkline([0.0, 7.0, math.nan, 3.5], 4) == "▁█ ▅"
+    assert sparkline([1.0, 3.0, math.nan, 4.0], 2) == "▅█"
+    assert sparkline([0.0, 0.0]) == "▁▁"
+    assert sparkline([]) == ""
