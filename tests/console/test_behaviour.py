@@ -150,6 +150,21 @@ def test_refreshing_disturbs_nobody(window: Screen) -> None:
 
 
 @pytest.mark.slow
+def test_back_closes_a_dialog_and_leaves_the_page(window: Screen) -> None:
+    window.open("topics")
+    window.open("topics/orders")
+    window.heading("orders")
+    for leave in (window.page.go_back, lambda: window.button("Cancel").click()):
+        window.button("Send a message").click()
+        expect(window.dialog()).to_be_visible()
+        leave()
+        expect(window.page.get_by_role("dialog")).to_have_count(0)
+        window.heading("orders")
+    window.page.go_back()
+    window.heading("Topics")
+
+
+@pytest.mark.slow
 def test_signing_in_and_what_viewers_do_not_see(browser: Browser, closed: AdminProcess, access_file: Path) -> None:
     url = str(closed.event("console")["url"])
     with screen(browser, url) as window:

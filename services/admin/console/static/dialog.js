@@ -23,7 +23,8 @@ export function formDialog({
     let busy = false;
     let outcome;
     const form = h("form", { onsubmit: send });
-    const dialog = h("dialog", { "aria-label": title, onclose: () => { dialog.remove(); resolve(outcome); } }, form);
+    const dialog = h("dialog", { "aria-label": title, onclose: async () => { await leave(); dialog.remove(); resolve(outcome); } }, form);
+    const leave = closeOnBack(dialog);
 
     function draw() {
       morphChildren(form, [
@@ -56,6 +57,24 @@ export function formDialog({
     draw();
     dialog.showModal();
   });
+}
+
+/**
+ * The browser's back closes a dialog, and does not leave the page under it. Gives what is to be done when it was closed
+ * otherwise: the step that back would have taken is taken.
+ */
+function closeOnBack(dialog) {
+  history.pushState({ dialog: true }, "");
+  const back = () => dialog.close();
+  window.addEventListener("popstate", back, { once: true });
+  return async () => {
+    window.removeEventListener("popstate", back);
+    if (!history.state?.dialog) return;
+    await new Promise((resolve) => {
+      window.addEventListener("popstate", resolve, { once: true });
+      history.back();
+    });
+  };
 }
 
 /** What a form's fields say, by name: texts, and true or false of checkboxes. */

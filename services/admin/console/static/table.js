@@ -10,7 +10,7 @@ import { count } from "./format.js";
  * @property {boolean} [number]        numbers stand right
  * @property {boolean} [wide]          it has much text
  * @property {boolean} [cut]           it takes the room that is left, and its text is cut off there
- * @property {{active: boolean, go: () => void}} [sort]  the list can be sorted by it
+ * @property {{active: boolean, down: boolean, go: () => void}} [sort]  the list can be sorted by it
  */
 
 /**
@@ -32,8 +32,8 @@ export function table({ label, columns, rows, id, empty }) {
 }
 
 function head({ title, number, sort }) {
-  const inside = sort ? h("button", { type: "button", class: "plain sort", onclick: sort.go }, title, sort.active ? " ▾" : "") : title;
-  return h("th", { scope: "col", class: number && "number", "aria-sort": sort?.active ? "descending" : undefined }, inside);
+  const inside = sort ? h("button", { type: "button", class: "plain sort", onclick: sort.go }, title, sort.active ? (sort.down ? " ▾" : " ▴") : "") : title;
+  return h("th", { scope: "col", class: number && "number", "aria-sort": sort?.active ? (sort.down ? "descending" : "ascending") : undefined }, inside);
 }
 
 function cell(column, row) {

@@ -1,25 +1,31 @@
 /** Topics: a list that is searched and filtered by the server, in pages. */
 
-import { call } from "../api.js";
 import { field, select } from "../dialog.js";
 import { h } from "../dom.js";
-import { count } from "../format.js";
+import { count, num } from "../format.js";
 import { FILTERS, kindBadge, permission } from "../kinds.js";
 import { gaps } from "../notices.js";
 import { link } from "../router.js";
 import { searchField } from "../search.js";
+import { rowsField, sortable, sortedList } from "../sorted-list.js";
 import { badge, pager, table } from "../table.js";
 import { editTopic } from "../topic-form.js";
 
-const LIMIT = 50;
+const KEYS = {
+  topic: ({ config }) => config.name,
+  broker: ({ broker }) => broker,
+  messages: ({ messages }) => num(messages),
+  queues: ({ config }) => num(config.readQueues),
+};
 
 export function page({ query }, app) {
   const kind = query.kind in FILTERS ? query.kind : "normal";
-  const request = { match: query.match ?? "", kinds: FILTERS[kind][1], after: query.after ?? "", limit: LIMIT };
+  const request = { match: query.match ?? "", kinds: FILTERS[kind][1] };
+  const sort = (name, isNumber) => sortable(app, "topics", query, name, isNumber);
   return {
     title: "Topics",
     every: 5,
-    load: (signal, quiet) => call("ListTopics", request, { signal, quiet }),
+    load: (signal, quiet) => sortedList("ListTopics", request, "topics", query, KEYS, { signal, quiet }),
     view: ({ topics, total, next, problems }) => [
       h("div", { class: "head" }, h("h1", {}, "Topics"),
         app.may("PutTopic") && h("button", { type: "button", class: "primary", onclick: () => create(app) }, "New topic")),
@@ -27,7 +33,8 @@ export function page({ query }, app) {
         searchField(app, "topics", query, "Search"),
         field("Kind", select("kind", kind, Object.entries(FILTERS).map(([key, [title]]) => [key, title]), {
           onchange: (event) => app.replace(link("topics", [], { ...query, kind: event.target.value, after: "" })),
-        }))),
+        })),
+        rowsField(app, "topics", query)),
       gaps(problems),
       table({
         label: "Topics",
@@ -35,10 +42,10 @@ export function page({ query }, app) {
         id: (topic) => `${topic.broker}/${topic.config.name}`,
         empty: query.match ? "No topic of that name and kind." : "No topics of this kind yet.",
         columns: [
-          { title: "Topic", wide: true, cell: topicLink },
-          { title: "Broker", cell: (topic) => topic.broker },
-          { title: "Messages", number: true, cell: (topic) => count(topic.messages) },
-          { title: "Queues", number: true, cell: queues },
+          { title: "Topic", wide: true, sort: sort("topic"), cell: topicLink },
+          { title: "Broker", sort: sort("broker"), cell: (topic) => topic.broker },
+          { title: "Messages", number: true, sort: sort("messages", true), cell: (topic) => count(topic.messages) },
+          { title: "Queues", number: true, sort: sort("queues", true), cell: queues },
           { title: "Permission", cell: (topic) => (topic.orphaned ? "–" : permission(topic.config.perm ?? 0)) },
         ],
       }),
