@@ -3,7 +3,9 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from functools import partial
+from typing import Protocol
 
 from tandemmq.common.addresses import host_port
 from tandemmq.common.client_port_settings import TlsMode
@@ -19,6 +21,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.administration.parts import administration
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.traffic_history import TrafficCounters, TrafficHistory
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.remoting.dispatch import Dispatch, RemotingTimes
 from tandemmq.store.fronts.remoting.front import RemotingFront
@@ -37,6 +40,10 @@ VIP_BELOW = 2
 """The second port, for clients with the VIP channel, is so far below listenPort."""
 
 
+class ClassicMetrics(RemotingTimes, TrafficCounters, Protocol):
+    """Hears of calls, and knows what came in and went out."""
+
+
 class ClassicPortTaken(TandemError):
     """Classic clients cannot be served where the settings say."""
 
@@ -48,7 +55,7 @@ class ClassicClients:
     """Ports are taken before the store is opened, since their number stands in records; they answer when it is open."""
 
     def __init__(
-        self, settings: StoreSettings, guard: CallGuard, secrets: Mapping[str, str], metrics: RemotingTimes
+        self, settings: StoreSettings, guard: CallGuard, secrets: Mapping[str, str], metrics: ClassicMetrics
     ) -> None:
         """Take the ports, if classic clients are to be served. `secrets`: users' signing secrets.
 
@@ -58,6 +65,8 @@ class ClassicClients:
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
         self._names: NamesLink | None = None
+        self._counters = metrics
+        self._traffic: TrafficHistory | None = None
         self._grace = settings.shutdown_grace_ms / 1000
         self._dispatch = Dispatch(RemotingIdentity(guard, secrets), metrics, SCANS)
         if settings.remoting_mode is not RemotingMode.OFF:
@@ -106,6 +115,8 @@ class ClassicClients:
             names = self._names = names_link(settings, broker)
             announced = partial(names.settled, _ANNOUNCED_SECONDS)
             self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch, announced, core)
+            traffic = self._traffic = TrafficHistory(self._counters, broker.store.timers, _today)
+            traffic.start()
             rules = AdministrationRules(
                 cluster=settings.broker_cluster_name,
                 broker_name=settings.broker_name,
@@ -114,6 +125,7 @@ class ClassicClients:
                 properties=lambda: "".join(f"{one.name}={one.value}\n" for one in settings.describe()),
                 started_ms=int(time.time() * 1000),
                 announced=announced,
+                traffic=traffic,
             )
             self._dispatch.add(administration(broker, delivery, self._front.clients, rules))
             await self._server.start()
@@ -126,12 +138,19 @@ class ClassicClients:
 
     async def stop(self) -> None:
         """Answer what is being worked at, and end all connections."""
+        if self._traffic is not None:
+            self._traffic.stop()
         if self._server is not None:
             await self._server.stop(self._grace if self._front is not None else 0)
 
     def _closed(self, connection: RemotingConnection) -> None:
         if self._front is not None:
             self._front.lost(connection)
+
+
+def _today() -> date:
+    """By this machine's zone."""
+    return datetime.now().astimezone().date()
 
 
 def _taken(server: RemotingServer, host: str, port: int, tls: TlsContext | None, *, only_tls: bool) -> int:

@@ -167,6 +167,18 @@ class StoreMetrics(DeliveryMetrics):
         counts.messages += messages
         counts.bytes += size
 
+    # -- asked by the remoting front (`TrafficCounters`) --------------------------------------------------------------
+
+    def traffic(self) -> list[tuple[str, str | None, int, int]]:
+        """Topic, group, messages, bytes; without a group: what was stored."""
+        stored = [(topic, None, one.messages, one.bytes) for topic, one in self._in.items()]
+        return [*stored, *((topic, group, one.messages, one.bytes) for (topic, group), one in self._out.items())]
+
+    def traffic_of(self, topic: str, group: str | None) -> tuple[int, int]:
+        """Messages and bytes of one of them."""
+        one = self._in.get(topic) if group is None else self._out.get((topic, group))
+        return (0, 0) if one is None else (one.messages, one.bytes)
+
     # -- told by the log (`tandemmq.store.log.observer.Observer`) ------------------------------------------------------
 
     def appended(self, seconds: float, messages: int, size: int, calls: int = 1) -> None:

@@ -172,6 +172,36 @@ def test_the_broker_of_itself_and_what_is_refused_by_name(client: ClassicClient)
     assert json.loads(client.ask(code.GET_BROKER_HA_STATUS).body)["master"] is True
 
 
+def test_how_much_comes_in_and_goes_out(client: ClassicClient) -> None:
+    make_topic(client, "traffic", read=1, write=1)
+    make_group(client, "traffic-g")
+    stats = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "traffic"}
+    assert client.call(code.VIEW_BROKER_STATS_DATA, stats).code == ResponseCode.SYSTEM_ERROR
+    for number in range(3):
+        client.send("traffic", b"body-%d" % number)
+    assert len(client.pull("traffic-g", "traffic", 0, 0).body) > 0
+
+    def told(name: str, key: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            client.ask(code.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key}).body
+        )
+        return found
+
+    stored = told("TOPIC_PUT_NUMS", "traffic")
+    assert {window: one["sum"] for window, one in stored.items()} == {"statsMinute": 3, "statsHour": 3, "statsDay": 3}
+    assert 0 < stored["statsMinute"]["tps"] <= 0.3
+    assert stored["statsMinute"]["avgpt"] == 1.0
+    sizes = told("TOPIC_PUT_SIZE", "traffic")["statsMinute"]
+    assert sizes["sum"] > 3 * len(b"body-0")
+    assert sizes["avgpt"] == sizes["sum"] / 3
+    assert told("GROUP_GET_NUMS", "traffic@traffic-g")["statsDay"]["sum"] == 3
+    assert told("GROUP_GET_SIZE", "traffic@traffic-g")["statsDay"]["sum"] == sizes["sum"]
+    client.commit("traffic-g", "traffic", 3)
+    consumed = client.ask(code.GET_CONSUME_STATS, {"consumerGroup": "traffic-g", "topic": "traffic"}).body
+    assert b'"consumeTps":0.' in consumed
+    assert b'"consumeTps":0.0,' not in consumed
+
+
 def test_many_topics_and_groups_are_made_at_once_or_none(client: ClassicClient) -> None:
     topics = [{"topicName": f"many{at}", "readQueueNums": 2, "writeQueueNums": 3, "perm": 6} for at in range(3)]
     client.ask(code.UPDATE_AND_CREATE_TOPIC_LIST, {}, json.dumps({"topicConfigList": topics}).encode())

@@ -15,6 +15,7 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.remoting.protocol.body.BrokerStatsData;
 import org.apache.rocketmq.remoting.protocol.body.Connection;
 import org.apache.rocketmq.remoting.protocol.body.ConsumerConnection;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -73,11 +74,12 @@ public final class Watching {
             return admin.getConsumerRunningInfo(GROUP, one.getClientId(), false).getStatusTable().containsKey(TOPIC);
         });
         check("producers", () -> admin.getAllProducerInfo(broker).getData().containsKey("watched_producers"));
-        for (String name : Arrays.asList("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE")) stats(admin, broker, name, TOPIC);
-        for (String name : Arrays.asList("GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS")) {
-            stats(admin, broker, name, TOPIC + "@" + GROUP);
+        for (String name : Arrays.asList("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE")) rates(admin, broker, name, TOPIC);
+        for (String name : Arrays.asList("GROUP_GET_NUMS", "GROUP_GET_SIZE")) {
+            rates(admin, broker, name, TOPIC + "@" + GROUP);
         }
-        for (String name : Arrays.asList("BROKER_PUT_NUMS", "BROKER_GET_NUMS")) stats(admin, broker, name, CLUSTER);
+        for (String name : Arrays.asList("BROKER_PUT_NUMS", "BROKER_GET_NUMS")) rates(admin, broker, name, CLUSTER);
+        stats(admin, broker, "SNDBCK_PUT_NUMS", TOPIC + "@" + GROUP);
         check("runtime", () -> runtime(admin.fetchBrokerRuntimeStats(broker).getTable()));
     }
 
@@ -110,6 +112,19 @@ public final class Watching {
 
     private static void number(Map<String, String> told, String name, double value) {
         if (Double.isNaN(value)) throw new AssertionError(name + " is " + told.get(name));
+    }
+
+    /** A message has come in and gone out: the next look at the counters sees it. */
+    private static void rates(DefaultMQAdminExt admin, String broker, String name, String key) {
+        check("stats " + name, () -> eventually(() -> {
+            try {
+                BrokerStatsData told = admin.viewBrokerStatsData(broker, name, key);
+                return told.getStatsMinute().getSum() > 0 && told.getStatsHour().getTps() > 0 && told.getStatsDay().getAvgpt() > 0;
+            } catch (MQClientException error) {
+                if (error.getMessage().contains("not exist")) return false;
+                throw error;
+            }
+        }));
     }
 
     /** Rates that a broker does not have are told with an error that the exporter and the dashboard pass over. */

@@ -10,6 +10,7 @@ Answers have fastjson's form where tools read no other. What has no meaning here
     consumption.py     how far groups are, who consumes, resets
     connections.py     who is connected
     broker_status.py   the broker itself: numbers, settings, what the store does by itself
+    traffic_history.py how many messages came in and went out lately
     tables.py          whole tables, for Java slaves
     sliced.py          bodies of long tables, made in slices
     parts.py           all of them, put together

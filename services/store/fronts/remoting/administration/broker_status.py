@@ -11,6 +11,7 @@ from tandemmq.common.wire.remoting.versions import OUR_VERSION
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
+from tandemmq.store.fronts.remoting.administration.traffic_history import GIVEN, STORED, Rate, TrafficKey
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
@@ -23,10 +24,12 @@ _TOOLS_WANT = (
 """Settings that we do not have, and without which mqadmin's exportConfigs of 4.9 fails."""
 
 _NOT_COUNTED = (
-    "dispatchMaxBuffer", "getMessageEntireTimeMax", "putMessageEntireTimeMax", "putMessageTimesTotal",
-    "putMessageSizeTotal", "remainTransientStoreBufferNumbs",
+    "dispatchMaxBuffer", "getMessageEntireTimeMax", "putMessageEntireTimeMax", "remainTransientStoreBufferNumbs",
 )  # fmt: skip
 """Numbers that rocketmq-exporter wants to be there, or it tells nothing of the broker at all."""
+
+_LOOKS = (1, 6, 60)
+"""At the counters of traffic: ten seconds, a minute, ten minutes."""
 
 
 class BrokerStatus:
@@ -50,7 +53,7 @@ class BrokerStatus:
         }
 
     def runtime(self, call: RemotingCall) -> Command:
-        """GET_BROKER_RUNTIME_INFO. Rates are in our metrics; tools want their texts to be there."""
+        """GET_BROKER_RUNTIME_INFO. What is not counted here is 0: tools want their texts to be there."""
         call.demand(_VIEW)
         store = self._broker.store
         begin, end = store.commit_log.min_offset, store.commit_log.max_offset
@@ -76,16 +79,30 @@ class BrokerStatus:
             "startAcceptSendRequestTimeStamp": 0,
         }
         told |= dict.fromkeys(_NOT_COUNTED, 0)
-        told |= {"putMessageDistributeTime": "[<=0ms]:0", "putMessageAverageSize": "0.0"}
-        told |= dict.fromkeys(("putTps", "getTotalTps", "getFoundTps", "getMissTps", "getTransferedTps"), "0.0 0.0 0.0")
-        told["getTransferredTps"] = told["getTransferedTps"]  # as 5.3.3 spells it
-        for what in ("Put", "Get"):
-            for when in ("TodayNow", "TodayMorning", "YesterdayMorning"):
-                told[f"msg{what}Total{when}"] = 0
+        told |= self._traffic()
         for pool in ("send", "pull", "query"):
             told |= {f"{pool}ThreadPoolQueueSize": 0, f"{pool}ThreadPoolQueueHeadWaitTimeMills": 0}
             told[f"{pool}ThreadPoolQueueCapacity"] = 10_000
         return call.ok(body=dumps({"table": {name: str(value) for name, value in told.items()}}))
+
+    def _traffic(self) -> dict[str, object]:
+        """What came in and went out: messages a second in ten seconds, a minute and ten minutes, and in all."""
+        traffic, stored = self._rules.traffic, self._rules.traffic.total(STORED)
+        told: dict[str, object] = dict.fromkeys(("getTotalTps", "getFoundTps", "getMissTps"), "0.0 0.0 0.0")
+        told |= {
+            "putMessageTimesTotal": stored.messages,
+            "putMessageSizeTotal": stored.size,
+            "putMessageAverageSize": stored.size / max(stored.messages, 1),
+            "putMessageDistributeTime": "[<=0ms]:0",
+        }
+        for key, what, spellings in ((STORED, "Put", ("put",)), (GIVEN, "Get", ("getTransfered", "getTransferred"))):
+            rates = " ".join(str(traffic.lately(key, looks)) for looks in _LOOKS)
+            told |= {f"{spelling}Tps": rates for spelling in spellings}  # the latter as 5.3.3 spells it
+            days = traffic.days(key)
+            told[f"msg{what}TotalTodayNow"] = days.now
+            told[f"msg{what}TotalTodayMorning"] = days.this_morning
+            told[f"msg{what}TotalYesterdayMorning"] = days.yesterday_morning
+        return told
 
     def _oldest_ms(self) -> int:
         """When the oldest message was stored; -1 where there is none."""
@@ -129,10 +146,27 @@ class BrokerStatus:
         return call.ok(body=dumps(body))
 
     def rates(self, call: RemotingCall) -> Command:
-        """VIEW_BROKER_STATS_DATA: there are none here; tools go on without."""
+        """VIEW_BROKER_STATS_DATA: what came in or went out in a minute, an hour and a day. Tools go on without."""
         call.demand(_VIEW)
-        name, key = call.fields.text("statsName"), call.fields.text("statsKey")
-        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
+        name, said = call.fields.text("statsName"), call.fields.text("statsKey")
+        key = self._traffic_key(name, said)
+        rates = None if key is None else self._rules.traffic.rates(key)
+        if rates is None:
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{said}> not exist")
+        windows = ("statsMinute", "statsHour", "statsDay")
+        sizes = name.endswith("_SIZE")
+        return call.ok(body=dumps({window: _told(rate, sizes) for window, rate in zip(windows, rates, strict=True)}))
+
+    def _traffic_key(self, name: str, said: str) -> TrafficKey | None:
+        """What is asked for; None for what is not counted here."""
+        topic, _, group = said.partition("@")
+        if name in ("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"):
+            return TrafficKey(said)
+        if name in ("GROUP_GET_NUMS", "GROUP_GET_SIZE") and topic and group:
+            return TrafficKey(topic, group)
+        if said == self._rules.cluster:
+            return {"BROKER_PUT_NUMS": STORED, "BROKER_GET_NUMS": GIVEN}.get(name)
+        return None
 
     def done(self, call: RemotingCall) -> Command:
         """What the store does by itself: expired files and queues go, and it needs no telling."""
@@ -142,3 +176,10 @@ class BrokerStatus:
 
 def _gib(size: int) -> str:
     return f"{size / (1 << 30):.1f} GiB"
+
+
+def _told(rate: Rate, sizes: bool) -> dict[str, float]:
+    """As RocketMQ's ``BrokerStatsItem``; the average is that of a message."""
+    total = rate.counts.size if sizes else rate.counts.messages
+    per_second = total / rate.seconds if rate.seconds > 0 else 0.0
+    return {"avgpt": total / max(rate.counts.messages, 1), "sum": total, "tps": per_second}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tandemmq.common.topic_names import ROCKETMQ_SYSTEM_TOPICS
+from tandemmq.store.fronts.remoting.administration.traffic_history import TrafficHistory
 from tandemmq.store.fronts.remoting.rules import Announced
 from tandemmq.store.table_edits import TableEdits
 
@@ -21,6 +22,7 @@ class AdministrationRules:
     """The store's settings, as the text of a properties file."""
     started_ms: int
     announced: Announced
+    traffic: TrafficHistory
 
     @property
     def system_topics(self) -> list[str]:
