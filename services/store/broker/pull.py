@@ -15,7 +15,7 @@ from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, decode_record
 from tandemmq.store.format.record_identity import behind_topic, shows_tags_code
-from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, record_tags_code
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, bytes_of_records, record_tags_code
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
@@ -73,7 +73,9 @@ class Puller:
         count = min(wanted.max_messages, queue.max_offset - wanted.offset)
         if wanted.tag_filter is not None or count > _MEASURED_UNITS:
             return wanted.max_bytes
-        return min(sum(size for _, size, _ in queue.read(wanted.offset, count)), wanted.max_bytes)
+        if count <= 0 or wanted.offset < 0:
+            return 0
+        return min(bytes_of_records(queue.read_bytes(wanted.offset, count)), wanted.max_bytes)
 
     def pull(self, wanted: Wanted) -> PullAnswer:
         """One answer, without waiting.

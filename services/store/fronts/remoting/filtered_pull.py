@@ -15,7 +15,9 @@ MOST_LOOKS = 32
 """Looks that find nothing; then the client is told how far it has come."""
 
 
-async def filtered(broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room) -> PullAnswer:
+async def filtered(
+    broker: Broker, wanted: Wanted, wants: PropertyFilter, seconds: float, room: Room | None
+) -> PullAnswer:
     """As `Broker.pull`, with those messages that the filter wants."""
     timers = broker.store.timers
     deadline = timers.time() + seconds

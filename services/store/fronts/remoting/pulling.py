@@ -136,7 +136,8 @@ class Pulling:
     async def pull(self, call: RemotingCall) -> Command:
         """PULL_MESSAGE: messages of one queue from an offset on."""
         header = PullHeader.of(call.command)
-        call.demand(use_group(header.group), subscribe(header.topic))
+        if call.principal is not None:
+            call.demand(use_group(header.group), subscribe(header.topic))
         await self._check_group(header)
         selection = self._selections.select(self._subscription(header))
         self._commit(header)
@@ -219,13 +220,19 @@ class Pulling:
     # -- looking ----------------------------------------------------------------------------------------------------
 
     async def _look(self, call: RemotingCall, wanted: Wanted, selection: Selection, seconds: float) -> PullAnswer:
+        """Answers are made while the client reads. Raises PeerGone, and as `Broker.pull`.
+
+        How large they may be is asked nowhere here. Where nothing is waited for, nothing is measured either.
+        """
 
         async def room(_: int) -> None:
             await call.connection.drained()
 
+        await call.connection.drained()
+        then = room if seconds else None
         if selection.properties is not None:
-            return await filtered(self._broker, wanted, selection.properties, seconds, room)
-        return await self._broker.pull(wanted, seconds, room)
+            return await filtered(self._broker, wanted, selection.properties, seconds, then)
+        return await self._broker.pull(wanted, seconds, then)
 
     async def _wait(
         self, call: RemotingCall, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer
