@@ -19,8 +19,8 @@ NAMES = {
         registerBrokerTimeoutMills registerNameServerPeriod remotingMaxConnections remotingMode
         rocketmq5DeduplicationWindow scrubBytesPerSecond sendStreamWindow serverChannelMaxIdleTimeSeconds
         slaveReadEnable slaveTimeout storePathCommitLog storePathRootDir syncFlushTimeout timerMaxDelaySec
-        timerPrecisionMs timerWheelEnable tlsMode transactionCheckInterval transactionCheckMax transactionTimeOut
-        verifyWholeLogOnStart
+        timerPrecisionMs timerWheelEnable tlsMode traceTopicEnable transactionCheckInterval transactionCheckMax
+        transactionTimeOut verifyWholeLogOnStart
     """,
     "replicator": """
         allAckInSyncStateSet brokerClusterName brokerId brokerName enableAutoInSyncReplicas haAllowedPeers
@@ -68,7 +68,7 @@ WITHOUT_EFFECT = """
     pullBatchMaxMessageCount pullMessageThreadPoolNums putConsumeQueueDataByFileChannel putMessageTimeout
     putMsgIndexHightWater recheckReputOffsetFromCq redeleteHangedFileInterval rocketmqHome sendMessageThreadPoolNums
     spinLockCollisionRetreatOptimalDegree storeCheckpoint storePathConsumeQueue storePathIndex topicQueueLockNum
-    traceTopicEnable transientStorePoolEnable transientStorePoolSize travelCqFileNumWhenGetMessage useABSLock
+    transientStorePoolEnable transientStorePoolSize travelCqFileNumWhenGetMessage useABSLock
     useReentrantLockWhenPutMessage waitTimeMillsInSendQueue warmMapedFileEnable
 """
 """What the store accepts of RocketMQ's settings without effect."""

@@ -20,13 +20,16 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELIVERY = "TANDEM_SYS_DELIVERY"
 """Where this broker keeps what groups have received and acknowledged."""
 
+TRACES = "RMQ_SYS_TRACE_TOPIC"
+"""Where clients write what they did with each message, if their traces are switched on."""
+
 ROCKETMQ_SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
         SCHEDULE_TOPIC,
         "BenchmarkTest",
         "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
+        TRACES,
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
@@ -37,7 +40,7 @@ ROCKETMQ_SYSTEM_TOPICS = frozenset(
 
 SYSTEM_TOPICS = ROCKETMQ_SYSTEM_TOPICS | {DELIVERY}
 
-BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {"TBW102", "BenchmarkTest", TRACES}
 """Topics that only the broker writes to (``NOT_ALLOWED_SEND_TOPIC_SET``)."""
 
 SYSTEM_PREFIX = "rmq_sys_"

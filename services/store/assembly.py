@@ -51,7 +51,7 @@ from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.offsets_link import OffsetsLink
-from tandemmq.store.registered import RegisteredTopics
+from tandemmq.store.registered import CreatedTopics, RegisteredTopics
 from tandemmq.store.remoting_settings import addresses_of
 from tandemmq.store.settings import StoreSettings
 from tandemmq.store.table_edits import LocalEdits, MetasyncEdits, TableEdits
@@ -156,7 +156,9 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
         address = host_port(ip, settings.listen_port)
         return BrokerIdentity(settings.broker_cluster_name, settings.broker_name, broker_id, address)
 
-    created = settings.default_topic_queue_nums, settings.auto_create_topic_enable
+    created = CreatedTopics(
+        settings.default_topic_queue_nums, settings.auto_create_topic_enable, settings.trace_topic_enable
+    )
     ha_address = host_port(ip, settings.ha_listen_port)
     registered = RegisteredTopics(
         who, ha_address, topics, mastership, settings.broker_id, created, SystemClock().now_ms

@@ -29,7 +29,7 @@ _REASONS = {
     "RocketMQ does not read it either": "enableCleanExpiredOffset maxBatchDeleteFilesNum dispatchFromSenderThread",
     "delayed messages are counted in the metrics": "enableScheduleMessageStats",
     "the HA address is haListenHost": "brokerIP2",
-    "the broker's other features are not there": "traceTopicEnable enablePropertyFilter rocketmqHome diskFallRecorded",
+    "the broker's other features are not there": "enablePropertyFilter rocketmqHome diskFallRecorded",
 }
 
 WITHOUT_EFFECT = {name: reason for reason, names in _REASONS.items() for name in names.split()}

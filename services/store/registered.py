@@ -6,7 +6,9 @@ those of RocketMQ's tools. Each is created by the first send.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from tandemmq.common.topic_names import TRACES
 from tandemmq.common.wire.remoting.registration import (
     BrokerIdentity,
     RegisteredTopic,
@@ -25,6 +27,17 @@ _OWN = "TANDEM_"
 """Topics of this broker's own, which clients have nothing to do with."""
 
 
+class CreatedTopics(NamedTuple):
+    """Topics that are created by sending."""
+
+    queues: int
+    """Of each."""
+    are_all: bool
+    """Whether all are."""
+    is_trace: bool = False
+    """Whether that of clients' traces is, even if the others are not."""
+
+
 class RegisteredTopics:
     """What is registered, made anew when topics or the role have changed."""
 
@@ -35,13 +48,10 @@ class RegisteredTopics:
         topics: TopicTable,
         mastership: Mastership,
         slave_id: int,
-        created: tuple[int, bool],
+        created: CreatedTopics,
         now_ms: Callable[[], int],
     ) -> None:
-        """`who`: this broker under an id; `slave_id`: the id while it is a slave.
-
-        `created`: queues of topics that are created by sending, and whether they are.
-        """
+        """`who`: this broker under an id; `slave_id`: the id while it is a slave."""
         self._who = who
         self._ha_address = ha_address
         self._topics = topics
@@ -82,14 +92,15 @@ class RegisteredTopics:
 
     def _all(self) -> Iterator[RegisteredTopic]:
         """Those of the table come last: they win."""
-        queues, are_created = self._created
+        queues, are_created, is_trace = self._created
         who = self._who(0)
         yield RegisteredTopic(f"{who.cluster}_REPLY_TOPIC", 1, 1, _READ_WRITE)
         if are_created:
             yield RegisteredTopic(AUTO_CREATED, queues, queues, _INHERITED)
             yield RegisteredTopic(who.cluster, queues, queues, _INHERITED)
             yield RegisteredTopic(who.name, 1, 1, _INHERITED)
-            yield RegisteredTopic("RMQ_SYS_TRACE_TOPIC", 1, 1, _READ_WRITE)
+        if are_created or is_trace:
+            yield RegisteredTopic(TRACES, 1, 1, _READ_WRITE)
         yield from (_registered(topic) for topic in list(self._topics.all()) if not topic.name.startswith(_OWN))
 
 

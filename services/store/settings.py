@@ -250,6 +250,9 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         30_000, "Time between two checks of a half message.", unit="ms", low=1, high=86_400_000
     )
     auto_create_topic_enable: bool = setting(True, "The first message to a topic creates it.")
+    trace_topic_enable: bool = setting(
+        False, "The first trace that a client writes creates RMQ_SYS_TRACE_TOPIC, whatever autoCreateTopicEnable says."
+    )
     deduplication_window: int = setting(
         0,
         "Ours: a message whose topic and UNIQ_KEY were stored within this time is not stored again: its sender gets "
@@ -456,6 +459,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
             file_size=self.mapped_file_size_commit_log,
             append_crc=self.enabled_append_prop_crc,
             auto_create_topics=self.auto_create_topic_enable,
+            trace_topic=self.trace_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,
             delays=self.delay_rules(),
         )

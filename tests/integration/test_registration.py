@@ -13,6 +13,7 @@ from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.timers import LoopTimers
+from tandemmq.common.topic_names import TRACES
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.asked import Asked, NamingRules, code_of
 from tandemmq.naming.kv import KvStore
@@ -22,24 +23,37 @@ from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.names_link import NamesLink
-from tandemmq.store.registered import RegisteredTopics
+from tandemmq.store.registered import CreatedTopics, RegisteredTopics
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
+from tests.interop.remoting import Refused, Remoting
 from tests.names_process import NamesProcess
 
 PATIENCE = 30.0
 
 
 @contextmanager
-def store_under(directory: Path, *names: NamesProcess) -> Iterator[StoreProcess]:
+def store_under(directory: Path, *names: NamesProcess, **more: object) -> Iterator[StoreProcess]:
     """A store that registers there."""
     own = {"remoting_mode": "on", "listen_port": free_port(), "broker_name": "ours", "broker_ip1": "127.0.0.1"}
-    with StoreProcess(directory, namesrv_addr=";".join(one.address for one in names), **own) as store:
+    with StoreProcess(directory, namesrv_addr=";".join(one.address for one in names), **own, **more) as store:
         yield store
 
 
 def address_of(store: StoreProcess) -> str:
     return f"127.0.0.1:{store.settings['listen_port']}"
+
+
+@pytest.mark.slow
+def test_the_topic_of_traces_is_there_although_topics_are_not_made_by_sending(tmp_path: Path) -> None:
+    off = {"auto_create_topic_enable": False, "trace_topic_enable": True}
+    with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names, **off) as store:
+        names.until_route(TRACES, {"ours": {"0": address_of(store)}})
+        names.until_route("TBW102", None)
+        with Remoting(store.settings["listen_port"]) as client:  # type: ignore[arg-type]
+            assert client.send(TRACES, 0, b"trace", b"").code == 0
+            with pytest.raises(Refused, match="autoCreateTopicEnable"):
+                client.send("others", 0, b"", b"")
 
 
 @pytest.mark.slow
@@ -79,8 +93,8 @@ class Link:
         self.mastership = Mastership(root, LocalDisk(), role)
         clock = SystemClock()
         self.registered = RegisteredTopics(
-            lambda number: BrokerIdentity("C", "b", number, "h:1"), "h:2", self.topics, self.mastership, 3, (4, True),
-            clock.now_ms,
+            lambda number: BrokerIdentity("C", "b", number, "h:1"), "h:2", self.topics, self.mastership, 3,
+            CreatedTopics(4, are_all=True), clock.now_ms,
         )  # fmt: skip
         self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE, LoopTimers())
         self.topics.changed.listen(self.link.changed)

@@ -18,7 +18,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-TOPIC = "RMQ_SYS_TRACE_TOPIC"
+from tandemmq.common.topic_names import TRACES
+
+TOPIC = TRACES
 ENTRY_END, FIELD_END = "\2", "\1"
 
 MESSAGE_TYPES = ("normal", "half", "commit", "delayed", "ordered")

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.topic_names import BROKER_WRITES, LONGEST_TOPIC, RETRY
+from tandemmq.common.topic_names import BROKER_WRITES, LONGEST_TOPIC, RETRY, TRACES
 from tandemmq.store.broker import preparing, rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
@@ -48,6 +48,8 @@ class SendRules:
     file_size: int = 1 << 30
     append_crc: bool = False
     auto_create_topics: bool = True
+    trace_topic: bool = False
+    """The topic of clients' traces is created even where no others are."""
     queues_of_new_topics: int = 4
     delays: DelayRules = field(default_factory=DelayRules)
 
@@ -361,7 +363,7 @@ class Sender:
             rules.check_not_system(topic)
         if config is None:
             rules.check_topic_name(topic)
-            if by_client and not self._rules.auto_create_topics:
+            if by_client and not self._may_create(topic):
                 raise UnknownTopic(
                     f"Topic {topic} does not exist.", remedy="Create it first, or set autoCreateTopicEnable=true."
                 )
@@ -370,6 +372,9 @@ class Sender:
         elif not config.perm & PERM_WRITE:
             raise ForbiddenTopic(f"Topic {topic} does not allow sending (its permission is {config.perm}).")
         return config
+
+    def _may_create(self, topic: str) -> bool:
+        return self._rules.auto_create_topics or (self._rules.trace_topic and topic == TRACES)
 
     def _choose_queue(self, config: TopicConfig, queue_id: int) -> int:
         queues = config.write_queues

@@ -18,9 +18,7 @@ from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 _VIEW = Need(Action.VIEW)
 _DESCRIPTION = "V5_3_2"
 """The name of OUR_VERSION."""
-_TOOLS_WANT = (
-    "filterServerNums=0\nmsgTraceTopicName=RMQ_SYS_TRACE_TOPIC\ntraceOn=true\ntraceTopicEnable=true\nuseTLS=false\n"
-)
+_TOOLS_WANT = "filterServerNums=0\nmsgTraceTopicName=RMQ_SYS_TRACE_TOPIC\ntraceOn=true\nuseTLS=false\n"
 """Settings that we do not have, and without which mqadmin's exportConfigs of 4.9 fails."""
 
 _NOT_COUNTED = (
