@@ -5,6 +5,7 @@ Integer keys stand without quotes, and an object that was written before is a re
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 # A whole string, or a bare integer where a key stands. Strings come first, so that their content is never touched.
@@ -32,7 +33,28 @@ def loads(data: bytes) -> dict[str, Any]:
 
 def dumps(document: dict[str, Any]) -> bytes:
     """The object as RocketMQ lays it out (tabs, no blank after the colon, keys sorted), in standard JSON."""
-    return json.dumps(document, ensure_ascii=False, indent="\t", separators=(",", ":"), sort_keys=True).encode()
+    return _spaced(document).encode()
+
+
+def dumps_with(document: dict[str, Any], key: str, entries: Mapping[str, str]) -> bytes:
+    """As `dumps` of a document with a table of these entries under `key`, each as `entry_text` makes it."""
+    table = ",".join(f"\n\t\t{_line(name)}:{entries[name]}" for name in sorted(entries))
+    shown = {name: _deeper(_spaced(value), 1) for name, value in document.items()}
+    shown[key] = f"{{{table}\n\t}}" if table else "{}"
+    return ("{" + ",".join(f"\n\t{_line(name)}:{shown[name]}" for name in sorted(shown)) + "\n}").encode()
+
+
+def entry_text(entry: dict[str, Any]) -> str:
+    """An entry of a table of a document, for `dumps_with`."""
+    return _deeper(_spaced(entry), 2)
+
+
+def _spaced(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent="\t", separators=(",", ":"), sort_keys=True)
+
+
+def _deeper(text: str, levels: int) -> str:
+    return text.replace("\n", "\n" + "\t" * levels)  # in strings a new line is an escape
 
 
 def dumps_table(document: dict[str, Any]) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _SEAL = "crc32"
@@ -12,6 +12,19 @@ def seal(document: dict[str, Any], indent: int | None = None) -> bytes:
     """The text of ``document``, with the checksum of all the rest as its last entry."""
     sealed = document | {_SEAL: _checksum(document)}
     return json.dumps(sealed, indent=indent, separators=None if indent else (",", ":")).encode()
+
+
+def seal_with(document: dict[str, Any], key: str, entries: Mapping[str, str]) -> bytes:
+    """As `seal` of a document whose object `key` has these entries, each as `sealed_text` makes it."""
+    table = ",".join(f"{sealed_text(name)}:{text}" for name, text in entries.items())
+    members = {name: f"{{{table}}}" if name == key else sealed_text(value) for name, value in document.items()}
+    text = ",".join(f"{sealed_text(name)}:{member}" for name, member in members.items())
+    return f'{{{text},"{_SEAL}":{zlib.crc32(f"{{{text}}}".encode())}}}'.encode()
+
+
+def sealed_text(value: Any) -> str:
+    """A part of a document, for `seal_with`."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def unseal(data: bytes, is_older: Callable[[dict[str, Any]], bool] | None = None) -> dict[str, Any]:
@@ -37,4 +50,4 @@ def unseal(data: bytes, is_older: Callable[[dict[str, Any]], bool] | None = None
 
 
 def _checksum(document: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(document, separators=(",", ":")).encode())
+    return zlib.crc32(sealed_text(document).encode())

@@ -20,6 +20,7 @@ One noun per file::
     watched_topics.py  ... and one that follows a metadata service
     local_table.py     a table in RocketMQ's own file: topics, and groups as well
     watched_table.py   ... that follows a metadata service
+    entry_texts.py     ... and what their files say of each entry, made once
 
     pull.py            messages of a queue from an offset on
     pulled.py          what a consumer wants, and what it gets

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tandemmq.common import java_json
 from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
+from tandemmq.store.broker.entry_texts import EntryTexts
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
@@ -110,7 +111,11 @@ class LocalTable(Generic[One]):
         self._backup = self._path.with_name(f"{form.file}.bak")
         self._disk = disk
         self._clock = clock
-        self._document: dict[str, Any] = {}
+        self._rest: dict[str, Any] = {}
+        """What the document has beside the entries."""
+        self._saved = b""
+        """The document as it stands in the file; empty where there is none."""
+        self._texts = EntryTexts(java_json.entry_text)
         self._entries: dict[str, One] = {}
         self.changed = Event()
         """There are other entries than before."""
@@ -149,28 +154,28 @@ class LocalTable(Generic[One]):
         await self._become({**self._entries, **added})
 
     async def _become(self, table: dict[str, One]) -> None:
-        self._document = await in_thread(self._write, table)
+        self._rest, self._saved = await in_thread(self._write, table)
         self._entries = table
         self.changed()
 
-    def _write(self, table: dict[str, One]) -> dict[str, Any]:
+    def _write(self, table: dict[str, One]) -> tuple[dict[str, Any], bytes]:
         """Make a table durable; gives what stands in the file. Raises TableNotSaved."""
-        document = {**self._document, "dataVersion": self._next_version()}
-        document[self._form.key] = {name: one.to_json() for name, one in table.items()}
+        rest = {**self._rest, "dataVersion": self._next_version()}
+        text = java_json.dumps_with(rest, self._form.key, self._texts.of(table))
         try:
             make_dirs(self._disk, self._path.parent)
-            if self._document:
-                write_atomically(self._disk, self._backup, java_json.dumps(self._document))
-            write_atomically(self._disk, self._path, java_json.dumps(document))
+            if self._saved:
+                write_atomically(self._disk, self._backup, self._saved)
+            write_atomically(self._disk, self._path, text)
         except OSError as error:
             raise TableNotSaved(
                 f"Cannot write the {self._form.noun} table {self._path}: {error.strerror or error}."
             ) from error
-        return document
+        return rest, text
 
     def _next_version(self) -> dict[str, Any]:
         """RocketMQ's DataVersion, one change later."""
-        version = self._document.get("dataVersion")
+        version = self._rest.get("dataVersion")
         before = dict(version) if isinstance(version, dict) else {"stateVersion": 0}
         counter = before.get("counter", 0)
         return {**before, "counter": counter + 1 if type(counter) is int else 1, "timestamp": self._clock.now_ms()}
@@ -180,7 +185,7 @@ class LocalTable(Generic[One]):
         wrong = []
         for path in (self._path, self._backup):
             try:
-                self._take(java_json.loads(_read(self._disk, path)))
+                self._take(_read(self._disk, path))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
@@ -201,10 +206,12 @@ class LocalTable(Generic[One]):
                 remedy="Repair the file, restore it from a back-up, or move it away to start with an empty table.",
             )
 
-    def _take(self, document: dict[str, Any]) -> None:
+    def _take(self, text: bytes) -> None:
         """Check a document and make it the table. Raises ValueError."""
+        document = java_json.loads(text)
         self._entries = self._form.entries_of(document)
-        self._document = document
+        self._rest = {key: value for key, value in document.items() if key != self._form.key}
+        self._saved = text
 
 
 def _read(disk: Disk, path: Path) -> bytes:

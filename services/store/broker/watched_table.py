@@ -22,7 +22,8 @@ from typing import Any, Generic
 from tandemmq.common import java_json
 from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.log_output import get_log
-from tandemmq.common.sealed import seal, unseal
+from tandemmq.common.sealed import seal_with, sealed_text, unseal
+from tandemmq.store.broker.entry_texts import EntryTexts
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.local_table import Additions, One, TableForm
 from tandemmq.store.log.edges.disk import Disk
@@ -51,6 +52,7 @@ class WatchedTable(Generic[One]):
         self._path = root / form.copy
         self._disk = disk
         self._writing = asyncio.Lock()
+        self._texts = EntryTexts(sealed_text)
         self._additions = Additions(self.get, self._add, self._writing)
         self._entries: dict[str, One] = {}
         self._waiting: frozenset[str] = frozenset()
@@ -160,13 +162,13 @@ class WatchedTable(Generic[One]):
     def _write(self, table: Mapping[str, One], waiting: Iterable[str], version: str) -> None:
         document: dict[str, Any] = {
             _FORMAT: _SEALED,
-            self._form.key: {name: one.to_json() for name, one in table.items()},
+            self._form.key: {},
             _VERSION: version,
             _WAITING: sorted(waiting),
             _GONE: sorted(self.gone),
         }
         try:
-            write_atomically(self._disk, self._path, seal(document))
+            write_atomically(self._disk, self._path, seal_with(document, self._form.key, self._texts.of(table)))
         except OSError as error:
             raise TableNotSaved(
                 f"Cannot write the {self._form.noun} table {self._path}: {error.strerror or error}."
