@@ -1,7 +1,9 @@
 """Receives that may be repeated: what an attempt was given, until that is due again."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from tandemmq.store.delivery.answer import Share
@@ -25,6 +27,19 @@ class Attempts:
 
     def __init__(self) -> None:
         self._given: OrderedDict[AttemptKey, list[tuple[Share, Shown]]] = OrderedDict()
+        self._looking: dict[AttemptKey, asyncio.Future[None]] = {}
+
+    @asynccontextmanager
+    async def alone(self, key: AttemptKey) -> AsyncIterator[None]:
+        """For a look in several turns: a repeat of the attempt waits until it is known what the first one is given."""
+        while (other := self._looking.get(key)) is not None:
+            await asyncio.wait((other,))
+        mine = self._looking[key] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._looking[key]
+            mine.set_result(None)
 
     def remember(self, key: AttemptKey, given: Sequence[tuple[Share, Shown]]) -> None:
         """An attempt was given these messages."""

@@ -213,11 +213,12 @@ class Receiving:
                 raise
             answer = Answer(wish.most, wish.most_bytes)
             sources = self._sources(group, wish)
-            look = await self._looked(call, wish, sources, answer)
+            looked = self._looked_alone if wish.attempt_id else self._looked
+            look = await looked(call, wish, sources, answer)
             if answer.messages:
                 if answer.is_full():
                     self.waiters.wake_line(key)
-                return await self._written(self._batch(wish, sources, answer))
+                return await self._written(self._batch(wish, answer))
             if look.more:
                 await asyncio.sleep(0)
                 continue
@@ -232,6 +233,18 @@ class Receiving:
             if found is None:
                 return GivenBatch()
             woken = found
+
+    async def _looked_alone(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+        """As `_looked`; a repeat of the same attempt, even one that comes meanwhile, is given the same messages."""
+        parts = self._there
+        key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
+        async with parts.attempts.alone(key):
+            parts.receiver.repeat(call, parts.attempts.get(key), answer)
+            look = await self._looked(call, wish, sources, answer)
+            if answer.messages:
+                shown = {source.place: source.shown for source in sources}
+                parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
+        return look
 
     async def _looked(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         """What there is for a receive, in as many turns as that takes, up to some."""
@@ -252,9 +265,6 @@ class Receiving:
         parts = self._there
         if wish.renew:
             parts.renewals.heard(wish.group, wish.client_id)
-        if wish.attempt_id:
-            before = parts.attempts.get(AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id))
-            parts.receiver.repeat(call, before, answer)
         look = Look() if answer.messages else parts.receiver.look(call, sources, answer)
         parts.alarm.look()
         return look
@@ -291,12 +301,8 @@ class Receiving:
             raise
         return batch
 
-    def _batch(self, wish: Wish, sources: list[Source], answer: Answer) -> GivenBatch:
+    def _batch(self, wish: Wish, answer: Answer) -> GivenBatch:
         parts = self._there
-        if wish.attempt_id:
-            shown = {source.place: source.shown for source in sources}
-            key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
-            parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
         sent = partial(parts.renewals.sent, wish.group, wish.client_id) if wish.renew else None
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
         return GivenBatch(answer.messages, answer.shares, self._take_back, sent)

@@ -6,7 +6,9 @@ import pytest
 
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.errors import NotDelivering, TransactionEnded, UnknownTransaction
+from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.delivery.transactions.half_message import OP_TOPIC
+from tandemmq.store.log.errors import QueueInDoubt
 from tests.unit.broker.broker_kit import HOST
 from tests.unit.delivery.transaction_kit import COMMIT, ROLLBACK, UNKNOWN, Positions, scene
 
@@ -90,6 +92,31 @@ async def test_what_nobody_knows_is_refused_and_nothing_changes(tmp_path: Path) 
         await on.end(handle, ROLLBACK)
         with pytest.raises(UnknownTransaction, match="group other"):
             await on.end(handle, ROLLBACK, group="other")
+
+
+async def test_what_comes_after_a_half_message_that_cannot_be_read_now_is_ended_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(cursor: QueueCursor, _: object) -> None:
+        raise QueueInDoubt(f"as while a record of {cursor.topic} is fetched from a replica")
+
+    async with scene(tmp_path) as on:
+        known = await on.half("a")
+        assert on.pending() == ["a"]
+        with monkeypatch.context() as damaged:
+            damaged.setattr(QueueCursor, "record", unreadable)
+            handle = await on.half("b")
+            for one in (handle, "b"):
+                with pytest.raises(NotDelivering, match="b cannot be ended now"):
+                    await on.end(one)
+            await on.end(known)
+            await on.end(known)
+            with pytest.raises(TransactionEnded):
+                await on.end(known, ROLLBACK)
+        await on.end(handle)
+        assert on.bodies() == [b"a", b"b"]
+        with pytest.raises(UnknownTransaction):
+            await on.end("c")
 
 
 async def test_the_bare_id_is_enough_and_the_group_may_be_missing(tmp_path: Path) -> None:

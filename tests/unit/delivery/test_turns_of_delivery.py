@@ -70,6 +70,24 @@ async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
         assert at.cursor() == 1_200
 
 
+async def test_a_repeat_that_comes_between_two_turns_is_given_the_same(tmp_path: Path) -> None:
+    """The answer of the first goes nowhere: what only that was given would wait for its invisible time."""
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        for number in range(1_200):
+            at.send("body", wanted=str(int(number % 300 == 299)))
+        await at.kit.dispatched()
+        at.timers.each_look = 0.01
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            first = asyncio.create_task(at.take(32, subscription=SQL, attempt_id="one"))
+            while not at.ledger.entries:
+                await asyncio.sleep(0)
+            again = await at.take(32, subscription=SQL, attempt_id="one")
+        given = await first
+        assert [one.number for one in again] == [one.number for one in given] == [1, 1, 1, 1]
+        assert [one.record for one in again] == [one.record for one in given]
+
+
 async def test_a_receive_that_is_given_up_between_two_turns_gives_its_messages_back(tmp_path: Path) -> None:
     async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
         for number in range(1_200):

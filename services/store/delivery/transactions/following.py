@@ -100,6 +100,11 @@ class HalfFollowing:
         if record is not None:
             self._log.halves.closed(read_op(record))
 
+    def may_find(self, queue_offset: int) -> bool:
+        """Whether the half message of this offset (any, where that is negative) may be among those still to be read."""
+        cursor = self._half.cursor
+        return cursor.next < cursor.dispatched.max_offset and not 0 <= queue_offset < cursor.next
+
     def follow(self) -> None:
         """Take in the half messages that were dispatched since; what cannot be read now is read at a later call."""
         cursor = self._half.cursor

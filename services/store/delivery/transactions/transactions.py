@@ -116,6 +116,7 @@ class Transactions:
         if pending is None and named.queue_offset >= 0:
             pending = self._log.halves.pending(TransactionHandle(handle))  # an id that looks like a handle
         if pending is None:
+            self._check_read(named)
             self._repeated(group, named.transaction_id, ending)
         else:
             self._check_group(group, pending.half.group, named.transaction_id)
@@ -138,6 +139,15 @@ class Transactions:
             self._following.follow()
             pending = self._log.halves.pending(named)
         return pending
+
+    def _check_read(self, named: TransactionHandle) -> None:
+        """While a half message waits for its repair, those after it are not known. Raises NotDelivering."""
+        ended = self._log.halves.ended(named.transaction_id)
+        if ended is None and self._following.may_find(named.queue_offset):
+            raise NotDelivering(
+                f"Transaction {named.transaction_id[:100]} cannot be ended now: half messages wait to be read.",
+                remedy="Again in a moment.",
+            )
 
     def _end(self, pending: PendingTransaction, ending: Ending) -> None:
         half, half_log = pending.half, self._log
