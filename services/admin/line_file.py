@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tandemmq.common.files.file_system import LOCAL, FileSystem
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)
@@ -17,9 +19,10 @@ _FILES_KEPT = 8
 class LineFile:
     """`NAME`, before it `NAME.1`, and so on: eight files of 4 MiB at most. Any thread may add."""
 
-    def __init__(self, path: Path, *, size_max: int = _SIZE_MAX) -> None:
+    def __init__(self, path: Path, *, size_max: int = _SIZE_MAX, files: FileSystem = LOCAL) -> None:
         """The directory is made with the first line."""
         self.path = path
+        self._files = files
         self._size_max = size_max
         self._lock = threading.Lock()
 
@@ -27,7 +30,7 @@ class LineFile:
         """Add a line; returns when it is on the disk. Raises OSError: then it is not in the file, not even in part."""
         data = line.encode("utf-8", "replace") + b"\n"
         with self._lock:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_dirs(self._files, self.path.parent)
             if self.path.exists() and self.path.stat().st_size >= self._size_max:
                 self._rotate()
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
@@ -43,7 +46,9 @@ class LineFile:
         if os.write(fd, data) != len(data):
             os.ftruncate(fd, size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        os.fdatasync(fd)
+        self._files.sync(fd)
+        if not size:  # its name is new, and those of the files before it may be
+            self._files.sync_dir(self.path.parent)
 
     def _rotate(self) -> None:
         for number in range(_FILES_KEPT - 1, 0, -1):

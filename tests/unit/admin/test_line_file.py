@@ -3,6 +3,27 @@
 from pathlib import Path
 
 from tandemmq.admin.line_file import LineFile
+from tandemmq.common.files.file_system import LocalFileSystem
+
+
+class Syncs(LocalFileSystem):
+    """Knows which names a power cut would leave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.durable = set[Path]()
+
+    def sync_dir(self, path: Path) -> None:
+        super().sync_dir(path)
+        self.durable |= set(path.iterdir())
+
+
+def test_the_name_of_a_new_file_is_durable(tmp_path: Path) -> None:
+    syncs = Syncs()
+    file = LineFile(tmp_path / "new" / "lines.log", size_max=10, files=syncs)
+    for number in range(3):
+        file.append(f"line number {number}")
+        assert syncs.durable == {file.path.parent, *file.path.parent.iterdir()}
 
 
 def test_lines_come_back_last_first(tmp_path: Path) -> None:
