@@ -45,6 +45,26 @@ BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {"TBW102", "Benchmar
 
 SYSTEM_PREFIX = "rmq_sys_"
 _SYSTEM_GROUPS = ("CID_RMQ_SYS_", "TANDEM_SYS_")
+PREDEFINED_GROUPS = frozenset(
+    {
+        "DEFAULT_CONSUMER",
+        "DEFAULT_PRODUCER",
+        "TOOLS_CONSUMER",
+        "SCHEDULE_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "SELF_TEST_P_GROUP",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PULL",
+        "CID_RMQ_SYS_TRANS",
+    }
+)
+"""Groups of RocketMQ's own programs (``PREDEFINE_GROUP_SET``), which RocketMQ 5 clients may not use."""
+
 _name = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
 
 

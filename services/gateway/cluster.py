@@ -54,6 +54,11 @@ class BrokerCluster:
 
     # -- what the front asks ----------------------------------------------------------------------------------------
 
+    @property
+    def leads(self) -> bool:
+        """See `BrokerPort`. A gateway finds the masters."""
+        return True
+
     def delivery(self, user: str) -> ConsumingPort:
         """See `BrokerPort`."""
         return ClusterDelivery(self._tables, self._tokens, self.sessions, self._polls, user)
@@ -62,9 +67,10 @@ class BrokerCluster:
         """See `BrokerPort`."""
         return await self._tables.topic(name, user)
 
-    async def create_topic(self, config: TopicConfig, user: str) -> None:
+    async def create_topic(self, config: TopicConfig, user: str) -> Sequence[BrokerTopic]:
         """See `BrokerPort`."""
         await self._tables.create_topic(config, user)
+        return await self._tables.topic(config.name, user)
 
     async def find_group(self, name: str) -> GroupConfig | None:
         """See `BrokerPort`."""

@@ -144,7 +144,9 @@ class ClusterDelivery:
 
     # -- what became of messages ------------------------------------------------------------------------------------
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
         """See `ConsumingPort`."""
         outcomes: dict[str, Outcome] = {}
         shares: dict[str, dict[str, str]] = {}
@@ -154,14 +156,16 @@ class ClusterDelivery:
                 shares.setdefault(broker, {})[own] = token
             except TandemError as error:
                 outcomes[token] = Outcome(token, error)
-        each = [self._acknowledge(broker, group, topic, tokens) for broker, tokens in shares.items()]
+        each = [self._acknowledge(broker, group, topic, tokens, in_time=in_time) for broker, tokens in shares.items()]
         for share in [await each[0]] if len(each) == 1 else await asyncio.gather(*each):
             outcomes |= share
         return [outcomes[token] for token in handles]
 
-    async def _acknowledge(self, broker: str, group: str, topic: str, tokens: dict[str, str]) -> dict[str, Outcome]:
+    async def _acknowledge(
+        self, broker: str, group: str, topic: str, tokens: dict[str, str], *, in_time: bool
+    ) -> dict[str, Outcome]:
         """Those of one broker, by token. `tokens`: by the broker's own handle."""
-        asked = broker_pb2.Acknowledge(group=group, topic=topic, handles=list(tokens))
+        asked = broker_pb2.Acknowledge(group=group, topic=topic, handles=list(tokens), in_time=in_time)
         try:
             answer = await self._ask(broker, Question(acknowledge=asked))
         except TandemError as error:

@@ -588,8 +588,11 @@ class Acknowledge(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     TOPIC_FIELD_NUMBER: _builtins.int
     HANDLES_FIELD_NUMBER: _builtins.int
+    IN_TIME_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     topic: _builtins.str
+    in_time: _builtins.bool
+    """whether one whose invisible time is over is refused"""
     @_builtins.property
     def handles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -598,10 +601,11 @@ class Acknowledge(_message.Message):
         group: _builtins.str = ...,
         topic: _builtins.str = ...,
         handles: _abc.Iterable[_builtins.str] | None = ...,
+        in_time: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "handles", b"handles", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "handles", b"handles", "in_time", b"in_time", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

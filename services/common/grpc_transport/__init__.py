@@ -27,6 +27,7 @@ from tandemmq.common.grpc_transport.aio.answering import (
     answering,
     append_field,
     connection_of,
+    dialled,
     room_for,
 )
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
@@ -54,6 +55,7 @@ __all__ = [
     "append_field",
     "channel",
     "connection_of",
+    "dialled",
     "duplex",
     "room_for",
     "server",

@@ -10,6 +10,7 @@ from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
 from tandemmq.store.delivery.handles import ReceiptHandle, decode_handle
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import Outcome
 from tandemmq.store.delivery.progress import runs
@@ -31,6 +32,7 @@ class Acknowledger:
         clock: DeliveryClock,
         graveyard: Graveyard,
         side: SideState,
+        lines: OrderLines,
         renewals: Renewals,
         moves: RetryMoves,
         *,
@@ -42,12 +44,13 @@ class Acknowledger:
         self._clock = clock
         self._graveyard = graveyard
         self._side = side
+        self._lines = lines
         self._renewals = renewals
         self._moves = moves
         self._dealt = dealt
 
     async def acknowledge(
-        self, group: str, topic: str, handles: Sequence[str], durability: Durability
+        self, group: str, topic: str, handles: Sequence[str], durability: Durability, *, in_time: bool = False
     ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         outcomes: list[Outcome] = []
@@ -56,7 +59,9 @@ class Acknowledger:
             try:
                 handle = decode_handle(text, group, topic)
                 if self._used(handle):
-                    done.setdefault(handle.place, set()).add(handle.offset)
+                    self._check_time(handle, in_time=in_time)
+                    for place, offset in self._lines.acknowledge(handle.place, handle.offset):
+                        done.setdefault(place, set()).add(offset)
                 elif self._moves.waits_elsewhere(handle):
                     self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
@@ -127,6 +132,12 @@ class Acknowledger:
         open_ = self.is_open(handle)
         self._renewals.used(handle.place, handle.offset)
         return open_
+
+    def _check_time(self, handle: ReceiptHandle, *, in_time: bool) -> None:
+        """Whether the invisible time of an open message lasts, where that counts. Raises HandleExpired."""
+        progress = self._journal.ledger.progress(handle.place) if in_time else None
+        if progress is not None and progress.entries[handle.offset].due <= self._clock.now_ms():
+            raise _expired("its invisible time is over")
 
     def is_open(self, handle: ReceiptHandle) -> bool:
         """Whether a handle names a message that waits to be dealt with; False if it was dealt with before.

@@ -35,7 +35,9 @@ class Receives(Protocol):
         """See `port.DeliveryPort`."""
         ...
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         ...
 
@@ -176,9 +178,11 @@ class Delivery:
         self.ways.seen(wish.group, Way.ACKNOWLEDGES)
         return batch
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        return await (await self._there(self.receiving)).acknowledge(group, topic, handles)
+        return await (await self._there(self.receiving)).acknowledge(group, topic, handles, in_time=in_time)
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""

@@ -30,7 +30,9 @@ class HookedDelivery(Delivery):
 
         return await self._hooks.delivery.around(context, partial(super().receive, wish, room), found)
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`. What a hook refuses is refused for that handle alone."""
         refused: dict[int, Outcome] = {}
         asked: list[tuple[int, AcknowledgementContext]] = []
@@ -43,7 +45,8 @@ class HookedDelivery(Delivery):
             else:
                 asked.append((number, context))
         try:
-            outcomes = await super().acknowledge(group, topic, [context.handle for _, context in asked])
+            handles_asked = [context.handle for _, context in asked]
+            outcomes = await super().acknowledge(group, topic, handles_asked, in_time=in_time)
         except BaseException as error:
             for _, context in asked:
                 self._hooks.acknowledgement.after(context, error)

@@ -6,10 +6,14 @@ others are held back: they have an entry of number 0, or wait to be given out ag
 is dealt with. So a message that fails holds up its own message group and nothing else.
 
 What has no message group is in one line with all such messages of its queue.
+
+What is acknowledged out of turn is settled only when all before it is. If one before it is given out again first, it
+comes again too: who gets messages in order gets them again from the first that was not acknowledged on.
 """
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from itertools import dropwhile, takewhile
 
 from tandemmq.store.delivery.facts import Place
 
@@ -69,6 +73,10 @@ class Line:
             return False
         return False
 
+    def __iter__(self) -> Iterator[Spot]:
+        """All messages, in their order."""
+        return ((queue, offset) for queue, offsets in self._queues.items() for offset in offsets)
+
     def after(self, spot: Spot) -> Spot | None:
         """The message behind one of those that are first."""
         queue, offset = spot
@@ -89,6 +97,7 @@ class MessageGroups:
     def __init__(self) -> None:
         self._lines: dict[str, Line] = {}
         self._keys: dict[Spot, str] = {}
+        self._acknowledged: set[Spot] = set()  # out of turn
         self.held: dict[int, set[int]] = {}
         """By queue: offsets that are set aside until they are first in their line."""
 
@@ -115,19 +124,46 @@ class MessageGroups:
         """A message is set aside until it is first."""
         self.held.setdefault(spot[0], set()).add(spot[1])
 
-    def dealt(self, spot: Spot) -> Spot | None:
-        """A message is dealt with. Gives the one that was set aside for it, and is first now; it no longer is."""
+    def acknowledge(self, spot: Spot) -> list[Spot]:
+        """A message is acknowledged. Gives what is settled by that: none while one before it is not acknowledged."""
+        key = self._keys.get(spot)
+        if key is None:
+            return [spot]
+        self._acknowledged.add(spot)
+        return self._settled(self._lines[key])
+
+    def _settled(self, line: Line) -> list[Spot]:
+        """The messages at the head of a line that are acknowledged."""
+        return list(takewhile(self._acknowledged.__contains__, line))
+
+    def reopen(self, spot: Spot) -> list[Spot]:
+        """A message is given out again. Gives those behind it that were acknowledged: they no longer are."""
+        if not self._acknowledged:
+            return []
+        line = self._lines[self._keys[spot]]
+        behind = [one for one in dropwhile(lambda one: one != spot, line) if one in self._acknowledged]
+        self._acknowledged.difference_update(behind)
+        return behind
+
+    def dealt(self, spot: Spot) -> tuple[Spot | None, list[Spot]]:
+        """A message is dealt with.
+
+        Gives the one that was set aside for it, and is first now: it no longer is. And those that are settled by that.
+        """
+        self._acknowledged.discard(spot)
         key = self._keys.pop(spot, None)
         self._let_go(spot)
         if key is None:
-            return None
+            return None, []
         line = self._lines[key]
         line.drop(spot)
         head = line.head()
         if head is None:
             del self._lines[key]
-            return None
-        return head if self._let_go(head) else None
+            return None, []
+        if head in self._acknowledged:
+            return None, self._settled(line)
+        return (head if self._let_go(head) else None), []
 
     def _let_go(self, spot: Spot) -> bool:
         held = self.held.get(spot[0])

@@ -56,15 +56,34 @@ class OrderLines:
         held = lines.held.get(place.queue, ())
         return [offset for offset in range(begin, end) if offset in held] if held else []
 
-    def dealt(self, place: Place, offsets: Iterable[int]) -> None:
-        """Messages are dealt with: those that come next in their lines are ready."""
+    def acknowledge(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
+        """A message is acknowledged. Gives what is dealt with by that: none while it is not its turn."""
         lines = self._groups.get((place.group, place.topic))
         if lines is None:
-            return
+            return ((place, offset),)
+        return _placed(place, lines.acknowledge((place.queue, offset)))
+
+    def reopen(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
+        """A message is given out again. Gives those that were acknowledged out of turn: they come again after it."""
+        lines = self._groups.get((place.group, place.topic))
+        return () if lines is None else _placed(place, lines.reopen((place.queue, offset)))
+
+    def dealt(self, place: Place, offsets: Iterable[int]) -> list[tuple[Place, int]]:
+        """Messages are dealt with: those that come next in their lines are ready.
+
+        Gives those that come next and were acknowledged before: they are to be dealt with too.
+        """
+        lines = self._groups.get((place.group, place.topic))
+        if lines is None:
+            return []
+        settled: dict[Spot, None] = {}
         for offset in offsets:
-            freed = lines.dealt((place.queue, offset))
+            settled.pop((place.queue, offset), None)
+            freed, acknowledged = lines.dealt((place.queue, offset))
+            settled.update(dict.fromkeys(acknowledged))
             if freed is not None:
                 self._ledger.put_back(Place(place.group, place.topic, freed[0]), freed[1])
+        return _placed(place, settled)
 
     def forget(self, group: str, topic: str) -> None:
         """The cursor was set: the lines are made anew when they are needed."""
@@ -85,3 +104,8 @@ class OrderLines:
                 message_group = decode_record(data, verify=False).properties.get(properties.SHARDING_KEY)
                 lines.add((place.queue, offset), line_key(place, message_group))
         return True
+
+
+def _placed(place: Place, spots: Iterable[Spot]) -> list[tuple[Place, int]]:
+    """Spots of the topic of a place."""
+    return [(Place(place.group, place.topic, queue), offset) for queue, offset in spots]

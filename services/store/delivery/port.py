@@ -120,8 +120,14 @@ class ConsumingPort(Protocol):
         """
         ...
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
-        """Messages are dealt with; done when that is as durable as a send. In the order of `handles`."""
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
+        """Messages are dealt with; done when that is as durable as a send. In the order of `handles`.
+
+        `in_time`: whether one whose invisible time is over is refused; else it counts until it is given out again.
+        In an ordered group one counts when all before it do: see `order`.
+        """
         ...
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:

@@ -245,10 +245,21 @@ class Receiver:
             answer.most = len(answer.messages)
             return True
         number = entry.number + 1
-        self._journal.note(GivenAgain(place, offset, number, self._clock.now_ms() + call.invisible_ms))
+        now = self._clock.now_ms()
+        self._journal.note(GivenAgain(place, offset, number, now + call.invisible_ms))
         self._side.given_again(place, offset)
+        if call.group.consume_message_orderly:
+            self._have_follow(place, offset, now)
         self._add(call, source, progress, (offset, data, number, before), answer)
         return True
+
+    def _have_follow(self, place: Place, offset: int, now: int) -> None:
+        """What was acknowledged out of turn comes again with the message that was not."""
+        for behind, other in self._lines.reopen(place, offset):
+            progress = self._ledger.progress(behind)
+            entry = None if progress is None else progress.entries.get(other)
+            if entry is not None and entry.due > now:
+                self._journal.note(GivenAgain(behind, other, entry.number, 0))
 
     @staticmethod
     def _unwanted(call: ReceiveCall, source: Source, record: Record, entry: OpenEntry) -> bool:

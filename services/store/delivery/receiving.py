@@ -131,7 +131,7 @@ class Receiving:
             dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
         )  # fmt: skip
         acknowledger = Acknowledger(
-            journal, self._reader, clock, self.graveyard, side, renewals, moves, dealt=self._dealt
+            journal, self._reader, clock, self.graveyard, side, lines, renewals, moves, dealt=self._dealt
         )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
@@ -321,9 +321,12 @@ class Receiving:
 
     # -- what became of messages ------------------------------------------------------------------------------------
 
-    async def acknowledge(self, group: str, topic: str, handles: Sequence[str]) -> list[Outcome]:
+    async def acknowledge(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        return await self._there.acknowledger.acknowledge(group, topic, handles, self._durability(group))
+        durability = self._durability(group)
+        return await self._there.acknowledger.acknowledge(group, topic, handles, durability, in_time=in_time)
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
@@ -391,14 +394,19 @@ class Receiving:
         parts = self._parts
         if parts is None:
             return
+        settled: list[tuple[Place, int]] = []
         for fact in facts:
             offsets = range(fact.first, fact.first + fact.messages)
-            parts.lines.dealt(fact.place, offsets)
+            settled += parts.lines.dealt(fact.place, offsets)
             if parts.side.dealt(fact.place, offsets):
                 self.waiters.wake(fact.place)
         if parts.side.all_blocked:
             for place in parts.side.unblock_all():
                 self.waiters.wake(place)
+        if settled:
+            following = [Dealt(place, offset) for place, offset in settled]
+            self._journal.note(*following)
+            self._dealt(following)
         parts.alarm.look()
 
     def _moved(self, places: Sequence[Place]) -> None:

@@ -44,6 +44,11 @@ class BrokerPort(Protocol):
         """The clients of this front."""
         ...
 
+    @property
+    def leads(self) -> bool:
+        """Whether clients can send here and receive: not so at a slave."""
+        ...
+
     def delivery(self, user: str) -> ConsumingPort:
         """What gives out messages. `Wish.broker` and handles say which broker is meant."""
         ...
@@ -52,8 +57,11 @@ class BrokerPort(Protocol):
         """A topic, at each broker that has it; nothing where there is none. Raises what keeps all from answering."""
         ...
 
-    async def create_topic(self, config: TopicConfig, user: str) -> None:
-        """Make a topic where it is missing; durable when this returns. Raises TableNotSaved."""
+    async def create_topic(self, config: TopicConfig, user: str) -> Sequence[BrokerTopic]:
+        """Make a topic where it is missing; durable when this returns. Gives it as `topic` does. Raises TableNotSaved.
+
+        A slave makes none, and gives what its master will make.
+        """
         ...
 
     async def find_group(self, name: str) -> GroupConfig | None:

@@ -30,6 +30,12 @@ class DirectPort:
         self._name = name
         self._broker = delivery.broker
 
+    @property
+    def leads(self) -> bool:
+        """See `BrokerPort`."""
+        mastership = self._broker.store.replica.mastership
+        return not mastership.is_slave and not mastership.fenced_by
+
     def delivery(self, user: str) -> ConsumingPort:
         """See `BrokerPort`."""
         return self._delivery
@@ -39,9 +45,12 @@ class DirectPort:
         found = self._broker.topics.get(name)
         return () if found is None else (BrokerTopic(self._name, found),)
 
-    async def create_topic(self, config: TopicConfig, user: str) -> None:
+    async def create_topic(self, config: TopicConfig, user: str) -> Sequence[BrokerTopic]:
         """See `BrokerPort`."""
+        if not self.leads:
+            return (BrokerTopic(self._name, config),)
         await self._broker.sender.create({config.name: config})
+        return await self.topic(config.name, user)
 
     async def find_group(self, name: str) -> GroupConfig | None:
         """See `BrokerPort`."""

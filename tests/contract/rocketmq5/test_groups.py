@@ -58,6 +58,25 @@ def test_messages_of_a_group_come_in_order_and_lock_it(grouped: StoreProcess) ->
         assert [one.body for one in client.take("ordered", "locked", 1)] == [b"3"]
 
 
+def test_a_run_comes_again_from_the_first_that_was_not_acknowledged_on(grouped: StoreProcess) -> None:
+    with V2Client(grouped.address) as client:
+        client.route("first-not-acked")
+        for number in range(5):
+            client.send(message("first-not-acked", str(number).encode(), pb.FIFO, message_group="one"))
+        first = client.take("ordered", "first-not-acked", 3, batch_size=3)
+        assert client.acknowledge("ordered", *first[1:]).status.code == pb.OK
+        assert client.receive("ordered", "first-not-acked", wait=0) == []
+        client.change("ordered", "first-not-acked", first[0].system_properties.receipt_handle, 0)
+        again = client.take("ordered", "first-not-acked", 3, batch_size=3)
+        assert [(one.body, one.system_properties.delivery_attempt) for one in again] == [
+            (b"0", 2),
+            (b"1", 2),
+            (b"2", 2),
+        ]
+        assert client.acknowledge("ordered", *again).status.code == pb.OK
+        assert [one.body for one in client.take("ordered", "first-not-acked", 2)] == [b"3", b"4"]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_push_consumer_of_go_gets_one_message_of_a_group_at_a_time(grouped: StoreProcess, known: bool) -> None:
     topic = f"go-{known}"

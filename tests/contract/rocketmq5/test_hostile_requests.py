@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tandemmq.rocketmq5.v2 import calls_pb2, message_pb2
@@ -128,9 +129,31 @@ def test_too_many_messages_are_refused_as_a_whole(v2: V2Client) -> None:
 
 
 def test_a_group_that_is_none_is_refused(v2: V2Client) -> None:
-    for group in ("", "g" * 65, "a b"):
+    for group in ("", "g" * 121, "a b", "DEFAULT_CONSUMER"):
         parts = v2.parts(group, TOPIC)
         assert [part.status.code for part in parts] == [pb.ILLEGAL_CONSUMER_GROUP]
+
+
+def test_the_text_of_a_refusal_names_its_code(v2: V2Client) -> None:
+    """Java's client shows the number of the code and the text; programs look for words of RocketMQ in it."""
+    assert v2.route("a b").status.message.startswith("ILLEGAL_TOPIC: ")
+    for milliseconds, words in (
+        (999, "the invisibleTime is too small"),
+        (43_200_001, "the invisibleTime is too large"),
+    ):
+        [part] = v2.parts(
+            "g", TOPIC, invisible_duration=Duration(seconds=milliseconds // 1_000, nanos=milliseconds % 1_000 * 10**6)
+        )
+        assert (part.status.code, words in part.status.message) == (pb.ILLEGAL_INVISIBLE_TIME, True)
+
+
+def test_properties_of_a_client_are_bounded(v2: V2Client) -> None:
+    for properties in ({"n" * 65: "v"}, {"n": "v" * 257}, {f"n{i}": "v" for i in range(33)}):
+        stream = v2.stream()
+        settings = v2.producer(TOPIC)
+        settings.client_properties.update(properties)
+        stream.say(settings)
+        assert stream.next().status.code == pb.INVALID_CLIENT_PROPERTIES
 
 
 def test_numbers_that_make_no_sense_are_refused(v2: V2Client) -> None:

@@ -153,6 +153,22 @@ def test_an_acknowledged_message_is_gone_and_a_repeat_is_fine(v2: V2Client, topi
     assert v2.receive(GROUP, topic, wait=2) == []
 
 
+@pytest.mark.parametrize("language", ["JAVA", "GO"])
+def test_an_acknowledgement_that_comes_too_late_is_refused(v2: V2Client, topic: str, language: str) -> None:
+    """Go's simple consumer does not hear of it: there it counts until the message is given out again."""
+    v2.headers["x-mq-language"] = language
+    v2.send(message(topic))
+    [late] = v2.take(GROUP, topic, 1)
+    v2.change(GROUP, topic, late.system_properties.receipt_handle, 0)
+    answer = v2.acknowledge(GROUP, late)
+    if language == "GO":
+        assert answer.status.code == pb.OK
+    else:
+        assert answer.status.code == answer.entries[0].status.code == pb.INVALID_RECEIPT_HANDLE
+        assert "INVALID_RECEIPT_HANDLE" in answer.status.message
+        assert v2.acknowledge(GROUP, *v2.take(GROUP, topic, 1)).status.code == pb.OK
+
+
 @pytest.mark.parametrize("seconds", [0, 0.001, 1])
 def test_rules_21_and_22_a_message_can_come_again_at_once(v2: V2Client, topic: str, seconds: float) -> None:
     v2.send(message(topic))

@@ -249,7 +249,9 @@ class World:
         handle = self.rules.handle(decode_handle(text, "g", "t"), progress.resets)
         nothing = cast(Any, None)
         journal = cast(Any, SimpleNamespace(ledger=self.ledger))
-        acknowledger = Acknowledger(journal, nothing, nothing, nothing, self.side, nothing, nothing, dealt=nothing)
+        acknowledger = Acknowledger(
+            journal, nothing, nothing, nothing, self.side, nothing, nothing, nothing, dealt=nothing
+        )
         try:
             return (value, generation, handle) if acknowledger.is_open(handle) else None
         except HandleExpired:

@@ -56,7 +56,53 @@ async def test_a_run_whose_time_is_over_comes_again_in_order(tmp_path: Path) -> 
         assert (bodies([again]), again.number) == (["x0"], 2)
         assert await at.take() == []
         await at.acknowledge([again])
-        assert (bodies(last := await at.take()), numbers(last)) == (["x2"], [2])
+        assert (bodies(last := await at.take()), numbers(last)) == (["x1", "x2"], [2, 2])
+
+
+async def test_what_was_acknowledged_out_of_turn_is_dealt_with_when_its_turn_comes(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2", "x3", "y0")
+        first = await at.take(4)
+        for one in (first[2], first[1], first[1]):  # a repeat is fine
+            assert [outcome.error for outcome in await at.acknowledge([one])] == [None]
+        assert at.cursor() == 0
+        await at.acknowledge(first[:1])
+        assert at.cursor() == 3
+        assert bodies(await at.take()) == ["y0"]
+        await at.timers.advance(SECONDS)
+        assert bodies(await at.take(1)) == ["x3"]
+
+
+async def test_what_was_acknowledged_out_of_turn_comes_again_behind_what_was_not(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2", "x3", "x4")
+        first = await at.take(3)
+        await at.acknowledge(first[1:])
+        await at.timers.advance(SECONDS)
+        again = await at.take(3)
+        assert (bodies(again), numbers(again)) == (["x0", "x1", "x2"], [2, 2, 2])
+        await at.acknowledge(again[1:])
+        await at.retry_after(again[0], 1_000)
+        await at.timers.advance(1)
+        third = await at.take(2)
+        assert (bodies(third), numbers(third)) == (["x0", "x1"], [3, 3]), "at once: nobody holds x1"
+        await at.acknowledge(third)
+        last = await at.take()
+        assert bodies(last) == ["x2", "x3", "x4"]
+        await at.acknowledge(last)
+        assert at.cursor() == 5
+
+
+async def test_a_dead_letter_settles_what_was_acknowledged_behind_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2")
+        at.groups.put(consume_message_orderly=True, retry_max_times=0)
+        first = await at.take()
+        await at.acknowledge(first[1:2])
+        await at.receiving.forward(GROUP, TOPIC, first[0].handle)
+        assert at.cursor() == 2
+        await at.acknowledge(first[2:])
+        assert at.cursor() == 3
 
 
 async def test_a_later_one_that_is_due_first_waits_for_the_earlier(tmp_path: Path) -> None:

@@ -65,6 +65,20 @@ async def test_a_late_acknowledgement_counts_until_the_message_is_given_out_agai
         assert [one.error for one in await at.acknowledge(first)] == [None], "a repeat is fine"
 
 
+async def test_who_wants_it_is_refused_when_the_invisible_time_is_over(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        at.send("a")
+        (first,) = await at.take()
+        await at.timers.advance(SECONDS - 0.001)
+        put_off = await at.retry_after(first, 1_000)
+        await at.timers.advance(1.001)
+        (late,) = await at.receiving.acknowledge(GROUP, TOPIC, [put_off], in_time=True)
+        assert isinstance(late.error, HandleExpired)
+        (again,) = await at.take()
+        (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, [again.handle], in_time=True)
+        assert (outcome.error, at.cursor()) == (None, 1)
+
+
 async def test_a_retry_comes_when_it_was_asked_for(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a")

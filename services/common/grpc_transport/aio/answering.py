@@ -52,6 +52,11 @@ def connection_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Callable[[],
     return context.protocol.connected if isinstance(context, CallContext) else lambda: True
 
 
+def dialled(context: "grpc.aio.ServicerContext[Any, Any]") -> tuple[str, int] | None:
+    """The address and port of ours that a caller has reached; None over unix sockets and with contexts of grpcio."""
+    return context.protocol.dialled if isinstance(context, CallContext) else None
+
+
 def append_field(context: "grpc.aio.ServicerContext[Any, Any]", number: int, value: bytes) -> bool:
     """Send a field of bytes at the end of the next answer: put into the message, it would be copied again and again.
 

@@ -57,6 +57,12 @@ class Protocol(ServerHolding):
         self.connection.reader.enough = self._slice_over
         self.closing_since: float | None = None
 
+    @property
+    def dialled(self) -> tuple[str, int] | None:
+        """The address and port of ours that the peer has reached; None over a unix socket."""
+        own = None if self._transport is None else self._transport.get_extra_info("sockname")
+        return (own[0].removeprefix("::ffff:"), own[1]) if isinstance(own, tuple) else None
+
     # -- asyncio's calls ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -202,7 +202,8 @@ class GatewayLink:
 
     def _acknowledge(self, number: int, asked: broker_pb2.Acknowledge) -> None:
         async def acknowledge() -> None:
-            outcomes = await self._parts.delivery.acknowledge(asked.group, asked.topic, list(asked.handles))
+            handles = list(asked.handles)
+            outcomes = await self._parts.delivery.acknowledge(asked.group, asked.topic, handles, in_time=asked.in_time)
             self._answer(number, outcomes=told.outcomes(outcomes))
 
         self._start(number, acknowledge())

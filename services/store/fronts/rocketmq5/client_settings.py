@@ -61,6 +61,13 @@ def is_push(settings: settings_pb2.Settings | None) -> bool:
     return settings is not None and settings.client_type in (pb.PUSH_CONSUMER, pb.LITE_PUSH_CONSUMER)
 
 
+def is_go(settings: settings_pb2.Settings | None, language: str) -> bool:
+    """Whether a client is that of Go. `language`: what its headers say, where its settings are not known."""
+    if settings is not None:
+        return settings.user_agent.language == pb.GOLANG
+    return language.upper() in ("GO", "GOLANG")
+
+
 def _consumer(answer: settings_pb2.Settings, group: GroupConfig) -> None:
     subscription, policy = answer.subscription, answer.backoff_policy
     subscription.fifo = group.consume_message_orderly

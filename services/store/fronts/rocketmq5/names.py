@@ -6,11 +6,11 @@ its own, or else that of the call's header: one client sends it only there.
 
 import re
 
-from tandemmq.common.topic_names import GROUP_TOPICS, is_name, longest_topic
+from tandemmq.common.topic_names import GROUP_TOPICS, PREDEFINED_GROUPS, is_name, longest_topic
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
-LONGEST_GROUP = 64
+LONGEST_GROUP = 120
 LONGEST_NAMESPACE = 64
 
 _namespace = re.compile(r"[a-zA-Z0-9_-]*").fullmatch
@@ -41,12 +41,18 @@ def topic_name(resource: pb.Resource, header: str) -> str:
 
 def group_name(resource: pb.Resource, header: str) -> str:
     """The store's name of a consumer group. Raises ProtocolRefusal."""
-    name = wrapped(resource.name, namespace_of(resource, header))
     given = resource.name
-    if not is_name(given) or len(given) > LONGEST_GROUP:
+    name = wrapped(given, namespace_of(resource, header))
+    if not is_name(given) or len(name) > LONGEST_GROUP:
         raise ProtocolRefusal(
             pb.ILLEGAL_CONSUMER_GROUP,
             f"The group {given[:60]!r} cannot be one: allowed are {LONGEST_GROUP} of a-z, A-Z, 0-9, %, |, - and _.",
+        )
+    if given in PREDEFINED_GROUPS:
+        raise ProtocolRefusal(
+            pb.ILLEGAL_CONSUMER_GROUP,
+            f"The group {given} is the default of programs that name none.",
+            remedy="Name a group of your own.",
         )
     return name
 

@@ -13,7 +13,7 @@ from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
-from tandemmq.store.fronts.rocketmq5.client_settings import is_push
+from tandemmq.store.fronts.rocketmq5.client_settings import is_go, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
 
@@ -39,8 +39,12 @@ class Receipts:
             raise ProtocolRefusal(
                 pb.BAD_REQUEST, f"The request has {len(request.entries):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
             )
+        settings = self._clients.settings(call.caller)
         outcomes = await self._delivery(call.user).acknowledge(
-            group, topic, [one.receipt_handle for one in request.entries]
+            group,
+            topic,
+            [one.receipt_handle for one in request.entries],
+            in_time=not is_go(settings, call.caller.language),  # its simple consumer does not hear of refusals
         )
         entries = [
             calls_pb2.AckMessageResultEntry(

@@ -15,10 +15,11 @@ from tandemmq.common.grpc_transport import connection_of
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
+from tandemmq.store.delivery.receive_rules import LEAST_INVISIBLE_MS, MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
-from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS
+from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_go
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
@@ -96,18 +97,11 @@ class ReceiveCalls:
     ) -> int:
         if request.batch_size < 1:
             raise ProtocolRefusal(pb.BAD_REQUEST, f"The batch size is {request.batch_size}: it must be at least 1.")
-        if request.auto_renew and _is_go(settings, call):
+        if request.auto_renew and is_go(settings, call.caller.language):
             known = await self._port.find_group(group)
             if known is not None and known.consume_message_orderly:
                 return 1  # it goes on with the next of a batch where one has failed
         return min(request.batch_size, MOST_MESSAGES)
-
-
-def _is_go(settings: settings_pb2.Settings | None, call: FrontCall) -> bool:
-    """Whether the client is that of Go; its headers say so too, where its settings are not known."""
-    if settings is not None:
-        return settings.user_agent.language == pb.GOLANG
-    return call.caller.language.upper() in ("GO", "GOLANG")
 
 
 def _subscription(given: pb.FilterExpression) -> Subscription:
@@ -121,11 +115,20 @@ def _invisible(request: calls_pb2.ReceiveMessageRequest) -> int:
     if not request.HasField("invisible_duration"):
         return 0
     given = _milliseconds(request.invisible_duration)
-    if given <= 0:
-        if request.auto_renew:
-            return 0
-        raise ProtocolRefusal(pb.ILLEGAL_INVISIBLE_TIME, f"The invisible time is {given} ms: it must be more than 0.")
+    if given <= 0 and request.auto_renew:
+        return 0
+    if given < LEAST_INVISIBLE_MS:
+        raise _illegal_invisible("small", given, f"at least {LEAST_INVISIBLE_MS:,}")
+    if given > MOST_INVISIBLE_MS:
+        raise _illegal_invisible("large", given, f"at most {MOST_INVISIBLE_MS:,}")
     return given
+
+
+def _illegal_invisible(what: str, given: int, bound: str) -> ProtocolRefusal:
+    """RocketMQ's words, for which programs look."""
+    return ProtocolRefusal(
+        pb.ILLEGAL_INVISIBLE_TIME, f"the invisibleTime is too {what}: {given:,} ms.", remedy=f"Ask for {bound} ms."
+    )
 
 
 def _attempt(request: calls_pb2.ReceiveMessageRequest) -> str:

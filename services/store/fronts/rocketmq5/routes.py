@@ -2,12 +2,16 @@
 
 Clients are sent where they came: the endpoints of a request are echoed, unless the settings say an address. Who comes
 through another network, a mapped port or a proxy reaches the broker by what it has dialled, and by nothing else.
+
+A client may have dialled a list of both nodes of a pair. It takes the first that accepts a connection, which a slave
+does too: so the address of the master comes first in the answers of both, where this node finds its own in the list.
 """
 
 from collections.abc import Callable
 from ipaddress import ip_address
 
 from tandemmq.common.access.needs import Action, group, publish, subscribe
+from tandemmq.common.grpc_transport import dialled
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
@@ -41,7 +45,7 @@ class Routes:
         """The queues of a topic. Raises ProtocolRefusal, PermissionDenied."""
         name = call.topic(request.topic)
         call.demand_one_of(subscribe(name, Action.VIEW), publish(name))
-        endpoints = self._endpoints(request.endpoints)
+        endpoints = self._endpoints(request.endpoints, call)
         queues = [
             pb.MessageQueue(
                 topic=request.topic,
@@ -64,7 +68,7 @@ class Routes:
         brokers = await self._topics.everywhere(name, call)
         known = await self._port.find_group(consumers)
         ordered = known is not None and known.consume_message_orderly
-        endpoints = self._endpoints(request.endpoints)
+        endpoints = self._endpoints(request.endpoints, call)
         assignments = [
             calls_pb2.Assignment(
                 message_queue=pb.MessageQueue(
@@ -80,15 +84,23 @@ class Routes:
         ]
         return calls_pb2.QueryAssignmentResponse(status=OK, assignments=assignments)
 
-    def _endpoints(self, asked: pb.Endpoints) -> pb.Endpoints:
+    def _endpoints(self, asked: pb.Endpoints, call: FrontCall) -> pb.Endpoints:
         if self._advertised is not None:
             return endpoints_of(self._advertised)
         if 1 <= len(asked.addresses) <= MOST_ADDRESSES and asked.scheme != pb.ADDRESS_SCHEME_UNSPECIFIED:
-            return asked
+            return asked if len(asked.addresses) == 1 else self._master_first(asked, call)
         if asked.addresses:
             first = asked.addresses[0]
             return pb.Endpoints(scheme=_scheme(first.host), addresses=[first])
         return endpoints_of(self._own())
+
+    def _master_first(self, asked: pb.Endpoints, call: FrontCall) -> pb.Endpoints:
+        """A list of addresses, with this node's first if it is the master, and last if it is a slave."""
+        reached = dialled(call.context)
+        own = [one for one in asked.addresses if (one.host, one.port) == reached]
+        others = [one for one in asked.addresses if (one.host, one.port) != reached]
+        addresses = own + others if self._port.leads else others + own
+        return pb.Endpoints(scheme=asked.scheme, addresses=addresses)
 
 
 def endpoints_of(address: str) -> pb.Endpoints:

@@ -82,8 +82,9 @@ def code_of(error: TandemError) -> pb.Code.ValueType:
 
 
 def status_of(error: TandemError) -> pb.Status:
-    """An error as it is told."""
-    return pb.Status(code=code_of(error), message=error.explain()[:MOST_TEXT])
+    """An error as it is told. Clients show their users the number of the code and the text: so that names the code."""
+    code = code_of(error)
+    return pb.Status(code=code, message=f"{pb.Code.Name(code)}: {error.explain()}"[:MOST_TEXT])
 
 
 def joined(each: Iterable[pb.Status]) -> pb.Status:

@@ -27,6 +27,7 @@ MOST_TOPICS = 1_000
 MOST_SETTINGS_BYTES = 256 << 10
 MOST_CLIENT_PROPERTIES = 32
 MOST_PROPERTIES_BYTES = 4 << 10
+LONGEST_PROPERTY_NAME, LONGEST_PROPERTY = 64, 256
 
 AGAIN_SECONDS = (1.0, 10.0)
 """The settings are said again so long after a stream's first ones: a client that was not ready for them would hang."""
@@ -221,7 +222,8 @@ def _check(settings: settings_pb2.Settings) -> None:
             pb.BAD_REQUEST, f"The settings name {len(named):,} topics: at most {MOST_TOPICS:,} may be."
         )
     size = sum(len(name) + len(value) for name, value in entries.items())
-    if len(entries) > MOST_CLIENT_PROPERTIES or size > MOST_PROPERTIES_BYTES:
+    long = any(len(name) > LONGEST_PROPERTY_NAME or len(value) > LONGEST_PROPERTY for name, value in entries.items())
+    if len(entries) > MOST_CLIENT_PROPERTIES or size > MOST_PROPERTIES_BYTES or long:
         raise ProtocolRefusal(
             pb.INVALID_CLIENT_PROPERTIES,
             f"The client has {len(entries)} properties of {size:,} characters: that is too much.",

@@ -33,8 +33,9 @@ class TopicAccess:
         found = await self._port.topic(name, call.user)
         if not found and self._may_make(name, call):
             rules.check_topic_name(name)
-            await self._port.create_topic(TopicConfig(name, self._queues, self._queues, other=_MIXED), call.user)
-            found = await self._port.topic(name, call.user)
+            found = await self._port.create_topic(
+                TopicConfig(name, self._queues, self._queues, other=_MIXED), call.user
+            )
         if not found:
             remedy = "Create it first, or set autoCreateTopicEnable=true."
             raise ProtocolRefusal(pb.TOPIC_NOT_FOUND, f"Topic {name} does not exist.", remedy=remedy)
