@@ -2,7 +2,8 @@
 
 Beside the topics of the table it registers those that clients look for before anybody has sent to them: TBW102, by
 which producers of new topics find brokers that create them, the topic to which answers to requests are sent, and
-those of RocketMQ's tools. Each is created by the first send.
+those of RocketMQ's tools. Each is created by the first send. The topics that are called as the cluster and the broker
+are told of in any case: by them the tools find the brokers on which they make topics.
 """
 
 from collections.abc import Callable, Iterator
@@ -95,10 +96,10 @@ class RegisteredTopics:
         queues, are_created, is_trace = self._created
         who = self._who(0)
         yield RegisteredTopic(f"{who.cluster}_REPLY_TOPIC", 1, 1, _READ_WRITE)
+        yield RegisteredTopic(who.cluster, queues, queues, _INHERITED)
+        yield RegisteredTopic(who.name, 1, 1, _INHERITED)
         if are_created:
             yield RegisteredTopic(AUTO_CREATED, queues, queues, _INHERITED)
-            yield RegisteredTopic(who.cluster, queues, queues, _INHERITED)
-            yield RegisteredTopic(who.name, 1, 1, _INHERITED)
         if are_created or is_trace:
             yield RegisteredTopic(TRACES, 1, 1, _READ_WRITE)
         yield from (_registered(topic) for topic in list(self._topics.all()) if not topic.name.startswith(_OWN))

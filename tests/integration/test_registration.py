@@ -33,10 +33,11 @@ PATIENCE = 30.0
 
 
 @contextmanager
-def store_under(directory: Path, *names: NamesProcess, **more: object) -> Iterator[StoreProcess]:
+def store_under(directory: Path, *names: NamesProcess, **settings: object) -> Iterator[StoreProcess]:
     """A store that registers there."""
     own = {"remoting_mode": "on", "listen_port": free_port(), "broker_name": "ours", "broker_ip1": "127.0.0.1"}
-    with StoreProcess(directory, namesrv_addr=";".join(one.address for one in names), **own, **more) as store:
+    own |= settings
+    with StoreProcess(directory, namesrv_addr=";".join(one.address for one in names), **own) as store:
         yield store
 
 
@@ -76,6 +77,17 @@ def test_from_its_start_to_its_end_at_several_name_servers(tmp_path: Path) -> No
             assert store.stop() == 0
             assert one.route("fresh") is None
             assert two.route("fresh") is None
+
+
+def test_tools_find_the_brokers_of_a_cluster_where_sends_make_no_topics(tmp_path: Path) -> None:
+    """mqadmin makes a topic at the brokers that the topic called as the cluster has a route to."""
+    with (
+        NamesProcess(tmp_path / "one") as one,
+        store_under(tmp_path / "store", one, auto_create_topic_enable=False) as store,
+    ):
+        for topic in ("DefaultCluster", "ours"):
+            one.until_route(topic, {"ours": {"0": address_of(store)}})
+        assert one.route("TBW102") is None
 
 
 def test_a_killed_store_is_gone_at_once(tmp_path: Path) -> None:
