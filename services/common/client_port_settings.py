@@ -33,6 +33,21 @@ class ClientPortSettings(ServerSettings):
         "behind mapped ports and proxies too.",
         check=check_address,
     )
+    max_delay_time_mills: int = setting(
+        86_400_000,
+        "RocketMQ 5 clients: a delivery time may be so far ahead, as RocketMQ's proxy has it. The store's own limit, "
+        "timerMaxDelaySec, counts too.",
+        unit="ms",
+        low=1_000,
+        high=10 * 366 * 86_400_000,
+    )
+    min_invisible_time_mills_for_recv: int = setting(
+        1_000,
+        "RocketMQ 5 clients: the shortest invisible time of a receive. (RocketMQ: 10 s.)",
+        unit="ms",
+        low=1_000,
+        high=43_200_000,
+    )
 
     def check(self) -> None:
         """What the port takes must be possible with the certificates that there are."""

@@ -13,14 +13,14 @@ NAMES = {
         flushCommitLogThoroughInterval flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushDiskType
         flushIntervalCommitLog flushIntervalConsumeQueue forceVerifyPropCRC haListenPort haSlaveFallbehindMax hooks
         internalHost internalOpen internalPort listenPort mappedFileSizeCommitLog mappedFileSizeConsumeQueue
-        maxHashSlotNum maxHeldBack maxInFlight maxInFlightTotal maxIndexNum maxMessageSize maxMsgsNumBatch maxPullBytes
-        maxPullMessages maxReceiveMessages messageDelayLevel messageIndexEnable metasyncAddress
-        metasyncTlsTrustCertPath minInSyncReplicas namesrvAddr offsetCheckInSlave prefaultBytes readUnCommitted
-        registerBrokerTimeoutMills registerNameServerPeriod remotingMaxConnections remotingMode
-        rocketmq5DeduplicationWindow scrubBytesPerSecond sendStreamWindow serverChannelMaxIdleTimeSeconds
-        slaveReadEnable slaveTimeout storePathCommitLog storePathRootDir syncFlushTimeout timerMaxDelaySec
-        timerPrecisionMs timerWheelEnable tlsMode traceTopicEnable transactionCheckInterval transactionCheckMax
-        transactionTimeOut verifyWholeLogOnStart
+        maxDelayTimeMills maxHashSlotNum maxHeldBack maxInFlight maxInFlightTotal maxIndexNum maxMessageSize
+        maxMsgsNumBatch maxPullBytes maxPullMessages maxReceiveMessages messageDelayLevel messageIndexEnable
+        metasyncAddress metasyncTlsTrustCertPath minInSyncReplicas minInvisibleTimeMillsForRecv namesrvAddr
+        offsetCheckInSlave prefaultBytes readUnCommitted registerBrokerTimeoutMills registerNameServerPeriod
+        remotingMaxConnections remotingMode rocketmq5DeduplicationWindow scrubBytesPerSecond sendStreamWindow
+        serverChannelMaxIdleTimeSeconds slaveReadEnable slaveTimeout storePathCommitLog storePathRootDir
+        syncFlushTimeout timerMaxDelaySec timerPrecisionMs timerWheelEnable tlsMode traceTopicEnable
+        transactionCheckInterval transactionCheckMax transactionTimeOut verifyWholeLogOnStart
     """,
     "replicator": """
         allAckInSyncStateSet brokerClusterName brokerId brokerName enableAutoInSyncReplicas haAllowedPeers
@@ -32,7 +32,7 @@ NAMES = {
     """,
     "gateway": """
         advertisedAddress autoCreateTopicEnable brokerClusterName brokerCreditBytes brokerTlsTrustCertPath brokers
-        defaultTopicQueueNums gatewayName maxMessageSize tlsMode
+        defaultTopicQueueNums gatewayName maxDelayTimeMills maxMessageSize minInvisibleTimeMillsForRecv tlsMode
     """,
     "metasync": """
         autoCreateSubscriptionGroup brokerClusterName brokerName brokerRole flushConsumerOffsetInterval

@@ -104,6 +104,8 @@ class GatewaySettings(ClientPortSettings):
             auto_create_topics=self.auto_create_topic_enable,
             queues_of_new_topics=self.default_topic_queue_nums,
             advertised=self.advertised_address,
+            longest_delay_ms=self.max_delay_time_mills,
+            least_invisible_ms=self.min_invisible_time_mills_for_recv,
         )
 
 

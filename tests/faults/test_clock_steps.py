@@ -53,6 +53,7 @@ WALL_CLOCK = {
     "services/store/fronts/remoting/popping.py",  # when an answer was given, told to its client
     "services/store/fronts/remoting/replies.py",  # when a reply was passed on, told to its client
     "services/store/fronts/rocketmq5/receiving.py",  # when an answer was given, told to its client
+    "services/store/fronts/rocketmq5/sent_message.py",  # how far ahead a time is at which a message is to come
     "services/store/log/edges/clock.py",  # store times, which never go back; expiry of files
     "services/store/metrics.py",  # how far back messages reach
     "spark/auditing/audit_job.py",  # when the report was made

@@ -1,6 +1,7 @@
 """Requests of RocketMQ 5 clients that break rules: each is answered with its own code, and the store goes on."""
 
 import hashlib
+import time
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,10 @@ REFUSED: dict[str, tuple[Change, int]] = {
     "long group": (system(message_type=pb.FIFO, message_group="g" * 65), pb.ILLEGAL_MESSAGE_GROUP),
     "fifo without group": (system(message_type=pb.FIFO), pb.ILLEGAL_MESSAGE_GROUP),
     "delay without time": (system(message_type=pb.DELAY), pb.ILLEGAL_DELIVERY_TIME),
+    "delay of more than a day": (
+        system(message_type=pb.DELAY, delivery_timestamp=Timestamp(seconds=int(time.time()) + 86_460)),
+        pb.ILLEGAL_DELIVERY_TIME,
+    ),
     "delay too far": (system(message_type=pb.DELAY, delivery_timestamp=FAR), pb.ILLEGAL_DELIVERY_TIME),
     "lite": (system(message_type=pb.LITE, lite_topic="l"), pb.UNSUPPORTED),
     "no such type": (system(message_type=99), pb.BAD_REQUEST),

@@ -22,6 +22,26 @@ def test_a_client_goes_on_at_an_address_that_follows_the_master(tmp_path: Path, 
         survives(language, address.address, SECONDS, {"SENT 15": lambda: _promote(pair, address)})
 
 
+LANGUAGES = ["python", "node", "go", "java", "rust"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_with_the_addresses_of_both_nodes_finds_the_master(tmp_path: Path, language: str) -> None:
+    """It connects to the first, the slave, and is sent to the master; later the slave is promoted."""
+    with Pair(tmp_path, store={"maxMessageSize": 4 << 20, "mappedFileSizeCommitLog": 64 << 20}) as pair:
+        pair.wait_level()
+        both = ";".join(node.address("store") for node in (pair.slave, pair.master))
+        survives(language, both, SECONDS, {"SENT 15": lambda: _take_over(pair)})
+
+
+def _take_over(pair: Pair) -> None:
+    """The master dies, and its slave takes its place."""
+    pair.wait_level()
+    pair.master.kill()
+    request = PromoteRequest(role=BrokerRole.ASYNC_MASTER, old_master_is_gone=True)
+    pair.slave.replication().Promote(request, timeout=60)
+
+
 def _promote(pair: Pair, address: Proxy) -> None:
     """The master dies, its slave takes its place, and its address."""
     pair.wait_level()

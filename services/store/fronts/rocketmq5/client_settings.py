@@ -43,7 +43,8 @@ class SettingsAnswers:
             _consumer(answer, group or GroupConfig(group_name or ""))
         answer.metric.Clear()
         answer.metric.on = True  # without it one client never begins to consume (rule 10)
-        answer.metric.endpoints.CopyFrom(asked.access_point)
+        first = asked.access_point.addresses[:1]  # the exporter of that client takes one address only
+        answer.metric.endpoints.CopyFrom(pb.Endpoints(scheme=asked.access_point.scheme, addresses=first))
         return answer
 
     def _producer(self, answer: settings_pb2.Settings) -> None:

@@ -71,10 +71,10 @@ class RocketMQ5Front:
 
         self._attached = _Parts(
             Routes(topics, port, own, rules.advertised),
-            Sending(port, topics, rules.most_body),
+            Sending(port, topics, rules.most_body, rules.longest_delay_ms),
             Heartbeats(clients, port.delivery),
             Telemetry(clients, SettingsAnswers(rules.most_body, port), port.sessions.timers),
-            ReceiveCalls(topics, clients, port, rules.most_body),
+            ReceiveCalls(topics, clients, port, rules),
             Receipts(clients, port.delivery),
             TransactionCalls(port.delivery),
             Offsets(offsets, rules.most_body),

@@ -15,12 +15,13 @@ from tandemmq.common.grpc_transport import connection_of
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
-from tandemmq.store.delivery.receive_rules import LEAST_INVISIBLE_MS, MOST_INVISIBLE_MS
+from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_go
 from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.given_message import given_message
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
@@ -38,12 +39,12 @@ _NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
 class ReceiveCalls:
     """Gives messages to consumers."""
 
-    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort, most_body: int) -> None:
-        """`most_body`: bytes of the largest body."""
+    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort, rules: FrontRules) -> None:
         self._topics = topics
         self._clients = clients
         self._port = port
-        self._most_body = most_body
+        self._most_body = rules.most_body
+        self._least_invisible_ms = rules.least_invisible_ms
 
     async def receive(
         self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall
@@ -80,7 +81,7 @@ class ReceiveCalls:
             queue=ANY,  # whatever queue is asked for: a message may lie in another one (rule 12)
             subscription=_subscription(request.filter_expression),
             most=await self._most(request, settings, call, group),
-            invisible_ms=_invisible(request),
+            invisible_ms=_invisible(request, self._least_invisible_ms),
             wait_ms=round(1_000 * _wait(request, settings, call)),
             renew=request.auto_renew,
             client_id=call.caller.client_id,
@@ -111,14 +112,14 @@ def _subscription(given: pb.FilterExpression) -> Subscription:
     return Subscription(given.expression.strip() or "*", kind)
 
 
-def _invisible(request: calls_pb2.ReceiveMessageRequest) -> int:
+def _invisible(request: calls_pb2.ReceiveMessageRequest, least: int) -> int:
     if not request.HasField("invisible_duration"):
         return 0
     given = _milliseconds(request.invisible_duration)
-    if given <= 0 and request.auto_renew:
-        return 0
-    if given < LEAST_INVISIBLE_MS:
-        raise _illegal_invisible("small", given, f"at least {LEAST_INVISIBLE_MS:,}")
+    if given < least:
+        if request.auto_renew:
+            return 0
+        raise _illegal_invisible("small", given, f"at least {least:,}")
     if given > MOST_INVISIBLE_MS:
         raise _illegal_invisible("large", given, f"at most {MOST_INVISIBLE_MS:,}")
     return given

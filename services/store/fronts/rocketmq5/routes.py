@@ -3,8 +3,8 @@
 Clients are sent where they came: the endpoints of a request are echoed, unless the settings say an address. Who comes
 through another network, a mapped port or a proxy reaches the broker by what it has dialled, and by nothing else.
 
-A client may have dialled a list of both nodes of a pair. It takes the first that accepts a connection, which a slave
-does too: so the address of the master comes first in the answers of both, where this node finds its own in the list.
+A client may have dialled a list of both nodes of a pair. It takes one that accepts a connection, which a slave does
+too: so both tell it the address of the master alone, where they find their own in the list.
 """
 
 from collections.abc import Callable
@@ -88,19 +88,18 @@ class Routes:
         if self._advertised is not None:
             return endpoints_of(self._advertised)
         if 1 <= len(asked.addresses) <= MOST_ADDRESSES and asked.scheme != pb.ADDRESS_SCHEME_UNSPECIFIED:
-            return asked if len(asked.addresses) == 1 else self._master_first(asked, call)
+            return asked if len(asked.addresses) == 1 else self._of_master(asked, call)
         if asked.addresses:
             first = asked.addresses[0]
             return pb.Endpoints(scheme=_scheme(first.host), addresses=[first])
         return endpoints_of(self._own())
 
-    def _master_first(self, asked: pb.Endpoints, call: FrontCall) -> pb.Endpoints:
-        """A list of addresses, with this node's first if it is the master, and last if it is a slave."""
-        reached = dialled(call.context)
-        own = [one for one in asked.addresses if (one.host, one.port) == reached]
-        others = [one for one in asked.addresses if (one.host, one.port) != reached]
-        addresses = own + others if self._port.leads else others + own
-        return pb.Endpoints(scheme=asked.scheme, addresses=addresses)
+    def _of_master(self, asked: pb.Endpoints, call: FrontCall) -> pb.Endpoints:
+        """Of a list of addresses this node's, if it is the master, or else the others; all where it is not in it."""
+        own = dialled(call.context)
+        leads = self._port.leads
+        addresses = [one for one in asked.addresses if ((one.host, one.port) == own) is leads]
+        return pb.Endpoints(scheme=asked.scheme, addresses=addresses) if addresses else asked
 
 
 def endpoints_of(address: str) -> pb.Endpoints:

@@ -11,7 +11,7 @@ from tandemmq.store.fronts.broker_port import BrokerPort, StoredMessage
 from tandemmq.store.fronts.rocketmq5 import body_digest
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
-from tandemmq.store.fronts.rocketmq5.sent_message import new_message, type_of
+from tandemmq.store.fronts.rocketmq5.sent_message import check_delay, new_message, type_of
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -34,11 +34,12 @@ STATUSES = {
 class Sending:
     """Takes messages of producers."""
 
-    def __init__(self, port: BrokerPort, topics: TopicAccess, most_body: int) -> None:
-        """`most_body`: bytes of the largest body."""
+    def __init__(self, port: BrokerPort, topics: TopicAccess, most_body: int, longest_delay_ms: int) -> None:
+        """`most_body`: bytes of the largest body; `longest_delay_ms`: how far ahead a delivery time may be."""
         self._port = port
         self._topics = topics
         self._most_body = most_body
+        self._longest_delay_ms = longest_delay_ms
 
     async def send(self, request: calls_pb2.SendMessageRequest, call: FrontCall) -> calls_pb2.SendMessageResponse:
         """Store all of them that can be. Raises ProtocolRefusal, PermissionDenied for the whole request."""
@@ -86,6 +87,7 @@ class Sending:
         """The message for the broker, which chooses its queue (rule 14). Raises ProtocolRefusal."""
         kind = type_of(message)
         check_type(config, kind)
+        check_delay(message.system_properties, self._longest_delay_ms)
         new = new_message(message, topic, kind, call.caller.peer, self._most_body)
         await body_digest.check(message.system_properties.body_digest, new.body)
         return new

@@ -3,6 +3,7 @@
 RocketMQ: ``SendMessageActivity.buildMessage`` and ``GrpcValidator``, whose limits these are.
 """
 
+import time
 import unicodedata
 from collections.abc import Mapping
 
@@ -76,6 +77,18 @@ def type_of(message: message_pb2.Message) -> pb.MessageType.ValueType:
     if kind == pb.PRIORITY and not system.HasField("priority"):
         raise ProtocolRefusal(pb.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "A message of type PRIORITY needs a priority.")
     return kind
+
+
+def check_delay(system: message_pb2.SystemProperties, longest_ms: int) -> None:
+    """Whether a message may be delivered so late. Raises ProtocolRefusal."""
+    if not system.HasField("delivery_timestamp"):
+        return
+    ahead = _milliseconds(system.delivery_timestamp) - time.time_ns() // 1_000_000
+    if ahead > longest_ms:
+        raise ProtocolRefusal(
+            pb.ILLEGAL_DELIVERY_TIME,
+            f"The delivery time is {ahead:,} ms ahead: maxDelayTimeMills is {longest_ms:,}.",
+        )
 
 
 def _special(system: message_pb2.SystemProperties, topic: str, kind: pb.MessageType.ValueType) -> dict[str, str]:
