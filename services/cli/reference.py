@@ -52,8 +52,8 @@ tandem rebuild /srv/store --running 127.0.0.1:8081 --topic orders    # while it 
 
 ## What `tandem up --json` tells
 
-One line an event, each with `event`; those of a service with `node` (`master`, `slave`) and `service` (`store`,
-`metasync`, `replicator`; the master has `admin` too, whose `console` is an address or null). What happens to a process
+One line an event, each with `event`; those of a service with `node` (`a`, `b`) and `service` (`store`,
+`metasync`, `replicator`; `a` has `admin` too, whose `console` is an address or null). What happens to a process
 is told of each service in it: without `--processes` the store and its replicator have one `pid`, and die together.
 
 | event | facts |

@@ -10,10 +10,13 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.service_settings import SERVICE_SETTINGS
 from tandemmq.common.settings import unknown_setting
 from tandemmq.node.errors import BadPlan
-from tandemmq.node.ports import HOST, AdminPorts, NamesPorts, Ports
+from tandemmq.node.ports import HOST, AdminPorts, NamesPorts, Ports, dialled
 
 NODE_SERVICES = ("metasync", "store", "replicator")
 """What every node has."""
+
+FIRST, SECOND = "a", "b"
+"""The names of two nodes: roles move between them, names do not."""
 
 START_ORDER = ("names", *NODE_SERVICES, "admin")
 """The store takes its topics from metasync, the replicator its role from the store: each finds whom it needs.
@@ -48,7 +51,7 @@ class ServicePlan:
 
     @property
     def name(self) -> str:
-        """For people: `master store`."""
+        """For people: `a store`."""
         return f"{self.node} {self.service}"
 
     def command(self) -> list[str]:
@@ -73,16 +76,29 @@ class NodePlan:
     """Those of the admin that runs with this node."""
     names: NamesPorts | None = None
     """Those of the name server that runs with this node."""
+    host: str = HOST
+    """What clients are served on; the node's own services meet on `HOST`."""
 
     def addresses(self) -> dict[str, str]:
         """Where it can be reached, by what is there."""
         ports = self.ports
-        of_interest = {"store": ports.store, "metasync": ports.metasync, "replicator": ports.replicator, "ha": ports.ha}
+        outside, within = dialled(self.host), HOST
+        of_interest = {
+            "store": f"{outside}:{ports.store}",
+            "metasync": f"{within}:{ports.metasync}",
+            "replicator": f"{within}:{ports.replicator}",
+            "ha": f"{within}:{ports.ha}",
+        }
         if self.admin is not None:
-            of_interest["admin"] = self.admin.grpc
+            of_interest["admin"] = f"{dialled(self.admin_host)}:{self.admin.grpc}"
         if self.names is not None:
-            of_interest |= {"names": self.names.names, "remoting": ports.remoting}
-        return {what: f"{HOST}:{port}" for what, port in of_interest.items()}
+            of_interest |= {"names": f"{outside}:{self.names.names}", "remoting": f"{outside}:{ports.remoting}"}
+        return of_interest
+
+    @property
+    def admin_host(self) -> str:
+        """What the admin beside this node is served on."""
+        return self.services["admin"].settings.get("grpcHost", HOST) if "admin" in self.services else HOST
 
 
 def plan_node(
@@ -94,23 +110,25 @@ def plan_node(
     config: Path | None = None,
     peer: Ports | None = None,
     is_slave: bool = False,
+    host: str = HOST,
 ) -> NodePlan:
     """The plan of a master, or of a slave.
 
     `given`: settings by name, for all services that know them; `brokerRole` is the master's. `peer`: the other node. A
-    slave follows it; a master is told where it is too, since a promotion changes the roles.
+    slave follows it; a master is told where it is too, since a promotion changes the roles. `host`: what clients are
+    served on.
 
     Raises:
         BadPlan: a setting that is chosen here. UnknownSetting: one that no service has.
     """
     for setting in given:
         if setting in _CHOSEN:
-            raise BadPlan(f"{setting} is chosen by the node itself", remedy="see --data and --port")
+            raise BadPlan(f"{setting} is chosen by the node itself", remedy="see --data, --host and --port")
         if setting not in _KNOWN:
             raise unknown_setting(setting, f"option {setting}", _KNOWN)
     of_node = _node_settings(directory, ports, peer, is_slave)
     own = {
-        "store": {"grpcPort": ports.store, "metricsPort": ports.store_metrics},
+        "store": {"grpcPort": ports.store, "metricsPort": ports.store_metrics, **_on("grpcHost", host)},
         "metasync": {"grpcPort": ports.metasync, "metricsPort": ports.metasync_metrics},
         "replicator": {"grpcPort": ports.replicator, "metricsPort": ports.replicator_metrics},
     }
@@ -118,7 +136,7 @@ def plan_node(
         service: ServicePlan(name, service, _settings_of(service, given, of_node) | _texts(own[service]), config)
         for service in NODE_SERVICES
     }
-    return NodePlan(name, directory, ports, services)
+    return NodePlan(name, directory, ports, services, host=host)
 
 
 def with_admin(
@@ -128,10 +146,11 @@ def with_admin(
     *,
     given: Mapping[str, str],
     config: Path | None = None,
+    host: str = HOST,
 ) -> list[NodePlan]:
     """The same nodes, the first with an admin that looks after all of them; it starts last and stops first.
 
-    `directory`: the admin's own; `given`: as for `plan_node`.
+    `directory`: the admin's own; `given`: as for `plan_node`; `host`: what it and its console are served on.
     """
     first, *others = nodes
     own = {
@@ -140,6 +159,8 @@ def with_admin(
         "consolePort": ports.console,
         "adminDirectory": directory,
         "adminNodes": ",".join(map(_admin_entry, nodes)),
+        **_on("grpcHost", host),
+        **_on("consoleHost", host),
     }
     plan = ServicePlan(first.name, "admin", _settings_of("admin", given, {}) | _texts(own), config)
     return [replace(first, services={**first.services, "admin": plan}, admin=ports), *others]
@@ -162,8 +183,9 @@ def with_names(
         "metricsPort": ports.metrics,
         "namesPort": ports.names,
         "namesDirectory": directory,
+        **_on("namesHost", nodes[0].host),
     }
-    address = f"{HOST}:{ports.names}"
+    address = f"{dialled(nodes[0].host)}:{ports.names}"
     found = []
     for node in nodes:
         store = node.services["store"]
@@ -213,6 +235,11 @@ def _settings_of(service: str, given: Mapping[str, str], of_node: Mapping[str, s
     return told | {name: value for name, value in of_node.items() if name in own}
 
 
+def _on(setting: str, host: str) -> dict[str, str]:
+    """What a service listens on; nothing where it is what every service has by itself, and --set may say another."""
+    return {} if host == HOST else {setting: host}
+
+
 def _texts(settings: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in settings.items()}
 
@@ -228,17 +255,23 @@ class NodeDirectories(NamedTuple):
 def node_directories(directory: Path) -> NodeDirectories:
     """Those of nodes in `directory`: the first is a store's directory as `tandem store` has it, the second lies within.
 
-    Before that was so, the first lay in DIR/master: there it stays. Raises BadPlan where there are both.
+    Before that was so they lay in DIR/master and DIR/slave: there they stay. Raises BadPlan where there are both.
     """
-    first, earlier = directory, directory / "master"
-    if (earlier / "commitlog").exists():
-        if (first / "commitlog").exists():
-            raise BadPlan(
-                f"{first} is a store's directory, and so is {earlier} in it",
-                remedy=f"run the second with --data {earlier}, or move it away: then {first} is used",
-            )
-        first = earlier
-    return NodeDirectories(first, directory / "slave")
+    return NodeDirectories(
+        _now_or_earlier(directory, directory / "master"), _now_or_earlier(directory / "b", directory / "slave")
+    )
+
+
+def _now_or_earlier(now: Path, earlier: Path) -> Path:
+    """Where a node lies. Raises BadPlan."""
+    if not (earlier / "commitlog").exists():
+        return now
+    if (now / "commitlog").exists():
+        raise BadPlan(
+            f"{now} is a store's directory, and so is {earlier}",
+            remedy=f"look into {earlier} with `tandem inspect`, and move it away: then {now} is used",
+        )
+    return earlier
 
 
 def services_in(order: Sequence[str], node: NodePlan) -> list[ServicePlan]:

@@ -9,7 +9,7 @@ from tandemmq.common import default_ports
 from tandemmq.node.errors import BadPlan, PortTaken
 
 HOST = "127.0.0.1"
-"""What a node's services listen on."""
+"""What a node's services listen on, but for what --host opens to others."""
 
 DEFAULT_BASE = default_ports.STORE
 NODE_STEP = 100
@@ -19,6 +19,14 @@ _HIGHEST_BASE = 65_535 - (default_ports.HA - DEFAULT_BASE)
 _FREE_RANGE = range(20_000, 32_000)
 """Below the ports that Linux gives to outgoing connections: what is free here stays free while a service restarts."""
 _TRIES = 1_000
+
+
+def dialled(host: str) -> str:
+    """How one writes, on this machine, the address of what is served on `host`."""
+    if host in ("0.0.0.0", ""):  # noqa: S104 - it is compared, not bound
+        return HOST
+    bare = host.removeprefix("[").removesuffix("]")
+    return f"[{'::1' if bare == '::' else bare}]" if ":" in bare else bare
 
 
 class Ports(NamedTuple):

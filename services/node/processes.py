@@ -35,7 +35,7 @@ class ProcessPlan:
 
     @property
     def name(self) -> str:
-        """For people: `master store and replicator`."""
+        """For people: `a store and replicator`."""
         *others, last = (plan.service for plan in self.services)
         return f"{self.services[0].node} {', '.join(others) + ' and ' if others else ''}{last}"
 

@@ -67,7 +67,7 @@ def test_two_nodes_lose_nothing_and_earlier_nodes_go_on(tmp_path: Path) -> None:
     assert by_title["Start"]["memory_bytes"] < 150_000_000
     kills = [step for step in steps if step["title"] == "Kill"]
     killed = {tuple(victim) for step in kills for victim in step["killed"]}
-    assert killed == {(node, one) for node in ("master", "slave") for one in ("store", "metasync", "replicator")}
+    assert killed == {(node, one) for node in ("a", "b") for one in ("store", "metasync", "replicator")}
     assert all(step["acknowledged"] + step["found_later"] + step["not_stored"] == step["sent"] for step in kills)
     assert kills[-1]["sent"] > kills[-1]["acknowledged"], "the master's store was killed while messages were sent"
     assert by_title["Read on"]["same"] == by_title["Read there"]["same"] == verdict["acknowledged"]
@@ -76,7 +76,7 @@ def test_two_nodes_lose_nothing_and_earlier_nodes_go_on(tmp_path: Path) -> None:
     assert by_title["Compare"]["log_files"] >= 1
     assert by_title["Compare"]["queue_files"] >= 2
 
-    master, slave = (inspect(one) for one in (tmp_path / "data", tmp_path / "data" / "slave"))
+    master, slave = (inspect(one) for one in (tmp_path / "data", tmp_path / "data" / "b"))
     assert master["records"] == slave["records"] >= verdict["acknowledged"]
     assert master["max_offset"] == slave["max_offset"] == by_title["Stop"]["log_end"]
 
@@ -131,7 +131,7 @@ def test_a_directory_in_use_ends_the_demo_in_one_line(tmp_path: Path) -> None:
 def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
     from tandemmq.cli.demo.child import StoreProcess
 
-    (tmp_path / "data" / "slave" / "commitlog").mkdir(parents=True)  # as an earlier demo of two has left it
+    (tmp_path / "data" / "b" / "commitlog").mkdir(parents=True)  # as an earlier demo of two has left it
     other = StoreProcess(tmp_path / "data")
     other.start()
     try:
@@ -139,7 +139,7 @@ def test_a_node_in_use_ends_the_demo_of_two_in_one_line(tmp_path: Path) -> None:
     finally:
         other.stop()
     assert refused.returncode == 1
-    assert refused.stderr.startswith("tandem: the nodes did not start: master store did not start")
+    assert refused.stderr.startswith("tandem: the nodes did not start: a store did not start")
     assert "in use by another process" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 

@@ -129,5 +129,5 @@ def test_the_readme_is_one_script(tmp_path: Path) -> None:
             terminal.stop()
         finally:
             terminal.close()
-    assert {"commitlog", "slave"} <= {path.name for path in (directory / "data").iterdir()}
+    assert {"commitlog", "b"} <= {path.name for path in (directory / "data").iterdir()}
     assert any((directory / "parquet").rglob("*.parquet"))

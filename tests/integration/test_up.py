@@ -80,7 +80,7 @@ class Up:
     def _take_event(self, line: str) -> None:
         self.events.append(json.loads(line))
 
-    def of(self, kind: str, service: str | None = None, node: str = "master") -> list[dict[str, Any]]:
+    def of(self, kind: str, service: str | None = None, node: str = "a") -> list[dict[str, Any]]:
         return [
             one
             for one in list(self.events)
@@ -92,16 +92,16 @@ class Up:
         assert self.of("up"), self.log[-5:]
         return self
 
-    def pid(self, service: str, node: str = "master") -> int:
+    def pid(self, service: str, node: str = "a") -> int:
         return int(self.of("serving", service, node)[-1]["pid"])
 
     def pids(self) -> list[int]:
         return [one["pid"] for one in self.of("started")]
 
-    def address(self, what: str, node: str = "master") -> str:
+    def address(self, what: str, node: str = "a") -> str:
         return str(next(one[what] for one in self.of("up")[0]["nodes"] if one["node"] == node))
 
-    def replace_killed(self, service: str, node: str = "master") -> None:
+    def replace_killed(self, service: str, node: str = "a") -> None:
         """Kill a service's process and wait until all in it serve again."""
         pid = self.pid(service, node)
         killed = {one["service"] for one in self.of("serving") if one["pid"] == pid}
@@ -143,7 +143,7 @@ def status(up: Up, node: str) -> Any:
 
 
 def in_sync(up: Up) -> bool:
-    master, slave = status(up, "master"), status(up, "slave")
+    master, slave = status(up, "a"), status(up, "b")
     return slave.max_offset == master.max_offset and any(
         one.connected and one.acked_offset >= master.max_offset for one in master.replicas
     )
@@ -179,7 +179,7 @@ def test_the_log_is_one_and_says_who_said_it(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         up.end()
         told = [json.loads(line) for line in up.log]
-    assert {(one["node"], one["service"]) for one in told} == {("master", service) for service in SERVICES}
+    assert {(one["node"], one["service"]) for one in told} == {("a", service) for service in SERVICES}
     assert any(one["event"] == "store open" for one in told)
     worries = [one["event"] for one in told if one.get("level") not in ("info", None)]
     assert not set(worries) - {"peer is away"}, "which may be: both processes start at once"
@@ -199,10 +199,10 @@ def test_an_admin_looks_after_both_nodes_and_comes_back(tmp_path: Path) -> None:
                 nodes = AdminStub(channel).GetCluster(GetClusterRequest(), timeout=60).nodes
             return [(one.name, len(one.services), all(each.answers for each in one.services)) for one in nodes]
 
-        until(lambda: services() == [("master", 3, True), ("slave", 3, True)], "all services answer")
+        until(lambda: services() == [("a", 3, True), ("b", 3, True)], "all services answer")
         assert up.end(signal.SIGINT) == 0
         ended = [(one["node"], one["service"]) for one in up.of("ended")]
-        assert [service for node, service in ended if node == "master"] == ["replicator", "store", "admin", "metasync"]
+        assert [service for node, service in ended if node == "a"] == ["replicator", "store", "admin", "metasync"]
         assert {one["how"] for one in up.of("ended")} == {"exit code 0"}
         assert not any(map(is_alive, up.pids()))
 
@@ -296,7 +296,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> No
     assert "The node is up after" in text
     assert "SIGINT: stopping" in text
     assert "Everything has stopped." in text
-    assert "\x1b[32mmaster store" in text, "colours on a terminal"
+    assert "\x1b[32ma store" in text, "colours on a terminal"
     assert " ended with " not in text, "each service stopped cleanly"
 
 
@@ -309,7 +309,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> 
     assert refused.code == 1
     assert refused.err.startswith("tandem: ")
     assert f"{port}" in refused.err
-    assert "master metasync" in refused.err
+    assert "a metasync" in refused.err
     assert not (tmp_path / "data").exists()
 
 
@@ -317,7 +317,7 @@ def test_a_value_that_a_service_refuses_ends_it_with_the_reason(tmp_path: Path) 
     refused = tandem("up", "--data", str(tmp_path), "--port", "0", "--set", "flushDiskType=SOMETIMES", "--json")
     assert refused.code == 1
     message = json.loads(refused.err.splitlines()[-1])["error"]["message"]
-    assert message.startswith("master store and replicator did not start (exit code 1): flushDiskType=SOMETIMES")
+    assert message.startswith("a store and replicator did not start (exit code 1): flushDiskType=SOMETIMES")
     assert "ASYNC_FLUSH" in message
 
 
@@ -383,9 +383,9 @@ def test_the_directory_of_a_store_becomes_a_node_and_then_a_pair(tmp_path: Path)
         assert client.view(first.message_id).body == b"to a store alone"
     with running(tmp_path, "--slave") as up:
         until(lambda: in_sync(up), "the slave follows")
-        with StoreClient(up.address("store", "slave")) as client:
+        with StoreClient(up.address("store", "b")) as client:
             assert client.view(first.message_id).body == b"to a store alone"
-    for directory in (tmp_path, tmp_path / "slave"):
+    for directory in (tmp_path, tmp_path / "b"):
         index = ("--set", "maxHashSlotNum=1000", "--set", "maxIndexNum=4000")
         for command in (("inspect",), ("audit",), ("rebuild", "--master", "processes", *index)):
             done = tandem(*command, str(directory), "--json")
@@ -400,7 +400,7 @@ def test_a_broker_conf_serves_all_services(tmp_path: Path) -> None:
     )
     with running(tmp_path, "--config", str(tmp_path / "broker.conf")) as up:
         assert up.of("serving", "store")[0]["flush_disk_type"] == "SYNC_FLUSH"
-        assert status(up, "master").identity.broker_name == "node-a"
+        assert status(up, "a").identity.broker_name == "node-a"
 
 
 # -- two nodes --------------------------------------------------------------------------------------------------------
@@ -410,14 +410,14 @@ def test_a_broker_conf_serves_all_services(tmp_path: Path) -> None:
 def test_a_slave_follows_and_everything_heals(tmp_path: Path) -> None:
     with running(tmp_path, "--slave") as up, StoreClient(up.address("store")) as client:
         until(lambda: in_sync(up), "the slave follows")
-        assert status(up, "master").identity.role != status(up, "slave").identity.role
+        assert status(up, "a").identity.role != status(up, "b").identity.role
         receipts = [client.send("orders", b"%d" % number) for number in range(20)]
-        for node, service in (("slave", "store"), ("slave", "replicator"), ("master", "replicator")):
+        for node, service in (("b", "store"), ("b", "replicator"), ("a", "replicator")):
             up.replace_killed(service, node)
             until(lambda: in_sync(up), f"the slave follows again after {node} {service} was killed")
             receipts.append(client.send("orders", b"after"))
         until(lambda: in_sync(up), "the slave has the last one too")
-        with StoreClient(up.address("store", "slave")) as slave:
+        with StoreClient(up.address("store", "b")) as slave:
             for receipt in receipts:
                 assert slave.view(receipt.message_id).unique_key == receipt.unique_key
         shown = tandem("replicas", "--address", up.address("replicator"), "--json")
@@ -427,7 +427,7 @@ def test_a_slave_follows_and_everything_heals(tmp_path: Path) -> None:
         assert up.end() == 0
     for kind in ("commitlog", "consumequeue"):
         ours = {path.relative_to(tmp_path): path for path in (tmp_path / kind).rglob("*")}
-        theirs = {path.relative_to(tmp_path / "slave"): path for path in (tmp_path / "slave" / kind).rglob("*")}
+        theirs = {path.relative_to(tmp_path / "b"): path for path in (tmp_path / "b" / kind).rglob("*")}
         assert ours.keys() == theirs.keys()
         assert all(path.is_dir() or path.read_bytes() == theirs[name].read_bytes() for name, path in ours.items())
 
@@ -440,7 +440,7 @@ def test_promotion_by_hand_and_the_old_master_as_a_slave(tmp_path: Path) -> None
         with StoreClient(up.address("store")) as client:
             first = client.send("orders", b"before")
         until(lambda: in_sync(up), "the slave has it")
-        of_slave = ("--address", up.address("replicator", "slave"))
+        of_slave = ("--address", up.address("replicator", "b"))
 
         promoted = tandem("promote", *of_slave, "--json")
         assert promoted.code == 0, promoted.err
@@ -453,17 +453,17 @@ def test_promotion_by_hand_and_the_old_master_as_a_slave(tmp_path: Path) -> None
         followed = tandem("follow", "--address", up.address("replicator"), "--json")
         assert followed.code == 0, followed.err
         assert followed.document["role"] == "SLAVE"
-        until(lambda: any(one.in_sync and one.connected for one in status(up, "slave").replicas), "the old one follows")
-        with StoreClient(up.address("store", "slave")) as client:
+        until(lambda: any(one.in_sync and one.connected for one in status(up, "b").replicas), "the old one follows")
+        with StoreClient(up.address("store", "b")) as client:
             second = client.send("orders", b"after")
         with StoreClient(up.address("store")) as old:
             for receipt in (first, second):
                 until(lambda r=receipt: old.view(r.message_id).unique_key == r.unique_key, "it has it")  # type: ignore[misc]
         assert up.end() == 0
 
-    with running(tmp_path, "--slave") as up, StoreClient(up.address("store", "slave")) as client:
-        until(lambda: any(one.in_sync and one.connected for one in status(up, "slave").replicas), "roles are kept")
-        assert status(up, "master").follower.master_address == up.address("ha", "slave")
+    with running(tmp_path, "--slave") as up, StoreClient(up.address("store", "b")) as client:
+        until(lambda: any(one.in_sync and one.connected for one in status(up, "b").replicas), "roles are kept")
+        assert status(up, "a").follower.master_address == up.address("ha", "b")
         until(lambda: client.send("orders", b"again").status == store_pb2.PUT_OK, "on both nodes")
 
 
@@ -476,22 +476,22 @@ def test_a_slave_that_was_reseeded_takes_the_whole_history_anew(tmp_path: Path) 
         until(lambda: in_sync(up), "the slave follows")
         receipt = client.send("orders", b"one")
         until(lambda: in_sync(up), "the slave has it")
-        refused = reseed(tmp_path / "slave")
+        refused = reseed(tmp_path / "b")
         assert refused.code == 1
         assert "is in use by another process" in refused.err
         assert up.end() == 0
 
-    done = reseed(tmp_path / "slave", "--json")
+    done = reseed(tmp_path / "b", "--json")
     assert done.code == 0, done.err
     aside = Path(done.document["moved_to"])
     assert {"commitlog", "consumequeue", "index", "checkpoint"} <= set(done.document["moved"])
     assert (aside / "commitlog").is_dir()
-    assert not (tmp_path / "slave" / "commitlog").exists()
-    assert (tmp_path / "slave" / "config").is_dir()
+    assert not (tmp_path / "b" / "commitlog").exists()
+    assert (tmp_path / "b" / "config").is_dir()
 
     with running(tmp_path, "--slave") as up:
         until(lambda: in_sync(up), "the slave follows again")
-        with StoreClient(up.address("store", "slave")) as slave:
+        with StoreClient(up.address("store", "b")) as slave:
             assert slave.view(receipt.message_id).body == b"one"
 
 
@@ -517,9 +517,9 @@ def test_a_name_server_leads_classic_clients_to_whoever_is_master(tmp_path: Path
         with StoreClient(up.address("store")) as client:
             client.send("orders", b"before")
         until(lambda: in_sync(up), "the slave has it")
-        assert tandem("promote", "--address", up.address("replicator", "slave"), "--json").code == 0
+        assert tandem("promote", "--address", up.address("replicator", "b"), "--json").code == 0
         until(lambda: route() == {"0": slave}, "the promoted slave is broker 0, and the old master is none")
         assert tandem("follow", "--address", up.address("replicator"), "--json").code == 0
         until(lambda: route() == {"0": slave, "1": master}, "the old master is its slave")
         assert up.end() == 0
-        assert [one["service"] for one in up.of("ended") if one["node"] == "master"][-1] == "names"
+        assert [one["service"] for one in up.of("ended") if one["node"] == "a"][-1] == "names"

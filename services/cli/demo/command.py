@@ -75,9 +75,12 @@ def _check(directory: Path) -> None:
 
 
 def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, str]]:
+    from tandemmq.node.plan import node_directories
+
     again = f"tandem store --data {directory}" if single else f"tandem up --slave --data {directory}"
+    inspected = directory if single else node_directories(directory).second
     return [
-        (f"tandem inspect {directory if single else directory / 'slave'}", "what the files hold, read without a store"),
+        (f"tandem inspect {inspected}", "what the files hold, read without a store"),
         (again, "the same in the foreground; then, in another terminal:"),
         *([] if single else [("tandem replicas", "who follows whom, and how far behind")]),
         (f"tandem query demo-packages --key {key}", "find a message by its key"),

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tandemmq.cli.demo.child import DemoCommand
 from tandemmq.cli.talk.failures import CommandFailed
+from tandemmq.node.plan import FIRST, SECOND
 
 if TYPE_CHECKING:
     from tandemmq.replication.v1.replication_pb2 import StatusResponse
 
 SERVICES = ("store", "metasync", "replicator")
-NODES = ("master", "slave")
+MASTER, SLAVE = NODES = (FIRST, SECOND)
+"""Nobody is promoted in a demo: they stay what they begin as."""
 
 _START_SECONDS = 60.0
 _BACK_SECONDS = 30.0
@@ -72,7 +74,7 @@ class PairProcess:
         until = time.monotonic() + _SYNC_SECONDS
         told = ""
         while time.monotonic() < until and not self._command.has_ended:
-            master, slave = self._status("master"), self._status("slave")
+            master, slave = self._status(MASTER), self._status(SLAVE)
             if master is not None and slave is not None:
                 end = master.max_offset
                 acked = max((one.acked_offset for one in master.replicas if one.connected), default=-1)
@@ -113,7 +115,7 @@ def _port() -> int:
     from tandemmq.node.ports import DEFAULT_BASE, NODE_STEP, Ports, check_free
 
     try:
-        check_free({"master": Ports.from_base(DEFAULT_BASE), "slave": Ports.from_base(DEFAULT_BASE + NODE_STEP)})
+        check_free({MASTER: Ports.from_base(DEFAULT_BASE), SLAVE: Ports.from_base(DEFAULT_BASE + NODE_STEP)})
     except PortTaken:
         return 0
     return DEFAULT_BASE

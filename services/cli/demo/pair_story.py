@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tandemmq.cli.demo.child import bytes_on_disk, memory_of
 from tandemmq.cli.demo.ledger import DemoEntry
-from tandemmq.cli.demo.pair import NODES, SERVICES, PairProcess, Which
+from tandemmq.cli.demo.pair import MASTER, NODES, SERVICES, SLAVE, PairProcess, Which
 from tandemmq.cli.demo.producer import DemoProducer
 from tandemmq.cli.demo.readers import ConsumerGroup
 from tandemmq.cli.demo.steps import MESSAGES, SETTLE_SECONDS, Steps, is_new
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tandemmq.client import StoreClient
 
 KILLED: tuple[tuple[str, tuple[Which, ...]], ...] = (
-    ("slave's store", (("slave", "store"),)),
-    ("slave's replicator", (("slave", "replicator"),)),
-    ("master's replicator", (("master", "replicator"),)),
-    ("two metasyncs", (("master", "metasync"), ("slave", "metasync"))),
-    ("master's store", (("master", "store"),)),
+    ("slave's store", ((SLAVE, "store"),)),
+    ("slave's replicator", ((SLAVE, "replicator"),)),
+    ("master's replicator", ((MASTER, "replicator"),)),
+    ("two metasyncs", ((MASTER, "metasync"), (SLAVE, "metasync"))),
+    ("master's store", ((MASTER, "store"),)),
 )
 """In this order, in words and by name."""
 
@@ -50,16 +50,16 @@ class PairDemo(Steps):
         try:
             self._tell_input()
             self._start()
-            with self._client("master") as client:
+            with self._client(MASTER) as client:
                 self._send_a_part(client, " that say: both nodes have it")
                 self._at_the_slave = self._everything.copy("demo-at-the-slave")
                 self._read_a_part(client)
             for words, victims in KILLED:
                 self._kill(words, victims)
-            with self._client("master") as client:
+            with self._client(MASTER) as client:
                 self._send_the_rest(client)
                 self._read_the_rest(client)
-            with self._client("slave") as client:
+            with self._client(SLAVE) as client:
                 self._read_from_the_slave(client)
                 self._look_up(client, " at the slave")
             self._stop()
@@ -85,20 +85,20 @@ class PairDemo(Steps):
             for service in SERVICES
         }
         state = "two new nodes" if self._is_new else "the nodes of an earlier demo go on"
-        store, sidecars = memory["master", "store"], sum(memory["master", one] for one in ("replicator", "metasync"))
+        store, sidecars = memory[MASTER, "store"], sum(memory[MASTER, one] for one in ("replicator", "metasync"))
         addresses = [self._pair.address(node, "store") for node in NODES]
         self._teller.step(
             "Start",
             f"{state} in {self._directory}, six processes of `tandem up --slave --processes`, after "
             f"{show_seconds(self._pair.start_seconds)}: a master at {addresses[0]}, a slave at {addresses[1]}. Each "
-            f"takes {show_bytes(disk['master'])} of disk, its store {show_bytes(store)} of memory, replicator and "
+            f"takes {show_bytes(disk[MASTER])} of disk, its store {show_bytes(store)} of memory, replicator and "
             f"metasync {show_bytes(sidecars)}.",
             directory=str(self._directory),
             address=addresses[0],
             slave_address=addresses[1],
             seconds=self._pair.start_seconds,
             is_new=self._is_new,
-            disk_bytes=disk["master"],
+            disk_bytes=disk[MASTER],
             memory_bytes=store,
             sidecar_memory_bytes=sidecars,
         )
@@ -120,12 +120,12 @@ class PairDemo(Steps):
                 lives.update((victim, self._pair.kill(*victim)) for victim in victims)
                 killed_at = time.perf_counter()
 
-        with self._client("master") as client:
+        with self._client(MASTER) as client:
             producer = DemoProducer(client, self._ledger)
             try:
                 producer.in_a_stream(entries, kill_in_the_middle, IN_FLIGHT)
             except grpc.RpcError:
-                if ("master", "store") not in victims:
+                if (MASTER, "store") not in victims:
                     self._proof.losses.append(f"the stream broke when the {words} was killed")
         for victim, before in lives.items():
             self._pair.wait_until_back(*victim, before)
@@ -155,7 +155,7 @@ class PairDemo(Steps):
     def _settle(self, entries: list[DemoEntry], producer: DemoProducer) -> tuple[int, int]:
         """Messages without a good receipt that the slave has count as acknowledged; gives how many do, and do not."""
         unsure = [entry for entry in entries if entry.unique_key not in self._ledger.places]
-        with self._client("master") as master, self._client("slave") as slave:
+        with self._client(MASTER) as master, self._client(SLAVE) as slave:
             asking = DemoProducer(master, self._ledger)
             for entry in unsure:
                 place = producer.weak.get(entry.unique_key) or asking.find(entry)
@@ -204,7 +204,7 @@ class PairDemo(Steps):
         self._teller.step(
             "Stop",
             f"both logs end at {end:,}. All six processes stopped in order; the nodes take "
-            f"{show_bytes(disk['master'])} and {show_bytes(disk['slave'])} of disk.",
+            f"{show_bytes(disk[MASTER])} and {show_bytes(disk[SLAVE])} of disk.",
             log_end=end,
             disk_bytes=disk,
         )
@@ -217,10 +217,10 @@ class PairDemo(Steps):
     def _compare(self) -> None:
         """The proof on the files themselves."""
         counts = {
-            kind: self._proof.of_files(self._roots["master"] / kind, self._roots["slave"] / kind)
+            kind: self._proof.of_files(self._roots[MASTER] / kind, self._roots[SLAVE] / kind)
             for kind in ("commitlog", "consumequeue")
         }
-        size = sum(path.stat().st_size for path in (self._roots["master"] / "commitlog").iterdir())
+        size = sum(path.stat().st_size for path in (self._roots[MASTER] / "commitlog").iterdir())
         self._teller.step(
             "Compare",
             f"the commit logs of both nodes, byte by byte: {counts['commitlog']} files, {show_bytes(size)}; and "

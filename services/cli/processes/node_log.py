@@ -11,10 +11,10 @@ from tandemmq.cli.talk.output import printable
 if TYPE_CHECKING:
     from tandemmq.node.plan import ServicePlan
 
-_WIDTH = len("master replicator")
+_WIDTH = len("a replicator")
 _COLOURS = {"store": 32, "metasync": 36, "replicator": 35, "admin": 33, "names": 34}
 _BRIGHTER = 60
-"""What is added to the colour of a slave."""
+"""What is added to the colour of the second node."""
 _BOLD = 1
 
 
@@ -33,7 +33,7 @@ class NodeLog:
         if self._as_json:
             self._write(json.dumps({"node": plan.node, "service": plan.service, **_fields(text)}, ensure_ascii=False))
             return
-        colour = _COLOURS.get(plan.service, 0) + (_BRIGHTER if plan.node == "slave" else 0)
+        colour = _COLOURS.get(plan.service, 0) + (_BRIGHTER if plan.node == "b" else 0)
         self._write(self._styled(f"{plan.name:<{_WIDTH}}", colour) + "  " + printable(_error(text)))
 
     def remark(self, text: str) -> None:

@@ -33,7 +33,7 @@ def up(
             "--data",
             metavar="DIR",
             help="Where the files go: those of the first node as `tandem store` has them, with --slave those of the "
-            "second to DIR/slave.",
+            "second to DIR/b.",
         ),
     ] = Path("data"),
     slave: Annotated[
@@ -44,6 +44,15 @@ def up(
             "SYNC_MASTER, unless --set says otherwise). Its ports are those of the first plus 100.",
         ),
     ] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Serve clients, the name server and, where an accessFile says who may do what, admin and console on "
+            "this address of the machine; 0.0.0.0: on all. What only the node itself needs stays on 127.0.0.1.",
+        ),
+    ] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(
@@ -86,9 +95,10 @@ def up(
 
     A node is a store, a metasync and a replicator; one admin looks after all of them, and has a web console, whose
     address is told. Two processes run a node: the store with its replicator, and the others. One that dies is started
-    again, and if it dies again and again everything is stopped. All listen on 127.0.0.1 only. Their logs come as one,
-    on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to the services that know
-    them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and `export` take it.
+    again, and if it dies again and again everything is stopped. All listen on 127.0.0.1, unless --host says otherwise.
+    Their logs come as one, on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to the
+    services that know them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and `export`
+    take it. The nodes are called a and b; which is master may change.
 
     With --json: one JSON line an event, {"event", "node", "service", ...}; "up" has the addresses of all nodes and of
     the console. The log is JSON lines too, with "node" and "service" in each.
@@ -100,7 +110,8 @@ def up(
 
     if processes and single_process:
         raise typer.BadParameter("one of the two", param_hint="--processes, --single-process")
-    nodes = _plan(data, slave, port, config, split_settings(overrides), as_json, admin=admin, names=names)
+    given = split_settings(overrides)
+    nodes = _plan(data, slave, host, port, config, given, as_json, admin=admin, names=names)
     check_free(_ports(nodes))
     layout = Layout.APART if processes else Layout.SINGLE if single_process else Layout.PAIRED
     uvloop.run(_run(nodes, layout, as_json))
@@ -116,6 +127,7 @@ def _ports(nodes: list["NodePlan"]) -> dict[str, "Ports | AdminPorts | NamesPort
 def _plan(
     data: Path,
     slave: bool,
+    host: str,
     port: int,
     config: Path | None,
     given: dict[str, str],
@@ -125,8 +137,8 @@ def _plan(
     names: bool,
 ) -> list["NodePlan"]:
     from tandemmq.node.errors import BadPlan
-    from tandemmq.node.plan import node_directories, plan_node, with_admin, with_names
-    from tandemmq.node.ports import NODE_STEP, AdminPorts, NamesPorts, Ports
+    from tandemmq.node.plan import FIRST, SECOND, node_directories, plan_node, with_admin, with_names
+    from tandemmq.node.ports import HOST, NODE_STEP, AdminPorts, NamesPorts, Ports
 
     if given.get("brokerRole") == "SLAVE":
         raise BadPlan("the first node is a master", remedy="`tandem up --slave` adds a slave to it")
@@ -136,19 +148,31 @@ def _plan(
         given = {"brokerRole": "SYNC_MASTER", **given}
     ports = Ports.from_base(port) if port else Ports.free()
     of_slave = (Ports.from_base(port + NODE_STEP) if port else Ports.free(other_than=ports)) if slave else None
-    nodes = [plan_node("master", directories.first, ports, given=given, config=config, peer=of_slave)]
+    nodes = [plan_node(FIRST, directories.first, ports, given=given, config=config, peer=of_slave, host=host)]
     if of_slave is not None:
         nodes.append(
-            plan_node("slave", directories.second, of_slave, given=given, config=config, peer=ports, is_slave=True)
+            plan_node(
+                SECOND, directories.second, of_slave, given=given, config=config, peer=ports, is_slave=True, host=host
+            )
         )
     if admin:
         of_admin = AdminPorts.from_base(port) if port else AdminPorts.free(other_than=[*ports, *(of_slave or ())])
-        nodes = with_admin(nodes, of_admin, (data / "admin").absolute(), given=given, config=config)
+        on = host if _admin_may_be_reached(given, config) else HOST
+        nodes = with_admin(nodes, of_admin, (data / "admin").absolute(), given=given, config=config, host=on)
     if names:
         used = [*ports, *(of_slave or ()), *(nodes[0].admin or ())]
         of_names = NamesPorts.from_base(port) if port else NamesPorts.free(other_than=used)
         nodes = with_names(nodes, of_names, (data / "names").absolute(), given=given, config=config)
     return nodes
+
+
+def _admin_may_be_reached(given: dict[str, str], config: Path | None) -> bool:
+    """Whether settings say who may do what at the admin, or that everybody may. Raises SettingsError."""
+    from tandemmq.common.server_settings import ServerSettings
+
+    known = {one.name for one in ServerSettings().describe()}
+    settings = ServerSettings.load(config, overrides={name: value for name, value in given.items() if name in known})
+    return settings.access_file is not None or settings.access_open
 
 
 async def _run(nodes: list["NodePlan"], layout: "Layout", as_json: bool) -> None:

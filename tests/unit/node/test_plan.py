@@ -8,14 +8,14 @@ import pytest
 from tandemmq.common.settings import UnknownSetting
 from tandemmq.node.errors import BadPlan, PortTaken
 from tandemmq.node.plan import START_ORDER, NodePlan, node_directories, plan_node, services_in, with_admin, with_names
-from tandemmq.node.ports import AdminPorts, NamesPorts, Ports, check_free, is_taken
+from tandemmq.node.ports import AdminPorts, NamesPorts, Ports, check_free, dialled, is_taken
 from tandemmq.node.processes import Layout, processes_of
 
 
 def pair(**given: str) -> tuple[NodePlan, NodePlan]:
     ports, others = Ports.from_base(8081), Ports.from_base(8181)
-    master = plan_node("master", Path("m"), ports, given=given, peer=others)
-    return master, plan_node("slave", Path("s"), others, given=given, peer=ports, is_slave=True)
+    master = plan_node("a", Path("m"), ports, given=given, peer=others)
+    return master, plan_node("b", Path("s"), others, given=given, peer=ports, is_slave=True)
 
 
 def test_the_usual_base_gives_the_ports_that_services_have_by_themselves() -> None:
@@ -68,10 +68,10 @@ def test_ports_that_are_taken_are_named() -> None:
         somebody.listen(1)
         taken = somebody.getsockname()[1]
         ports = Ports.free()
-        check_free({"master": ports})
+        check_free({"a": ports})
         with pytest.raises(PortTaken) as raised:
-            check_free({"master": ports, "slave": Ports.free()._replace(ha=taken)})
-    assert str(raised.value) == f"port {taken} (slave ha) of 127.0.0.1 is taken"
+            check_free({"a": ports, "b": Ports.free()._replace(ha=taken)})
+    assert str(raised.value) == f"port {taken} (b ha) of 127.0.0.1 is taken"
     assert "--port" in raised.value.explain()
     assert "--no-admin" not in raised.value.explain()
 
@@ -82,7 +82,7 @@ def test_a_port_of_the_admin_that_is_taken() -> None:
         somebody.listen(1)
         taken = somebody.getsockname()[1]
         with pytest.raises(PortTaken) as raised:
-            check_free({"master": Ports.free(), "admin": AdminPorts.free()._replace(console=taken)})
+            check_free({"a": Ports.free(), "admin": AdminPorts.free()._replace(console=taken)})
     assert str(raised.value) == f"port {taken} (admin console) of 127.0.0.1 is taken"
     assert "--no-admin" in raised.value.explain()
 
@@ -145,15 +145,15 @@ def test_one_admin_looks_after_all_nodes() -> None:
     assert (settings.grpc_port, settings.console_port, settings.jobs_kept) == (8083, 8080, 7)
     assert settings.admin_directory == Path("a")
     assert settings.nodes == (
-        NodeAddresses("master", "127.0.0.1:8081", "127.0.0.1:8082", "127.0.0.1:8084", Path("m")),
-        NodeAddresses("slave", "127.0.0.1:8181", "127.0.0.1:8182", "127.0.0.1:8184", Path("s")),
+        NodeAddresses("a", "127.0.0.1:8081", "127.0.0.1:8082", "127.0.0.1:8084", Path("m")),
+        NodeAddresses("b", "127.0.0.1:8181", "127.0.0.1:8182", "127.0.0.1:8184", Path("s")),
     )
 
 
 def test_a_directory_whose_name_would_end_an_entry_is_not_named_to_the_admin() -> None:
     from tandemmq.admin.settings import AdminSettings
 
-    node = plan_node("master", Path("a, b"), Ports.from_base(8081), given={})
+    node = plan_node("a", Path("a, b"), Ports.from_base(8081), given={})
     (node,) = with_admin([node], AdminPorts.from_base(8081), Path("a"), given={})
     settings = AdminSettings.load(environment={}, overrides=node.services["admin"].settings)
     assert settings.nodes[0].files is None
@@ -182,23 +182,57 @@ def test_what_the_node_chooses_cannot_be_set(name: str) -> None:
 
 
 def test_a_command_carries_configuration_and_settings(tmp_path: Path) -> None:
-    master = plan_node("master", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
+    master = plan_node("a", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
     command = master.services["store"].command()
     assert command[2:6] == ["tandemmq.cli.main", "store", "--json", "--config"]
     assert f"storePathRootDir={tmp_path}" in command
 
 
 def test_the_first_node_has_the_directory_that_a_store_alone_has(tmp_path: Path) -> None:
-    assert node_directories(tmp_path) == (tmp_path, tmp_path / "slave")
+    assert node_directories(tmp_path) == (tmp_path, tmp_path / "b")
 
 
 def test_nodes_of_earlier_versions_stay_where_they_are(tmp_path: Path) -> None:
-    (tmp_path / "master" / "commitlog").mkdir(parents=True)
+    for name in ("master", "slave"):
+        (tmp_path / name / "commitlog").mkdir(parents=True)
     assert node_directories(tmp_path) == (tmp_path / "master", tmp_path / "slave")
-    (tmp_path / "commitlog").mkdir()
+
+
+@pytest.mark.parametrize(("now", "earlier"), [("", "master"), ("b", "slave")])
+def test_a_node_that_lies_in_two_places_is_not_chosen_for_you(now: str, earlier: str, tmp_path: Path) -> None:
+    for name in (now, earlier):
+        (tmp_path / name / "commitlog").mkdir(parents=True)
     with pytest.raises(BadPlan, match="is a store's directory, and so is") as raised:
         node_directories(tmp_path)
-    assert f"--data {tmp_path / 'master'}" in raised.value.explain()
+    assert f"{tmp_path / earlier}" in raised.value.explain()
+
+
+def test_clients_are_served_where_the_host_says_and_the_nodes_own_services_stay_at_home() -> None:
+    ports = Ports.from_base(8081)
+    node = plan_node("a", Path("m"), ports, given={}, host="0.0.0.0")
+    (node,) = with_admin([node], AdminPorts.from_base(8081), Path("x"), given={})
+    (node,) = with_names([node], NamesPorts.from_base(8081), Path("n"), given={})
+    hosts = {name: plan.settings.get("grpcHost") for name, plan in node.services.items()}
+    assert hosts == {"store": "0.0.0.0", "metasync": None, "replicator": None, "admin": None, "names": None}
+    assert node.services["names"].settings["namesHost"] == "0.0.0.0"
+    assert node.services["store"].settings["internalHost"] == "127.0.0.1"
+    assert node.services["store"].settings["namesrvAddr"] == "127.0.0.1:9876"
+    assert node.addresses()["store"] == "127.0.0.1:8081"
+    elsewhere = plan_node("a", Path("m"), ports, given={}, host="10.0.0.5")
+    (elsewhere,) = with_admin([elsewhere], AdminPorts.from_base(8081), Path("x"), given={}, host="10.0.0.5")
+    assert elsewhere.addresses()["store"] == "10.0.0.5:8081"
+    assert elsewhere.addresses()["admin"] == "10.0.0.5:8083"
+    assert elsewhere.addresses()["replicator"] == "127.0.0.1:8084"
+    assert elsewhere.services["admin"].settings["consoleHost"] == "10.0.0.5"
+    assert "a=10.0.0.5:8081" in elsewhere.services["admin"].settings["adminNodes"]
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("[::]", "[::1]"), ("fe80::1", "[fe80::1]"), ("10.0.0.5", "10.0.0.5")],
+)
+def test_what_listens_everywhere_is_dialled_at_home(host: str, address: str) -> None:
+    assert dialled(host) == address
 
 
 def test_two_processes_run_a_node_unless_one_wants_more_or_fewer() -> None:
@@ -219,10 +253,10 @@ def test_two_processes_run_a_node_unless_one_wants_more_or_fewer() -> None:
 
 
 def test_a_process_of_two_services_carries_the_options_of_both(tmp_path: Path) -> None:
-    node = plan_node("master", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
+    node = plan_node("a", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
     both = processes_of(node, Layout.PAIRED)[1]
     command = both.command()
-    assert both.name == "master store and replicator"
+    assert both.name == "a store and replicator"
     assert command[3:5] == ["store", "--config"]
     between = command.index("+")
     assert command[between + 1] == "replicator"
@@ -231,7 +265,7 @@ def test_a_process_of_two_services_carries_the_options_of_both(tmp_path: Path) -
 
 
 def test_a_line_of_such_a_process_says_whose_it_is(tmp_path: Path) -> None:
-    both = processes_of(plan_node("master", tmp_path, Ports.from_base(1000), given={}), Layout.PAIRED)[1]
+    both = processes_of(plan_node("a", tmp_path, Ports.from_base(1000), given={}), Layout.PAIRED)[1]
     plan, line = both.said("replicator\tlinked  to=a\tb")
     assert (plan.service, line) == ("replicator", "linked  to=a\tb")
     plan, line = both.said("a warning of Python\tof nobody")
