@@ -4,6 +4,7 @@
     streaming.py      `spark.readStream.format("commitlog")`
     rebuild.py        the rebuild, as a script for spark-submit
     export.py         to Parquet
+    direct_export.py  the same without Spark
     session.py        a Spark session on this machine or a cluster
     errors.py         what can go wrong
 

@@ -2,6 +2,8 @@
 
     OUT/topic=orders/day=2026-01-31/part-….parquet
 
+A topic and day have one file, or more where it would become large. direct_export.py writes the same without Spark.
+
 The day is that of store_timestamp in UTC. All columns of the data source but topic, which the directory says, and
 is_valid: what is damaged is counted and left out.
 """
@@ -26,6 +28,9 @@ MODES = ("error", "append", "overwrite")
 
 
 _TIMES = "spark.sql.parquet.outputTimestampType"
+_FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_SPARK_FILE_BYTES = 512 << 20
+"""Of rows on their way between tasks, for each file of a topic and day; the last may have less."""
 
 
 class ExportFailed(SparkJobError):
@@ -85,19 +90,21 @@ def export(session: "SparkSession", request: ExportRequest) -> ExportReport:
 
     started = time.monotonic()
     files = list_log_files(request.store)
-    local = _local(request.target)
+    local = local_target(request.target)
     before = set(_data_files(local))
     seen = Observation("export")
-    times = session.conf.get(_TIMES)
+    times, size = session.conf.get(_TIMES), session.conf.get(_FILE_SIZE)
     session.dataSource.register(CommitLogDataSource)
     try:
-        frame = session.read.format("commitlog").options(**_options(request)).load(str(request.store.absolute()))
+        frame = session.read.format("commitlog").options(**source_options(request)).load(str(request.store.absolute()))
         frame = frame.observe(
             seen, f.count_if("is_valid").alias("messages"), f.count_if(~f.col("is_valid")).alias("damaged")
         )
         frame = frame.where("is_valid").drop("is_valid").withColumn("day", f.to_date("store_timestamp"))
         if request.columns and "store_timestamp" not in request.columns:
             frame = frame.drop("store_timestamp")
+        frame = frame.hint("rebalance", "topic", "day")  # or each of 128 tasks would write a file of each topic and day
+        session.conf.set(_FILE_SIZE, str(_SPARK_FILE_BYTES))
         session.conf.set(_TIMES, "TIMESTAMP_MICROS")  # what other programs read as a time in UTC, unlike the default
         writer = frame.write.mode(request.mode).option("partitionOverwriteMode", "dynamic")
         writer.partitionBy("topic", "day").parquet(request.target if local is None else str(local))
@@ -110,6 +117,7 @@ def export(session: "SparkSession", request: ExportRequest) -> ExportReport:
         raise ExportFailed(f"Writing to {request.target}: {reason_of(error)}") from error
     finally:
         session.conf.set(_TIMES, times or "INT96")
+        session.conf.set(_FILE_SIZE, size or "64MB")
     written = None if local is None else [path for path in _data_files(local) if path not in before]
     return ExportReport(
         messages=counts["messages"],
@@ -129,7 +137,7 @@ def check(request: ExportRequest) -> None:
     for column in ("topic", "is_valid", "day"):
         if column in request.columns:
             raise BadJobOption(f"{column} is no column of the files.", remedy="It is known by where they stand.")
-    local = _local(request.target)
+    local = local_target(request.target)
     if local is None:
         return
     if local.exists() and not local.is_dir():
@@ -142,7 +150,8 @@ def check(request: ExportRequest) -> None:
         )
 
 
-def _options(request: ExportRequest) -> dict[str, str]:
+def source_options(request: ExportRequest) -> dict[str, str]:
+    """What the data source is asked for."""
     options = {"rangeSize": str(request.range_size)}
     if request.topics:
         options["topic"] = ",".join(request.topics)
@@ -158,7 +167,8 @@ def _options(request: ExportRequest) -> dict[str, str]:
     return options
 
 
-def _local(target: str) -> Path | None:
+def local_target(target: str) -> Path | None:
+    """The directory of this machine that is meant; None for an address that Spark writes to."""
     if "://" in target and not target.startswith("file://"):
         return None
     return Path(target.removeprefix("file://")).absolute()

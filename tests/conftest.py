@@ -33,10 +33,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own TANDEM_ variables must not change what a test sees."""
+    """A developer's own TANDEM_ variables, and contexts, must not change what a test sees."""
     for variable in list(os.environ):
         if variable.startswith("TANDEM_") and not variable.startswith(OF_THE_TESTS):
             monkeypatch.delenv(variable)
+    monkeypatch.setenv("TANDEM_CONTEXT", "")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,8 @@ from typing import Any
 import typer
 import typer.core
 
+from tandemmq.cli.examples import epilog_of
+
 _COMMANDS = {
     "processes": ("up", "store", "replicator", "metasync", "admin", "gateway", "names"),
     "messaging.send": ("send",),
@@ -34,8 +36,13 @@ _COMMANDS = {
 _NOUNS = {
     **{noun: f"nouns.{noun}" for noun in ("cluster", "node", "topic", "group", "client", "message", "job")},
     "user": "access.user",
+    "context": "access.context",
 }
 """With verbs after them, and by them; after the commands in the help."""
+
+
+OF_THIS_MACHINE = frozenset({*_COMMANDS["processes"], "inspect", "settings", "completion", "demo", "user", "context"})
+"""Commands that call no cluster of the user's: contexts are nothing to them."""
 
 
 class CommandsByName(MutableMapping[str, Any]):
@@ -88,4 +95,14 @@ def _make(name: str, module: Any) -> Any:
         around.command()(getattr(module, name.replace("-", "_")))
     made = typer.main.get_command(around)
     assert isinstance(made, typer.core.TyperGroup)
-    return made.commands[name]
+    command = made.commands[name]
+    for typed, one in _verbs_of(name, command):
+        one.epilog = epilog_of(typed)
+    return command
+
+
+def _verbs_of(name: str, command: Any) -> list[tuple[str, Any]]:
+    """The commands that can be typed, with what is typed for each."""
+    if name in _NOUNS:
+        return [(f"{name} {verb}", one) for verb, one in command.commands.items()]
+    return [(name, command)]

@@ -2,13 +2,15 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tandemmq.cli.commands import RootGroup
+from tandemmq.cli.commands import OF_THIS_MACHINE, RootGroup
+from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SERVER, choose, variables_of
 from tandemmq.cli.talk.failures import FAILED, exit_code, from_tandem, report, unexpected
-from tandemmq.cli.talk.options import SecretFile, TlsCa, TlsCertificate, TlsKey, User
+from tandemmq.cli.talk.options import Context, SecretFile, Server, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
 
@@ -16,7 +18,7 @@ app = typer.Typer(
     name="tandem",
     cls=RootGroup,
     help="TandemMQ: a durable message broker whose files are RocketMQ's.",
-    epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line. Errors are one line on stderr; with "
+    epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line or setting. Errors are one line on stderr; with "
     "--json that line is JSON. Start with: tandem demo",
     no_args_is_help=True,
     add_completion=False,
@@ -36,9 +38,12 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    call: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_show_version, is_eager=True)
     ] = False,
+    context: Context = None,
+    server: Server = None,
     user: User = None,
     secret_file: SecretFile = None,
     tls_ca: TlsCa = None,
@@ -46,15 +51,33 @@ def _root(
     tls_key: TlsKey = None,
 ) -> None:
     """TandemMQ: a durable message broker whose files are RocketMQ's."""
-    given = {
+    given: dict[str, str | Path | None] = {
+        SERVER: server,
+        CONTEXT: context,
         "TANDEM_USER": user,
         "TANDEM_SECRET_FILE": secret_file,
         "TANDEM_TLS_CA": tls_ca,
         "TANDEM_TLS_CERT": tls_cert,
         "TANDEM_TLS_KEY": tls_key,
     }
+    for name, replaced in (("context", (SERVER, *ADDRESSES)), ("server", ADDRESSES)):
+        if call.get_parameter_source(name).name == "COMMANDLINE":  # what is typed wins over the environment
+            for variable in replaced:
+                os.environ.pop(variable, None)
     # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    if call.invoked_subcommand not in OF_THIS_MACHINE and not call.resilient_parsing:
+        _find_cluster()
+
+
+def _find_cluster() -> None:
+    """Where calls of this process go to, as far as context or server say it. Raises NoContext, UnreadableContexts."""
+    chosen = choose(None, os.environ)
+    if chosen is not None:
+        os.environ.update(variables_of(chosen, os.environ))
+    if server := os.environ.get(SERVER):
+        for name in ADDRESSES:
+            os.environ.setdefault(name, server)
 
 
 def main() -> None:

@@ -26,10 +26,13 @@ Every command tells people what they want to know, and programs the same as JSON
 * **Errors** are one line on stderr: what happened, and what to do. With `--json` the line is
   `{"error": {"status", "rocketmq_status", "message"}}`, with the statuses of gRPC and RocketMQ where there are any.
 * **Exit codes**: 0 done; 1 failed, not found, or (`inspect`, `audit`, `demo`) something is damaged or lost, or
-  (`replicas`) a slave that cannot follow; 2 the command line is wrong; 130 interrupted.
+  (`replicas`) a slave that cannot follow; 2 the command line or a setting is wrong; 130 interrupted.
 * **Where the store is**: `--address HOST:PORT`, or the environment variable `TANDEM_ADDRESS`; else 127.0.0.1:8081.
   **Where the replicator is** (`replicas`, `promote`, `follow`): the same with `TANDEM_REPLICATOR_ADDRESS`; else
-  127.0.0.1:8084.
+  127.0.0.1:8084. **Where the admin is** (nouns, `top`, `check`): with `TANDEM_ADMIN_ADDRESS`; else 127.0.0.1:8083.
+* **One address for all of them**: `tandem --server HOST:PORT …` or `TANDEM_SERVER`, of a store or an admin; the others
+  are found from there. `tandem context add prod --server …` keeps it under a name, with user and certificates;
+  `tandem context use prod` makes it the one that is called.
 * **Where Spark runs** (`rebuild`, `audit`, `export`): `--master URL`, or `TANDEM_SPARK_MASTER`; else all cores of this
   machine ([spark.md](spark.md)).
 * **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (10 minutes ago; s, h, d), `now`, or

@@ -51,7 +51,10 @@ class Dialer:
 
 
 def child_environment(settings: ServerSettings, trusted: Path | None) -> dict[str, str]:
-    """Variables by which a `tandem` command that we start calls as we do; `trusted` as for a `Dialer`."""
+    """Variables by which a `tandem` command that we start calls as we do; `trusted` as for a `Dialer`.
+
+    A context of the user whose process we are is nothing to it.
+    """
     own = (settings.tls_server_cert_path, settings.tls_server_key_path) if trusted is not None else (None, None)
     found = {
         "TANDEM_USER": settings.service_user,
@@ -60,7 +63,7 @@ def child_environment(settings: ServerSettings, trusted: Path | None) -> dict[st
         "TANDEM_TLS_CERT": own[0],
         "TANDEM_TLS_KEY": own[1],
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {"TANDEM_CONTEXT": ""} | {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _credentials(settings: ServerSettings) -> FileCredentials | None:

@@ -55,7 +55,7 @@ class AddressTaken(TandemError):
     """The gRPC server cannot listen where the settings say."""
 
     kind = Kind.AWAY
-    remedy = "does another server listen there, or is the address not this machine's?"
+    remedy = "stop who listens there, or choose another port; or the address is not this machine's"
 
 
 class ServiceHost:
@@ -67,10 +67,12 @@ class ServiceHost:
         registry: CollectorRegistry | None = None,
         statuses: StatusTable = STATUSES,
         stop: StopRequest | None = None,
+        port_setting: str = "grpcPort",
     ) -> None:
         """`registry` is what the metrics endpoint shows; without one there is no endpoint.
 
         `statuses`: how errors are told. `stop`: who stops it; without one the signals of the process do.
+        `port_setting`: by which name people know the port.
         Raises AccessFileError.
         """
         self.settings = settings
@@ -81,6 +83,7 @@ class ServiceHost:
         """The port that gRPC really listens on, once started."""
         self.metrics_port = 0
         self._registry = registry
+        self._port_setting = port_setting
         self._metrics: MetricsEndpoint | None = None
         self._collections: ShortCollections | None = None
         self._stopping = False
@@ -202,7 +205,7 @@ class ServiceHost:
         try:
             return bind(self._server, self.settings)
         except RuntimeError as error:
-            raise AddressTaken(f"cannot serve gRPC on {self.settings.grpc_address}") from error
+            raise AddressTaken(f"cannot serve gRPC on {self.settings.grpc_address} ({self._port_setting})") from error
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

@@ -1,12 +1,13 @@
 """The settings that every TandemMQ service has, whatever it does."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
 from tandemmq.common.credentials import check_user_name
-from tandemmq.common.service_settings import KNOWN_TO_A_SERVICE
+from tandemmq.common.service_settings import KNOWN_TO_A_SERVICE, SERVICE_SETTINGS
 from tandemmq.common.settings import Settings, setting
 
 
@@ -42,6 +43,9 @@ class ServerSettings(Settings):
     """
 
     of_other_services: ClassVar[frozenset[str]] = KNOWN_TO_A_SERVICE
+
+    meant: ClassVar[Mapping[str, str]] = {"port": "grpcPort is the port on which gRPC is served"}
+    """What was meant by names that people give, and that no service has, or another one."""
 
     grpc_host: str = setting("127.0.0.1", "Address on which gRPC is served; 0.0.0.0 or [::] for all interfaces.")
     grpc_port: int = setting(0, "Port on which gRPC is served; 0 takes any free one.", low=0, high=65535)
@@ -111,6 +115,14 @@ class ServerSettings(Settings):
     )
     log_level: LogLevel = setting(LogLevel.INFO, "The least important lines that are written.")
     log_format: LogFormat = setting(LogFormat.AUTO, "TEXT for people, JSON for machines, AUTO: TEXT on a terminal.")
+
+    @classmethod
+    def hint(cls, name: str) -> str | None:
+        """See `Settings.hint`: what was meant, or whose setting it is."""
+        if name in cls.meant:
+            return cls.meant[name]
+        owners = sorted(service for service, names in SERVICE_SETTINGS.items() if name in names)
+        return f"it is a setting of: {', '.join(owners)}" if owners else None
 
     def check(self) -> None:
         """TLS is certificate and key together; client certificates need TLS."""

@@ -130,7 +130,8 @@ class Settings:
         {
             "TANDEM_CONFIG", "TANDEM_PROFILE", "TANDEM_ADDRESS", "TANDEM_REPLICATOR_ADDRESS", "TANDEM_GOLDEN",
             "TANDEM_SEED", "TANDEM_SPARK_MASTER", "TANDEM_USER", "TANDEM_SECRET_FILE", "TANDEM_TLS_CA",
-            "TANDEM_TLS_CERT", "TANDEM_TLS_KEY", "TANDEM_ADMIN_ADDRESS",
+            "TANDEM_TLS_CERT", "TANDEM_TLS_KEY", "TANDEM_ADMIN_ADDRESS", "TANDEM_SERVER", "TANDEM_CONTEXT",
+            "TANDEM_CONTEXTS_FILE",
         }
     )  # fmt: skip
     """TANDEM_ variables that are not settings: read by the command line. `TANDEM_TEST_*` and `TANDEM_BENCH_*` too."""
@@ -178,7 +179,8 @@ class Settings:
         by_name = {known.name: known for known in by_attribute.values()}
         for key, value, place in _read_file(file):
             if key in by_name or key not in cls.without_effect.keys() | cls.of_other_services:
-                take(_find(by_name, key, place, cls.of_other_services), value, Origin("file", place))
+                known = _find(by_name, key, place, cls.of_other_services, cls.hint(key))
+                take(known, value, Origin("file", place))
             elif key in cls.without_effect:
                 ignored.append(key)
         by_variable = {known.environment: known for known in by_attribute.values()}
@@ -190,8 +192,14 @@ class Settings:
                 ignored.append(variable)
         for name, value in (overrides or {}).items():
             if value is not None:
-                take(_find({**by_attribute, **by_name}, name, "override"), value, Origin("override", f"option {name}"))
+                known = _find({**by_attribute, **by_name}, name, f"option {name}", hint=cls.hint(name))
+                take(known, value, Origin("override", f"option {name}"))
         return cls(**values, origins=MappingProxyType(origins), ignored=tuple(dict.fromkeys(ignored)))
+
+    @classmethod
+    def hint(cls, name: str) -> str | None:
+        """What is said of a name that this class does not have, if more is known than which names are like it."""
+        return None
 
     def origin(self, attribute: str) -> Origin:
         """Where the value of an attribute came from."""
@@ -262,14 +270,19 @@ def variable_of(name: str) -> str:
     return _variable(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name))
 
 
-def _find(known: Mapping[str, _Known], name: str, place: str, others: Iterable[str] = ()) -> _Known:
+def _find(
+    known: Mapping[str, _Known], name: str, place: str, others: Iterable[str] = (), hint: str | None = None
+) -> _Known:
     """The setting of that name, or an error that names the nearest known one (case does not matter for nearness).
 
-    `others`: names that would pass too.
+    `others`: names that would pass too. `hint`: what was meant, where that is known.
     """
     if name in known:
         return known[name]
-    raise unknown_setting(name, place, (*others, *known))
+    error = unknown_setting(name, place, (*others, *known))
+    if hint is not None:
+        error.remedy = hint
+    raise error
 
 
 def unknown_setting(name: str, place: str, known: Iterable[str]) -> UnknownSetting:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tandemmq.common import default_ports
 from tandemmq.common.server_settings import ServerSettings
@@ -14,6 +14,10 @@ from tandemmq.common.settings_profiles import Profiles, load_profiled
 @dataclass(frozen=True, kw_only=True)
 class NamingSettings(ServerSettings):
     """All settings of the name server."""
+
+    meant: ClassVar[Mapping[str, str]] = {
+        "listenPort": "a name server's port is namesPort here; listenPort is a broker's, for RocketMQ's classic clients"
+    }
 
     names_host: str = setting(
         "127.0.0.1",

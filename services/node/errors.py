@@ -6,6 +6,7 @@
     ├── BadPlan       options that do not go together
     ├── PortTaken     somebody listens on a port that the node wants
     ├── NotStarted    a service ended before it ever served
+    │   └── RefusedSettings  since its settings are wrong
     └── GivenUp       a service died again and again
 """
 
@@ -30,6 +31,12 @@ class BadPlan(NodeError):
 
 class NotStarted(NodeError):
     """A service ended before it ever served; the message has its last words."""
+
+
+class RefusedSettings(NotStarted):
+    """A service ended before it ever served, since its settings are wrong."""
+
+    kind = Kind.MISCONFIGURED
 
 
 class GivenUp(NodeError):

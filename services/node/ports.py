@@ -23,7 +23,7 @@ _TRIES = 1_000
 
 def dialled(host: str) -> str:
     """How one writes, on this machine, the address of what is served on `host`."""
-    if host in ("0.0.0.0", ""):  # noqa: S104 - it is compared, not bound
+    if host in ("0.0.0.0", ""):
         return HOST
     bare = host.removeprefix("[").removesuffix("]")
     return f"[{'::1' if bare == '::' else bare}]" if ":" in bare else bare

@@ -27,11 +27,13 @@ from typing import Any, NamedTuple
 
 from tandemmq.common.child_process import how_it_ended
 from tandemmq.node.child import NOTHING_SAID, Child, spoken
-from tandemmq.node.errors import GivenUp, NotStarted
+from tandemmq.node.errors import GivenUp, NotStarted, RefusedSettings
 from tandemmq.node.plan import NodePlan, ServicePlan
 from tandemmq.node.processes import Layout, ProcessPlan, processes_of
 from tandemmq.node.restart import RestartPolicy, RestartRules
 
+_WRONG_SETTINGS = 2
+"""Exit code of a command whose options or settings are wrong."""
 _STOP_SECONDS = 30.0
 """How long a process may take to stop before it is killed."""
 
@@ -178,7 +180,8 @@ class Supervisor:
     async def _mourn(self, kept: _Kept, child: Child, code: int) -> None:
         """Wait before the next start. Raises NotStarted, GivenUp."""
         if not kept.has_served.is_set():
-            raise NotStarted(f"{kept.plan.name} did not start ({how_it_ended(code)}): {_last_words(kept, child)}")
+            kind = RefusedSettings if code == _WRONG_SETTINGS else NotStarted
+            raise kind(f"{kept.plan.name} did not start ({how_it_ended(code)}): {_last_words(kept, child)}")
         served = time.monotonic() - kept.served_at if kept.served_at is not None else 0.0
         pause = kept.policy.died(served)
         how, deaths = how_it_ended(code), kept.policy.deaths

@@ -56,6 +56,7 @@ from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
 from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.hook_loading import load_hooks
+from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.loop_lag import LoopLag
 from tandemmq.store.metasync_link import MetasyncLink
@@ -116,7 +117,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
         settings = classic.known_to(settings)
         await internal.start()
         log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
-        store = await asyncio.to_thread(MessageStore.open, settings.store_config(), observer=metrics)
+        store = await asyncio.to_thread(_opened, settings, metrics)
         host.on_close(store.close)
         topics, groups, metasync, edits = open_tables(settings)
         broker = make_broker(settings, store, topics, metrics, hooks)
@@ -207,12 +208,21 @@ def watch_loop(metrics: StoreMetrics, store: MessageStore, host: ServiceHost) ->
     host.on_drain(loop_lag.stop)
 
 
+def _opened(settings: StoreSettings, metrics: StoreMetrics) -> MessageStore:
+    """The store, recovered. Raises StoreError, with cures for a store that does not go on by itself."""
+    try:
+        return MessageStore.open(settings.store_config(), observer=metrics)
+    except DiskFull as error:
+        error.remedy = "Free room on that disk, or name a storePathRootDir on another one; then start the store again."
+        raise
+
+
 class Internal:
     """The node's own port, and what answers there."""
 
     def __init__(self, settings: StoreSettings, described: NodeServicer) -> None:
         """All but `described` refuses until `attach`."""
-        self.host = ServiceHost(settings.internal_server(), statuses=STATUSES)
+        self.host = ServiceHost(settings.internal_server(), statuses=STATUSES, port_setting="internalPort")
         self.replica_log = ReplicaLogServicer(
             NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
         )

@@ -66,3 +66,13 @@ class RemotingSettings(ServerSettings):
     server_channel_max_idle_time_seconds: int = setting(
         120, "Connections of classic clients on which nothing is sent for this long are closed.", unit="s", low=1
     )
+
+    def check(self) -> None:
+        """RocketMQ's listenPort is easily mistaken for the port of gRPC."""
+        super().check()
+        if self.remoting_mode is not RemotingMode.OFF and self.listen_port and self.listen_port == self.grpc_port:
+            raise self.bad(
+                "listen_port",
+                "a port of its own: RocketMQ's classic clients are served there; gRPC clients, ours and RocketMQ 5's, "
+                "on grpcPort",
+            )

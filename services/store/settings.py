@@ -385,6 +385,11 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         _LOG.verify_whole_log_on_start, "Ours: read and check the whole log at start."
     )
 
+    meant: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("port", "grpcListenPort", "grpcServerPort"),
+        "grpcPort is for gRPC clients, ours and RocketMQ 5's; listenPort is for RocketMQ's classic clients",
+    )
+
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT | {
         "storePathConsumeQueue": "the queues lie in <storePathRootDir>/consumequeue",
         "storePathIndex": "the index lies in <storePathRootDir>/index",

@@ -1,6 +1,7 @@
 """The data source's parts: columns, options, conditions, batches.
 
 conditions.py        conditions on columns, tested inside the scan with SQL's logic of three values
+planning.py          which ranges of a log a scan reads, and whether the log has all of them
 record_batches.py    Arrow batches out of the records of a walk
 schema.py            the columns of the table, and the choice of some of them
 source_filters.py    Spark's filters as conditions of the scan

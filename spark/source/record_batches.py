@@ -53,7 +53,7 @@ def stretch_batch(begin: int, end: int, wanted: ScanWanted) -> pa.RecordBatch | 
     if wanted.key is not None:
         return None
     for condition in wanted.conditions:
-        if not condition.holds(pa.array([known.get(condition.column)], _TYPES[condition.column]))[0]:
+        if not condition.holds(pa.array([known.get(condition.column)], ARROW_TYPES[condition.column]))[0]:
             return None
     arrays = [pa.array([known.get(field.name)], field.type) for field in wanted.schema]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted.schema)
@@ -87,7 +87,7 @@ def _holding(columns: RecordColumns, chosen: Longs, condition: Condition, valid:
         holds = condition.holds(_strings(columns.gather(columns.group_topics()), None))
         found: Flags = holds[columns.group(chosen)]
         return found
-    return condition.holds(_array(columns, chosen, condition.column, _TYPES[condition.column], valid))
+    return condition.holds(_array(columns, chosen, condition.column, ARROW_TYPES[condition.column], valid))
 
 
 def _with_key(columns: RecordColumns, chosen: Longs, key: str) -> Flags:
@@ -196,16 +196,28 @@ _MAKERS: dict[str, Callable[[RecordColumns, Longs, pa.DataType], pa.Array]] = {
 }
 
 _MOMENT_TYPE = pa.timestamp("us", tz="UTC")
-_TYPES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("topic", "born_host", "store_host", "tags", "unique_key", "message_id"), pa.string()),
-    **dict.fromkeys(("queue_id", "size", "sys_flag", "reconsume_times"), pa.int32()),
-    **dict.fromkeys(("queue_offset", "physical_offset"), pa.int64()),
-    **dict.fromkeys(("store_timestamp", "born_timestamp"), _MOMENT_TYPE),
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "topic": pa.string(),
+    "queue_id": pa.int32(),
+    "queue_offset": pa.int64(),
+    "physical_offset": pa.int64(),
+    "size": pa.int32(),
+    "store_timestamp": _MOMENT_TYPE,
+    "born_timestamp": _MOMENT_TYPE,
+    "born_host": pa.string(),
+    "store_host": pa.string(),
     "keys": pa.list_(pa.string()),
+    "tags": pa.string(),
+    "unique_key": pa.string(),
     "properties": pa.map_(pa.string(), pa.string()),
     "body": pa.binary(),
+    "sys_flag": pa.int32(),
+    "reconsume_times": pa.int32(),
+    "message_id": pa.string(),
     "is_valid": pa.bool_(),
 }
+"""Of each column, in the order of the table (schema.py says what they are)."""
+
 _COST = {"topic": 0, "is_valid": 0, "tags": 2, "unique_key": 2, "born_host": 3, "store_host": 3, "message_id": 3}
 _COST |= {"keys": 4, "properties": 5, "body": 6}
 """Conditions are tested in this order, so that the cheap ones leave less to the others; other columns have 1."""

@@ -11,6 +11,7 @@ import pytest
 import typer.core
 import typer.main
 
+from tandemmq.cli.examples import EXAMPLES
 from tandemmq.cli.main import app
 from tandemmq.cli.reference import commands as all_commands
 from tandemmq.cli.reference import page
@@ -40,6 +41,16 @@ def test_command_and_each_option_say_what_they_do(name: str, command: Any) -> No
 def test_command_has_json_and_describes_it(name: str, command: Any) -> None:
     assert any("--json" in parameter.opts for parameter in command.params)
     assert "With --json: one" in command.help
+
+
+@pytest.mark.parametrize(("name", "command"), [pair for pair in commands() if pair[0] != "tandem"])
+def test_command_has_examples_that_can_be_typed(name: str, command: Any) -> None:
+    assert EXAMPLES[name]
+    for line in EXAMPLES[name]:
+        assert f"  {line}" in command.epilog
+        words = shlex.split(line)[1 + len(name.split()) :]
+        assert line.startswith(f"tandem {name}")
+        command.make_context(name, words)
 
 
 def lines_of_the_readme() -> list[str]:

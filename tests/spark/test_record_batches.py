@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: the extra `spark`")
 
-from tandemmq.spark.data_source import last_written
 from tandemmq.spark.reading.log_files import LogFile, list_log_files
 from tandemmq.spark.reading.range_reading import BadRecords, batches_of_records, proven, read_range
 from tandemmq.spark.reading.ranges import LogRange, split
 from tandemmq.spark.reading.scan import ReadRange, ScanWanted
 from tandemmq.spark.source import record_batches as batches_module
 from tandemmq.spark.source.conditions import Condition
+from tandemmq.spark.source.planning import last_written
 from tandemmq.spark.source.schema import SCHEMA, arrow_schema, choose
 from tandemmq.spark.source.where import parse_where
 from tandemmq.store.format import properties

@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,8 +26,8 @@ Master = Annotated[
         envvar="TANDEM_SPARK_MASTER",
         metavar="URL",
         help="Where Spark runs: local[N] (N cores of this machine; * for all), spark://HOST:PORT (a standalone "
-        "cluster), sc://HOST:PORT (Spark Connect); of rebuild and audit also processes[N]: without Spark and Java. "
-        "Without it: all cores of this machine.",
+        "cluster), sc://HOST:PORT (Spark Connect), processes[N]: without Spark and Java. Without it: all cores of this "
+        "machine.",
     ),
 ]
 
@@ -52,6 +53,9 @@ RangeSize = Annotated[int, typer.Option("--range-size", metavar="BYTES", help="B
 
 DEFAULT_RANGE_SIZE = 128 << 20
 DEFAULT_MEMORY = "1g"
+
+PROCESSES = re.compile(r"processes(?:\[(\d+|\*)\])?")
+"""What --master says where Spark is not wanted."""
 
 _GREETING = "Using incubator modules"
 
@@ -108,13 +112,18 @@ def spark_session(
 def job_runner(
     output: Output, app_name: str, master: str | None, conf: list[str] | None, memory: str = DEFAULT_MEMORY
 ) -> "Iterator[Runner]":
-    """What runs the tasks of a job whose data does not cross Spark: processes where `--master` says so, else a session.
+    """What runs the tasks of a job whose data does not cross Spark.
+
+    Processes where `--master` says so, or where it says nothing and PySpark is not installed; else a session.
 
     Raises BadParameter for a number that is none; else see `spark_session`.
     """
     from tandemmq.spark.running.runner import PoolRunner, SparkRunner
 
-    if master is not None and (told := re.fullmatch(r"processes(?:\[(\d+|\*)\])?", master)):
+    if master is None and find_spec("pyspark") is None:
+        output.remark("PySpark is not installed: the cores of this machine do it without, as --master processes says.")
+        master = "processes"
+    if master is not None and (told := PROCESSES.fullmatch(master)):
         number = told[1]
         if number == "0":
             raise typer.BadParameter("processes[0] would do nothing", param_hint="--master")

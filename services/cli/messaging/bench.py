@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.talk.connection import STORE, check_addresses, told
+from tandemmq.cli.talk.connection import STORE, resolved, told
 from tandemmq.cli.talk.failures import CommandFailed
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json
@@ -72,7 +72,7 @@ def bench(
     """
     import uvloop
 
-    check_addresses(address)
+    address = resolved(STORE, address)
     output = Output(as_json=as_json)
     plan = _Plan(topic, seconds, os.urandom(size), clients, batch)
     with told(STORE, address):
@@ -82,7 +82,7 @@ def bench(
         output.document({"address": address, "measures": found})
         return
     columns = ("", "messages/s", "bodies", *(f"p{one:g}" for one in _PERCENTILES), "a call takes")
-    output.table(columns, [_row(one) for one in measures])
+    output.table(columns, [_row(one) for one in measures], drop=("a call takes", "bodies"))
     output.say("The last column: how many calls took how long, a bar for each doubling of the time from 32 µs on.")
 
 

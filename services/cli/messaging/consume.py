@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tandemmq.cli.messaging.messages import as_json, say_message
-from tandemmq.cli.talk.connection import STORE, check_addresses, told
+from tandemmq.cli.talk.connection import STORE, resolved, told
 from tandemmq.cli.talk.failures import INTERRUPTED, CommandFailed, WrongUsage
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
@@ -61,7 +61,7 @@ def consume(
     With --json: one JSON line a message, as of `tandem pull`, with "delivery_number".
     """
     output = Output(as_json=as_json_lines)
-    check_addresses(address)
+    address = resolved(STORE, address)
     if sql and tags != "*":
         raise typer.BadParameter("give --filter or --sql, not both", param_hint="--sql")
     from tandemmq.client import Consumer, Identity
@@ -115,7 +115,7 @@ def worker(
     With --json: one document at the end, {"done", "retried", "dead"}.
     """
     output = Output(as_json=as_json_lines)
-    check_addresses(address)
+    address = resolved(STORE, address)
     function = load_function(handler)
     import logging
 

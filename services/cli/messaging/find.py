@@ -57,7 +57,7 @@ def query(
         for record in records:
             say_message(output, record, with_body=True)
     else:
-        output.table(ROW_COLUMNS, [row(record) for record in records])
+        output.table(ROW_COLUMNS, [row(record) for record in records], drop=("bytes", "tag", "queue", "offset"))
 
 
 def view(

@@ -41,7 +41,7 @@ def show(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False) -
 def say_cluster(output: Output, cluster: "Cluster") -> None:
     """The tables of a cluster."""
     columns = ("node", "broker", "role", "epoch", "log ends at", "log size", "behind", "disk used", "services")
-    output.table(columns, [_row(node) for node in cluster.nodes])
+    output.table(columns, [_row(node) for node in cluster.nodes], drop=("epoch", "log size", "broker", "log ends at"))
     slaves = [
         (node.name, one.identity, one.address, "yes" if one.in_sync else "no", show_bytes(one.lag_bytes),
          f"{one.lag_seconds:.1f} s", "yes" if one.connected else "no")
@@ -49,7 +49,11 @@ def say_cluster(output: Output, cluster: "Cluster") -> None:
     ]  # fmt: skip
     if slaves:
         output.say()
-        output.table(("master", "slave", "address", "in sync", "behind", "by time", "connected"), slaves)
+        output.table(
+            ("master", "slave", "address", "in sync", "behind", "by time", "connected"),
+            slaves,
+            drop=("connected", "address"),
+        )
     problems = [(node.name, problem) for node in cluster.nodes for problem in node.problems]
     if problems:
         output.say()
@@ -114,7 +118,8 @@ def waiting(
     ]  # fmt: skip
     if halves:
         output.say()
-        output.table(("broker", "half message of", "group", "age", "asked", "transaction"), halves)
+        columns = ("broker", "half message of", "group", "age", "asked", "transaction")
+        output.table(columns, halves, drop=("asked", "broker"))
     left = sum(one.waiting.half_messages for one in found.brokers) - len(halves)
     if left > 0:
         output.remark(f"{left:,} more half messages; see --limit")

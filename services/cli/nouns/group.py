@@ -86,7 +86,11 @@ def list_groups(
         (one.config.name, one.broker, one.lag, *cells(one), one.dead_letters, comma(one.topics), remarks(one))
         for one in found
     ]  # fmt: skip
-    output.table(("group", "broker", "behind", *COLUMNS, "dead letters", "topics", ""), rows)
+    output.table(
+        ("group", "broker", "behind", *COLUMNS, "dead letters", "topics", ""),
+        rows,
+        drop=("broker", "topics", *reversed(COLUMNS)),
+    )
     if not found:
         output.say("There is no such group." if match or min_lag else "There are no groups yet.")
     elif total > len(found):
@@ -133,7 +137,11 @@ def _say_topics(output: Output, found: "GroupDetails") -> None:
         one = seen.get(key)
         held = ("-",) * 4 if one is None else (one.in_flight, one.ready, one.most_deliveries, age(one.oldest_ms))
         rows.append((*key, queues, lag, *held))
-    output.table(("topic", "broker", "queues", "behind", "in flight", "ready", "attempts", "oldest"), rows)
+    output.table(
+        ("topic", "broker", "queues", "behind", "in flight", "ready", "attempts", "oldest"),
+        rows,
+        drop=("attempts", "broker", "queues"),
+    )
     if not topics:
         output.say("It has consumed nothing yet.")
 
@@ -192,7 +200,7 @@ def progress(
         output.document({"progress": [document(one) for one in found.progress]})
         return
     columns = ("topic", "broker", "queue", "offset", "max", "behind", "by time", "")
-    output.table(columns, [_progress_row(one) for one in found.progress])
+    output.table(columns, [_progress_row(one) for one in found.progress], drop=("broker", "max"))
     if not found.progress:
         output.say("It has consumed nothing yet.")
 

@@ -73,7 +73,7 @@ def say_members(output: "Output", details: "GroupDetails") -> None:
         for group in details.groups for one in group.view.members
     ]  # fmt: skip
     columns = ("member", "broker", "", "protocol", "language", "version", "address", "subscribes to", "heard of before")
-    output.table(columns, rows)
+    output.table(columns, rows, drop=("version", "language", "broker", "heard of before", "protocol"))
     if not rows:
         output.say("It has no members now.")
 

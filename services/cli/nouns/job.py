@@ -86,7 +86,9 @@ def list_jobs(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = Fal
          show_moment(one.started_ms).partition(".")[0], _took(one), one.started_by or "-", one.problem)
         for one in found.jobs
     ]  # fmt: skip
-    output.table(("job", "kind", "node", "state", "done", "began", "took", "by", "problem"), rows)
+    output.table(
+        ("job", "kind", "node", "state", "done", "began", "took", "by", "problem"), rows, drop=("by", "began", "took")
+    )
     if not rows:
         output.say("No job has run yet.")
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS
+from tandemmq.cli.talk.contexts import SERVER
 from tandemmq.cli.talk.failures import CallFailed
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS
 
@@ -39,7 +40,7 @@ def _instead(failure: CallFailed, address: str) -> str:
     """The address of a store that may be asked in place of an admin at `address`; empty for none."""
     if failure.failure.status == "UNIMPLEMENTED":  # somebody else answers there
         return address
-    nobody = failure.failure.status == "UNAVAILABLE" and address == DEFAULT_ADMIN_ADDRESS
+    nobody = failure.failure.status == "UNAVAILABLE" and address in (DEFAULT_ADMIN_ADDRESS, os.environ.get(SERVER))
     return os.environ.get("TANDEM_ADDRESS") or DEFAULT_ADDRESS if nobody else ""
 
 

@@ -46,7 +46,11 @@ def list_nodes(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = Fa
             memory = show_bytes(about.resident_bytes) if one.answers else "-"
             rows.append((node.name, enum_name(node, "role") if node.role else "?", one.service, one.address, state,
                          about.version or "-", age, memory))  # fmt: skip
-    output.table(("node", "role", "service", "address", "state", "version", "up for", "memory"), rows)
+    output.table(
+        ("node", "role", "service", "address", "state", "version", "up for", "memory"),
+        rows,
+        drop=("memory", "version", "role"),
+    )
 
 
 def show_age(seconds: float) -> str:

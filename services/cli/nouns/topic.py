@@ -88,7 +88,7 @@ def list_topics(
         output.document({"topics": [document(one) for one in found], "total": total})
         return
     columns = ("topic", "broker", "kind", "perm", "read", "write", "queues", "messages")
-    output.table(columns, [_row(one) for one in found])
+    output.table(columns, [_row(one) for one in found], drop=("perm", "broker", "read", "write"))
     if not found:
         output.say("There is no such topic." if match else "There are no topics yet.")
     elif total > len(found):

@@ -243,7 +243,11 @@ def _say_status(output: Output, told: dict[str, Any]) -> None:
     rows = [_row(one) for one in told.get("replicas", ())]
     if rows:
         output.say()
-        output.table(("replica", "address", "state", "acked", "behind", "behind for", "last ack"), rows)
+        output.table(
+            ("replica", "address", "state", "acked", "behind", "behind for", "last ack"),
+            rows,
+            drop=("last ack", "acked", "address"),
+        )
 
 
 def _of_role(told: dict[str, Any]) -> list[tuple[str, str]]:

@@ -96,9 +96,9 @@ def up(
     A node is a store, a metasync and a replicator; one admin looks after all of them, and has a web console, whose
     address is told. Two processes run a node: the store with its replicator, and the others. One that dies is started
     again, and if it dies again and again everything is stopped. All listen on 127.0.0.1, unless --host says otherwise.
-    Their logs come as one, on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to the
-    services that know them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and `export`
-    take it. The nodes are called a and b; which is master may change.
+    Their logs come as one, on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to
+    the services that know them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and
+    `export` take it. The nodes are called a and b; which is master may change.
 
     With --json: one JSON line an event, {"event", "node", "service", ...}; "up" has the addresses of all nodes and of
     the console. The log is JSON lines too, with "node" and "service" in each.
@@ -113,6 +113,11 @@ def up(
     given = split_settings(overrides)
     nodes = _plan(data, slave, host, port, config, given, as_json, admin=admin, names=names)
     check_free(_ports(nodes))
+    if admin and nodes[0].admin_host != host:
+        Output(as_json=as_json).remark(
+            f"Clients are served on {host}, admin and console on {nodes[0].admin_host} only: from elsewhere they are "
+            "reached with an accessFile (docs/security.md), or accessOpen=true."
+        )
     layout = Layout.APART if processes else Layout.SINGLE if single_process else Layout.PAIRED
     uvloop.run(_run(nodes, layout, as_json))
 

@@ -1,9 +1,11 @@
 """Connections of commands to services: TLS and credentials as the root options say, errors told in one line."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from tandemmq.cli.talk.contexts import SERVER
 from tandemmq.cli.talk.failures import CallFailed, Failure, WrongUsage
 from tandemmq.common import default_ports
 
@@ -42,7 +44,7 @@ def connect(address: str) -> "Iterator[StoreClient]":
         WrongUsage: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
         UnreadableSecret, BadUserName: the root options name what cannot be used.
     """
-    _check(STORE, address)
+    address = resolved(STORE, address)
     from tandemmq.client import Identity, StoreClient
 
     with told(STORE, address), StoreClient(address, **Identity.from_environment().arguments()) as client:
@@ -52,7 +54,7 @@ def connect(address: str) -> "Iterator[StoreClient]":
 @contextmanager
 def connect_to(kind: ServiceKind, address: str) -> "Iterator[grpc.Channel]":
     """Give a channel to another service, for generated stubs. What its calls raise becomes what `connect` raises."""
-    _check(kind, address)
+    address = resolved(kind, address)
     from tandemmq.client import Identity
     from tandemmq.client.channels import open_channel
 
@@ -64,6 +66,17 @@ def check_addresses(addresses: str) -> None:
     """Whether they are addresses of stores, with commas between. Raises WrongUsage."""
     for address in addresses.split(","):
         _check(STORE, address.strip())
+
+
+def resolved(kind: ServiceKind, address: str) -> str:
+    """Where such a service answers, if `address` is the one address of a cluster: else that. Raises as `connect`."""
+    _check(kind, address)
+    if not os.environ.get(SERVER):
+        return address
+    from tandemmq.cli.talk.discovery import resolve
+
+    with told(kind, address):
+        return resolve(kind.noun, address)
 
 
 def _check(kind: ServiceKind, address: str) -> None:

@@ -6,7 +6,7 @@
     tandem: There is no topic orders. (Send to it first.)
     {"error": {"status": "NOT_FOUND", "rocketmq_status": "NO_MATCHED_LOGIC_QUEUE", "message": "There is no ..."}}
 
-Exit codes: 1 something failed or was not found, 2 the command line is wrong, 130 interrupted.
+Exit codes: 1 something failed or was not found, 2 the command line or a setting is wrong, 130 interrupted.
 """
 
 import json
@@ -16,11 +16,16 @@ import traceback
 from typing import NamedTuple
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.files.os_errors import cure_of
 from tandemmq.common.grpc_status import STATUSES
 
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+
+
+_WRONG_USAGE = (Kind.MISCONFIGURED, Kind.INVALID)
+"""Errors that are found out here, from options, settings and the files that they name."""
 
 
 class CommandFailed(TandemError):
@@ -71,7 +76,8 @@ def report(failure: Failure, *, as_json: bool) -> None:
 
 def exit_code(error: TandemError) -> int:
     """Of the process that one of our own errors ends."""
-    return USAGE if isinstance(error, WrongUsage) else FAILED
+    wrong = isinstance(error, WrongUsage) or error.kind in _WRONG_USAGE
+    return USAGE if wrong and not isinstance(error, CallFailed) else FAILED
 
 
 def from_tandem(error: TandemError) -> Failure:
@@ -87,7 +93,8 @@ def from_tandem(error: TandemError) -> Failure:
 def unexpected(error: Exception) -> Failure:
     """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
     if isinstance(error, OSError) and error.filename is not None:
-        return Failure(f"{error.filename}: {error.strerror}")
+        cure = cure_of(error)
+        return Failure(f"{error.filename}: {error.strerror}" + (f" ({cure})" if cure else ""))
     with tempfile.NamedTemporaryFile("w", prefix="tandem-error-", suffix=".txt", delete=False) as file:
         traceback.print_exception(error, file=file)
     return Failure(f"{type(error).__name__}: {error} (a fault of tandem itself; please report it with {file.name})")

@@ -17,6 +17,28 @@ Address = Annotated[
     typer.Option("--address", envvar="TANDEM_ADDRESS", metavar="HOST:PORT", help="Where the store answers."),
 ]
 
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        envvar="TANDEM_CONTEXT",
+        metavar="NAME",
+        help="Which cluster: one of `tandem context list`. Without it, the one that is used (`tandem context use`); "
+        "empty: none.",
+    ),
+]
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="TANDEM_SERVER",
+        metavar="HOST:PORT",
+        help="One address of the cluster, of a store or its admin; store, admin and replicator are found from there. "
+        "An --address wins.",
+    ),
+]
+
 User = Annotated[
     str | None,
     typer.Option("--user", envvar="TANDEM_USER", metavar="NAME", help="Who calls, for services with an access list."),

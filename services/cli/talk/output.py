@@ -44,12 +44,18 @@ class Output:
         if not self.as_json:
             print(text, file=sys.stderr, flush=True)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
-        """A table for people; columns whose cells are all numbers are aligned right. Nothing without rows."""
+    def table(self, columns: Sequence[str], rows: Sequence[Row], title: str = "", *, drop: Sequence[str] = ()) -> None:
+        """A table for people; columns whose cells are all numbers are aligned right. Nothing without rows.
+
+        `drop`: columns that are left out, the first first, where a terminal is too narrow for all. Others are folded.
+        """
         if not rows:
             return
         if is_terminal():
+            columns, rows, dropped = fitting(columns, rows, drop, _terminal_width())
             _rich_table(columns, rows, title)
+            if dropped:
+                self.remark(f"(too narrow for: {', '.join(dropped)}; --json has all)")
         else:
             _plain_table(columns, rows, title)
 
@@ -94,6 +100,29 @@ def _shown(cell: Cell) -> str:
 
 def _number_columns(columns: Sequence[str], rows: Sequence[Row]) -> list[bool]:
     return [all(isinstance(row[at], int) for row in rows) for at in range(len(columns))]
+
+
+def _terminal_width() -> int:
+    from rich.console import Console
+
+    return Console().width
+
+
+def fitting(
+    columns: Sequence[str], rows: Sequence[Row], drop: Sequence[str], width: int
+) -> tuple[Sequence[str], Sequence[Row], list[str]]:
+    """What is left of a table in that width, and which columns are not."""
+    widths = {
+        name: max(len(name), *(len(_shown(row[at])) for row in rows)) for at, name in enumerate(columns)
+    }  # as a plain table has them; one more between two columns
+    dropped: list[str] = []
+    for name in drop:
+        if sum(widths.values()) + len(widths) - 1 <= width:
+            break
+        if widths.pop(name, None) is not None:
+            dropped.append(name)
+    kept = [at for at, name in enumerate(columns) if name in widths]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows], dropped
 
 
 def _plain_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None:

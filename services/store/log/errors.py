@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.files.os_errors import cure_of
 
 
 class StoreError(TandemError):
@@ -64,7 +65,8 @@ def disk_error(error: OSError, what: str) -> NotWritable:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "Free disk space, or lower fileReservedTime; the store goes on by itself when there is room."
         return DiskFull(reason, remedy=remedy)
-    return DiskFailed(reason, remedy="Look at the machine's log for what is wrong with the disk.")
+    cure = cure_of(error) or "look at the machine's log for what is wrong with the disk"
+    return DiskFailed(reason, remedy=f"{cure[0].upper()}{cure[1:]}.")
 
 
 @contextmanager

@@ -91,8 +91,9 @@ def test_what_a_child_is_told(tmp_path: Path) -> None:
         tls_server_cert_path=certificate,
         tls_server_key_path=key,
     )
+    none = {"TANDEM_CONTEXT": ""}
     who = {"TANDEM_USER": "admin", "TANDEM_SECRET_FILE": str(tmp_path / "s")}
-    assert child_environment(settings, None) == who
+    assert child_environment(settings, None) == none | who
     tls = {"TANDEM_TLS_CA": str(ca), "TANDEM_TLS_CERT": str(certificate), "TANDEM_TLS_KEY": str(key)}
-    assert child_environment(settings, ca) == who | tls
-    assert child_environment(ServerSettings(), None) == {}
+    assert child_environment(settings, ca) == none | who | tls
+    assert child_environment(ServerSettings(), None) == none

@@ -1,0 +1,117 @@
+"""One address of a cluster, from which the rest is found: whoever answers there says what it is, and admin knows all.
+
+An admin knows where each service is. A store, metasync or replicator knows no admin: it is looked for where `tandem up`
+puts it, the same way from that port as by default, and at the usual port of the same host.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tandemmq.cli.talk.contexts import SERVER
+from tandemmq.cli.talk.failures import CallFailed, Failure
+from tandemmq.common import default_ports
+from tandemmq.common.addresses import is_loopback
+
+if TYPE_CHECKING:
+    import grpc
+
+    from tandemmq.admin.v1.admin_pb2 import Cluster
+
+_PORTS = {
+    "store": default_ports.STORE,
+    "metasync": default_ports.METASYNC,
+    "admin": default_ports.ADMIN,
+    "replicator": default_ports.REPLICATOR,
+}
+_SECONDS = 5.0
+"""How long one of them may take to say what it is."""
+
+
+def resolve(service: str, address: str) -> str:
+    """The address of that service: as it stands, unless it is the cluster's one address. Raises CallFailed."""
+    if not address or address != os.environ.get(SERVER):
+        return address
+    failure = None
+    for server in map(str.strip, address.split(",")):
+        answering = _service_at(server)
+        if answering == service:
+            return address if service == "store" else server
+        if answering:
+            if found := _from(server, answering, service):
+                return found
+            failure = Failure(
+                f"from the {answering} at {server} no {service} is found; is one running? Name it with --address",
+                "UNAVAILABLE",
+            )
+    if failure is not None:
+        raise CallFailed(failure)
+    return address  # nobody says what it is: the call itself finds out why
+
+
+def _from(server: str, answering: str, service: str) -> str:
+    """Where a service is, asked from another; empty if it is not found."""
+    if answering == "admin":
+        return _told_by_admin(server, service)
+    for candidate in _candidates(server, answering, service):
+        if _service_at(candidate) == service:
+            return candidate
+    for candidate in _candidates(server, answering, "admin"):
+        if service != "admin" and _service_at(candidate) == "admin":
+            return _told_by_admin(candidate, service)
+    return ""
+
+
+def _candidates(server: str, answering: str, service: str) -> Iterator[str]:
+    """Where a service would be beside another."""
+    host, port = _split(server)
+    beside = port + _PORTS[service] - _PORTS.get(answering, port)
+    yield from dict.fromkeys(f"{host}:{each}" for each in (beside, _PORTS[service]) if 0 < each < 1 << 16)
+
+
+def _told_by_admin(server: str, service: str) -> str:
+    from tandemmq.admin.v1 import admin_pb2
+    from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
+
+    with _channel(server) as channel:
+        cluster = AdminStub(channel).GetCluster(admin_pb2.GetClusterRequest(), timeout=_SECONDS)
+    return of_cluster(cluster, service, _split(server)[0])
+
+
+def of_cluster(cluster: "Cluster", service: str, host: str) -> str:
+    """The address of a master's service, else of any; as one dials it who reaches the admin at `host`."""
+    from tandemmq.admin.v1 import admin_pb2
+
+    nodes = sorted(cluster.nodes, key=lambda node: node.role != admin_pb2.MASTER)
+    for node in nodes:
+        for one in node.services:
+            if one.service == service:
+                its_host, port = _split(one.address)
+                return f"{host if is_loopback(its_host) else its_host}:{port}"
+    return ""
+
+
+def _service_at(address: str) -> str:
+    """What answers there says that it is; empty if nobody does."""
+    import grpc
+
+    from tandemmq.node.v1.node_pb2 import DescribeRequest
+    from tandemmq.node.v1.node_pb2_grpc import NodeStub
+
+    try:
+        with _channel(address) as channel:
+            return str(NodeStub(channel).Describe(DescribeRequest(), timeout=_SECONDS).service)
+    except grpc.RpcError:
+        return ""
+
+
+def _channel(address: str) -> "grpc.Channel":
+    from tandemmq.client import Identity
+    from tandemmq.client.channels import open_channel
+
+    return open_channel(address, **Identity.from_environment().arguments())
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
