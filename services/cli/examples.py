@@ -4,7 +4,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "up": (
         "tandem up",
         "tandem up --slave --set flushDiskType=SYNC_FLUSH",
-        "tandem up --host 0.0.0.0 --data /srv/node",
+        "tandem up --host 0.0.0.0 --data /srv",
     ),
     "store": ("tandem store --data /srv/store", "tandem store --config broker.conf --set flushDiskType=SYNC_FLUSH"),
     "replicator": ("tandem replicator --config broker.conf",),

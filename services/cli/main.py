@@ -9,7 +9,15 @@ import typer
 
 from tandemmq.cli.commands import OF_THIS_MACHINE, RootGroup
 from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SERVER, choose, variables_of
-from tandemmq.cli.talk.failures import FAILED, exit_code, from_tandem, report, unexpected
+from tandemmq.cli.talk.failures import (
+    FAILED,
+    exit_code,
+    from_tandem,
+    is_usage,
+    report,
+    report_usage,
+    unexpected,
+)
 from tandemmq.cli.talk.options import Context, SecretFile, Server, TlsCa, TlsCertificate, TlsKey, User
 from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
@@ -18,8 +26,8 @@ app = typer.Typer(
     name="tandem",
     cls=RootGroup,
     help="TandemMQ: a durable message broker whose files are RocketMQ's.",
-    epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line or setting. Errors are one line on stderr; with "
-    "--json that line is JSON. Start with: tandem demo",
+    epilog="Exit codes: 0 done, 1 failed or not found, 2 wrong command line or setting. Errors are one line on stderr; "
+    "with --json that line is JSON. Start with: tandem demo",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -90,11 +98,17 @@ def main() -> None:
             from tandemmq.cli.completion import answer_shells
 
             answer_shells()
-        app(prog_name="tandem")
+        code = app(prog_name="tandem", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)  # of typer.Exit
+    except typer.Abort:
+        print("Aborted!", file=sys.stderr)
+        sys.exit(FAILED)
     except TandemError as error:
         report(from_tandem(error), as_json=as_json)
         sys.exit(exit_code(error))
     except Exception as error:  # noqa: BLE001 - the last stop: nobody above could tell the user
+        if is_usage(error):
+            sys.exit(report_usage(error, as_json=as_json))
         report(unexpected(error), as_json=as_json)
     sys.exit(FAILED)
 

@@ -17,6 +17,9 @@ from typing import IO
 
 from tandemmq.common.server_settings import LogFormat, LogLevel
 
+_STARTED = "serving"
+"""What a service says when its start has come about."""
+_HELD_SECONDS = 2.0
 _VALUES = "tandem_values"
 """Attribute of a LogRecord that carries an event's named values."""
 
@@ -66,11 +69,48 @@ def configure_logging(
     """Sends every logger of the process to one stream (stderr), in one form. Replaces what was configured before."""
     stream = sys.stderr if stream is None else stream
     as_text = form is LogFormat.TEXT or (form is LogFormat.AUTO and stream.isatty())
-    handler = logging.StreamHandler(stream)
+    handler = _HoldingHandler(stream) if _holding else logging.StreamHandler(stream)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.name)
+
+
+_holding = False
+
+
+def hold_start_lines(*, wanted: bool) -> None:
+    """Let the next `configure_logging` keep back what a start says, until it has come about.
+
+    So a person whose service does not start reads why, and nothing else. Lines come out when the service serves, when
+    something is worth a warning, and when the start takes long.
+    """
+    global _holding  # noqa: PLW0603 - logging is one for the process, and this is a part of it
+    _holding = wanted
+
+
+class _HoldingHandler(logging.StreamHandler[IO[str]]):
+    """Holds back lines of less than a warning for a while."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__(stream)
+        self._held: list[logging.LogRecord] | None = []
+        """None once they are out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or keep it until later."""
+        if self._held is None:
+            super().emit(record)
+            return
+        self._held.append(record)
+        if (
+            record.levelno >= logging.WARNING
+            or record.getMessage() == _STARTED
+            or record.created - self._held[0].created > _HELD_SECONDS
+        ):
+            held, self._held = self._held, None
+            for one in held:
+                super().emit(one)
 
 
 class TextFormatter(logging.Formatter):

@@ -17,6 +17,7 @@ class MetricsPortTaken(TandemError):
     """The metrics endpoint cannot listen where the settings say."""
 
     kind = Kind.AWAY
+    remedy = "stop who listens there, or choose another port: metricsPort"
 
 
 class MetricsEndpoint:

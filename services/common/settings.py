@@ -192,7 +192,7 @@ class Settings:
                 ignored.append(variable)
         for name, value in (overrides or {}).items():
             if value is not None:
-                known = _find({**by_attribute, **by_name}, name, f"option {name}", hint=cls.hint(name))
+                known = _find({**by_attribute, **by_name}, name, name, hint=cls.hint(name))
                 take(known, value, Origin("override", f"option {name}"))
         return cls(**values, origins=MappingProxyType(origins), ignored=tuple(dict.fromkeys(ignored)))
 

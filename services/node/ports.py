@@ -139,6 +139,18 @@ def is_taken(port: int) -> bool:
     return False
 
 
+def check_host(host: str) -> None:
+    """Raise BadPlan if nothing can be served on that address of this machine."""
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in bare else socket.AF_INET) as probe:
+            probe.bind((bare, 0))
+    except OSError as error:
+        raise BadPlan(
+            f"{host} is no address of this machine: {error.strerror or error}", remedy="0.0.0.0 stands for all of them"
+        ) from error
+
+
 def check_free(nodes: Mapping[str, Ports | AdminPorts | NamesPorts]) -> None:
     """Raise PortTaken if a port of a node, or of its admin, is taken; it names each of them."""
     taken = [f"{port} ({name} {what})" for name, one in nodes.items() for what, port in _named(one) if is_taken(port)]

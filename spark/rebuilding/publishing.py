@@ -37,7 +37,7 @@ def store_lock(root: Path) -> Iterator[None]:
         except OSError as error:
             raise StoreInUse(
                 f"A broker runs on {root}.",
-                remedy="Name its address, so that it takes the rebuilt files over itself, or stop it first.",
+                remedy="Name its address, so that it takes the rebuilt files over (--running), or stop it first.",
             ) from error
         yield
     finally:

@@ -152,7 +152,7 @@ def test_store_on_a_port_in_use_is_refused_in_one_line(store: RunningStore, tmp_
 @pytest.mark.parametrize("command", ["settings", *in_campaigns("store")])
 def test_a_misspelt_setting_names_the_nearest(command: str) -> None:
     refused = tandem(command, "--set", "flushDisktype=SYNC_FLUSH")
-    assert (refused.code, refused.out) == (1, "")
+    assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("tandem: ")
     assert "did you mean flushDiskType?" in refused.err
     assert len(refused.err.splitlines()) == 1

@@ -315,9 +315,9 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> 
 
 def test_a_value_that_a_service_refuses_ends_it_with_the_reason(tmp_path: Path) -> None:
     refused = tandem("up", "--data", str(tmp_path), "--port", "0", "--set", "flushDiskType=SOMETIMES", "--json")
-    assert refused.code == 1
+    assert refused.code == 2
     message = json.loads(refused.err.splitlines()[-1])["error"]["message"]
-    assert message.startswith("a store and replicator did not start (exit code 1): flushDiskType=SOMETIMES")
+    assert message.startswith("a store and replicator did not start (exit code 2): flushDiskType=SOMETIMES")
     assert "ASYNC_FLUSH" in message
 
 
@@ -332,7 +332,7 @@ def test_a_value_that_a_service_refuses_ends_it_with_the_reason(tmp_path: Path) 
 )
 def test_options_that_do_not_go_together(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
     refused = tandem("up", "--data", str(tmp_path), *options)
-    assert refused.code == 1
+    assert refused.code == 2
     assert said in refused.err
     assert len(refused.err.splitlines()) == 1
 

@@ -124,5 +124,5 @@ def test_the_command(store: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["messages"] == 5
     assert len(written(tmp_path / "out")) == 5
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "--mode" in refused.stderr or "append" in refused.stderr

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tandemmq.cli.processes.settings import read_settings
-from tandemmq.cli.talk.failures import FAILED
+from tandemmq.cli.talk.failures import FAILED, NotThere
 from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
@@ -39,6 +39,8 @@ def accept_loss(
     from tandemmq.store.log.recovery.accepted_loss import find_loss
 
     settings = read_settings(config, data, overrides).store_config()
+    if not (settings.store_path_root_dir / "commitlog").is_dir():
+        raise NotThere(f"{settings.store_path_root_dir} is no store directory: it has no commitlog/")
     loss = (accept if yes_lose_messages else find_loss)(settings, LocalDisk())
     output = Output(as_json=as_json)
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.cli.talk.connection import REPLICATOR, connect_to
+from tandemmq.cli.talk.connection import HA, REPLICATOR, check_address, connect_to
 from tandemmq.cli.talk.failures import FAILED
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_REPLICATOR_ADDRESS, Json, ReplicatorAddress
@@ -127,6 +127,9 @@ def follow(
     With --json: one document, {"role", "epoch", "min_offset", "max_offset", ...}.
     """
     from tandemmq.replication.v1.replication_pb2 import FollowRequest
+
+    if master:
+        check_address(HA, master)
 
     with _connect(address) as stub:
         response = stub.Follow(FollowRequest(ha_master_address=master), timeout=_CHANGE_SECONDS)

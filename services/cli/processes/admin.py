@@ -22,6 +22,7 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
     one when it has stopped, {"event": "stopped"}.
     """
     from tandemmq.admin.__main__ import run_admin
+    from tandemmq.common.log_output import hold_start_lines
 
     settings = read_admin_settings(config, data, overrides)
     output = Output(as_json=as_json)
@@ -32,6 +33,7 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
         else:
             output.pairs(_in_words(settings, host, console), title="The admin is serving; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_admin(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

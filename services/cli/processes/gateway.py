@@ -32,6 +32,7 @@ def gateway(brokers: Brokers = None, config: Config = None, overrides: Set = Non
     With --json: one JSON line when it answers, {"event": "serving", "address", "metrics", "brokers", ...}, and one when
     it has stopped, {"event": "stopped"}.
     """
+    from tandemmq.common.log_output import hold_start_lines
     from tandemmq.gateway.__main__ import run_gateway
 
     settings = read_gateway_settings(config, brokers, overrides)
@@ -43,6 +44,7 @@ def gateway(brokers: Brokers = None, config: Config = None, overrides: Set = Non
         else:
             output.pairs(_in_words(settings, host), title="The gateway is running; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_gateway(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

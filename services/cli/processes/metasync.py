@@ -21,6 +21,7 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
     With --json: one JSON line when it answers, {"event": "serving", "address", "metrics", "directory", ...}, and one
     when it has stopped, {"event": "stopped"}.
     """
+    from tandemmq.common.log_output import hold_start_lines
     from tandemmq.metasync.__main__ import run_metasync
 
     settings = read_metasync_settings(config, data, overrides)
@@ -32,6 +33,7 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
         else:
             output.pairs(_in_words(settings, host), title="The metasync is serving; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_metasync(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

@@ -21,6 +21,7 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
     With --json: one JSON line when it answers, {"event": "serving", "names", "address", "metrics", ...}, and one when
     it has stopped, {"event": "stopped"}.
     """
+    from tandemmq.common.log_output import hold_start_lines
     from tandemmq.naming.__main__ import run_naming
 
     settings = read_naming_settings(config, data, overrides)
@@ -32,6 +33,7 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
         else:
             output.pairs(_in_words(settings, host, port), title="The name server is serving; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_naming(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

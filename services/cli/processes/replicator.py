@@ -23,6 +23,7 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
     With --json: one JSON line when it answers, {"event": "serving", "address", "metrics", "directory", "store", ...},
     and one when it has stopped, {"event": "stopped"}.
     """
+    from tandemmq.common.log_output import hold_start_lines
     from tandemmq.replicator.__main__ import run_replicator
 
     settings = read_replicator_settings(config, data, overrides)
@@ -34,6 +35,7 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
         else:
             output.pairs(_in_words(settings, host), title="The replicator is running; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_replicator(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

@@ -23,6 +23,7 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
     With --json: one JSON line when it answers, {"event": "serving", "address", "metrics", "directory", "recovery",
     ...}, and one when it has stopped, {"event": "stopped"}.
     """
+    from tandemmq.common.log_output import hold_start_lines
     from tandemmq.store.__main__ import run_store
 
     settings = read_settings(config, data, overrides)
@@ -34,6 +35,7 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
         else:
             output.pairs(_in_words(settings, host, opened), title="The store is serving; stop it with Ctrl-C.")
 
+    hold_start_lines(wanted=not as_json)
     run_store(settings, announce)
     if as_json:
         output.line({"event": "stopped"})

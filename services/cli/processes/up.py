@@ -12,6 +12,7 @@ import typer
 
 from tandemmq.cli.processes.node_log import NodeLog
 from tandemmq.cli.processes.settings import split_settings
+from tandemmq.cli.talk.failures import WrongUsage
 from tandemmq.cli.talk.moments import show_seconds
 from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
@@ -105,11 +106,14 @@ def up(
     """
     import uvloop
 
-    from tandemmq.node.ports import check_free
+    from tandemmq.node.ports import check_free, check_host
     from tandemmq.node.processes import Layout
 
     if processes and single_process:
         raise typer.BadParameter("one of the two", param_hint="--processes, --single-process")
+    if data.exists() and not data.is_dir():
+        raise WrongUsage(f"{data} is a file, and --data wants a directory")
+    check_host(host)
     given = split_settings(overrides)
     nodes = _plan(data, slave, host, port, config, given, as_json, admin=admin, names=names)
     check_free(_ports(nodes))

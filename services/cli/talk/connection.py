@@ -33,6 +33,7 @@ REPLICATOR = ServiceKind(
     "replicator", f"127.0.0.1:{default_ports.REPLICATOR}", "`tandem up` and `tandem replicator` start one"
 )
 METASYNC = ServiceKind("metasync", f"127.0.0.1:{default_ports.METASYNC}", "`tandem up` and `tandem metasync` start one")
+HA = ServiceKind("master's HA port", f"127.0.0.1:{default_ports.HA}", "the master's replicator has it")
 ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem admin` start one")
 
 
@@ -65,12 +66,12 @@ def connect_to(kind: ServiceKind, address: str) -> "Iterator[grpc.Channel]":
 def check_addresses(addresses: str) -> None:
     """Whether they are addresses of stores, with commas between. Raises WrongUsage."""
     for address in addresses.split(","):
-        _check(STORE, address.strip())
+        check_address(STORE, address.strip())
 
 
 def resolved(kind: ServiceKind, address: str) -> str:
     """Where such a service answers, if `address` is the one address of a cluster: else that. Raises as `connect`."""
-    _check(kind, address)
+    check_address(kind, address)
     if not os.environ.get(SERVER):
         return address
     from tandemmq.cli.talk.discovery import resolve
@@ -79,13 +80,18 @@ def resolved(kind: ServiceKind, address: str) -> str:
         return resolve(kind.noun, address)
 
 
-def _check(kind: ServiceKind, address: str) -> None:
+def check_address(kind: ServiceKind, address: str) -> None:
+    """Whether it is one of such a service. Raises WrongUsage."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        article = "an" if kind.noun[0] in "aeiou" else "a"
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise WrongUsage(
-            f"{address!r} is no address of {article} {kind.noun}; write it as HOST:PORT, as in {kind.example}"
+            f"{address!r} is no address of {_article(kind.noun)} {kind.noun}; "
+            f"write it as HOST:PORT, as in {kind.example}"
         )
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
 
 
 @contextmanager
@@ -112,10 +118,23 @@ def _failure(error: "ClientError", kind: ServiceKind, address: str) -> Failure:
     elif not error.status and error.code == "RESOURCE_EXHAUSTED":
         message = f"the request is larger than the {kind.noun} takes, see its setting grpcMaxMessageSize ({message})"
     elif not error.status and error.code == "UNIMPLEMENTED":
-        message = f"what answers at {address} is no TandemMQ {kind.noun} of this version ({message})"
+        message = _who_else(kind, address)
     elif error.code == "UNAUTHENTICATED":
         message = f"the {kind.noun} at {address} does not let you in: {message}"
     return Failure(message, error.code, error.status.replace("UNKNOWN_ERROR", ""))
+
+
+def _who_else(kind: ServiceKind, address: str) -> str:
+    """Somebody answers who does not know the call."""
+    from tandemmq.cli.talk.discovery import service_at
+
+    found = service_at(address)
+    if found in ("", kind.noun):
+        return f"what answers at {address} is no TandemMQ {kind.noun} of this version"
+    return (
+        f"at {address} {_article(found)} {found} answers, and {_article(kind.noun)} {kind.noun} is wanted, as at "
+        f"{kind.example}; name it with --address"
+    )
 
 
 def _why_away(code: str, kind: ServiceKind, address: str) -> str:

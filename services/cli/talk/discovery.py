@@ -34,7 +34,7 @@ def resolve(service: str, address: str) -> str:
         return address
     failure = None
     for server in map(str.strip, address.split(",")):
-        answering = _service_at(server)
+        answering = service_at(server)
         if answering == service:
             return address if service == "store" else server
         if answering:
@@ -53,16 +53,16 @@ def _from(server: str, answering: str, service: str) -> str:
     """Where a service is, asked from another; empty if it is not found."""
     if answering == "admin":
         return _told_by_admin(server, service)
-    for candidate in _candidates(server, answering, service):
-        if _service_at(candidate) == service:
+    for candidate in candidates(server, answering, service):
+        if service_at(candidate) == service:
             return candidate
-    for candidate in _candidates(server, answering, "admin"):
-        if service != "admin" and _service_at(candidate) == "admin":
+    for candidate in candidates(server, answering, "admin"):
+        if service != "admin" and service_at(candidate) == "admin":
             return _told_by_admin(candidate, service)
     return ""
 
 
-def _candidates(server: str, answering: str, service: str) -> Iterator[str]:
+def candidates(server: str, answering: str, service: str) -> Iterator[str]:
     """Where a service would be beside another."""
     host, port = _split(server)
     beside = port + _PORTS[service] - _PORTS.get(answering, port)
@@ -91,7 +91,7 @@ def of_cluster(cluster: "Cluster", service: str, host: str) -> str:
     return ""
 
 
-def _service_at(address: str) -> str:
+def service_at(address: str) -> str:
     """What answers there says that it is; empty if nobody does."""
     import grpc
 

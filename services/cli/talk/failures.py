@@ -10,10 +10,11 @@ Exit codes: 1 something failed or was not found, 2 the command line or a setting
 """
 
 import json
+import re
 import sys
 import tempfile
 import traceback
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.files.os_errors import cure_of
@@ -26,6 +27,16 @@ INTERRUPTED = 130
 
 _WRONG_USAGE = (Kind.MISCONFIGURED, Kind.INVALID)
 """Errors that are found out here, from options, settings and the files that they name."""
+
+
+_IN_WORDS = {
+    "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "it must be a number",
+    "Input should be": "it must be",
+    "Value error, ": "",
+}
+_PARSER_WORDS = re.compile("|".join(map(re.escape, _IN_WORDS)))
+"""What the parser of command lines says, which no person would."""
 
 
 class CommandFailed(TandemError):
@@ -88,6 +99,23 @@ def from_tandem(error: TandemError) -> Failure:
         return Failure(error.explain())
     status = STATUSES[error.kind]
     return Failure(error.explain(), status.code, status.rocketmq.replace("UNKNOWN_ERROR", ""))
+
+
+def is_usage(error: Exception) -> bool:
+    """Whether it is what the parser of command lines raises, whose class no public module has."""
+    return hasattr(error, "format_message") and hasattr(error, "exit_code")
+
+
+def report_usage(error: Any, *, as_json: bool) -> int:
+    """Say what is wrong with a command line, in one line; gives the exit code. Help, where nothing was typed at all."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return int(error.exit_code)
+    message = _PARSER_WORDS.sub(lambda found: _IN_WORDS[found[0]], error.format_message()).strip().rstrip(".")
+    see = f"; see `{context.command_path} -h`" if context is not None else ""
+    report(Failure(f"{message[:1].lower()}{message[1:]}{see}"), as_json=as_json)
+    return int(error.exit_code)
 
 
 def unexpected(error: Exception) -> Failure:

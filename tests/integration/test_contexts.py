@@ -1,0 +1,160 @@
+"""Clusters by name, and one address from which the others are found."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tandemmq.cli.talk.contexts import ClusterContext, Contexts, UnreadableContexts, choose, contexts_file, variables_of
+from tandemmq.cli.talk.discovery import candidates, of_cluster
+from tests.integration.test_cli import Outcome, tandem
+from tests.integration.test_up import Up, running
+
+pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's file, which is not there yet."""
+    monkeypatch.setenv("TANDEM_CONTEXTS_FILE", str(tmp_path / "of the user" / "contexts.json"))
+    monkeypatch.delenv("TANDEM_CONTEXT", raising=False)
+    return tmp_path / "of the user" / "contexts.json"
+
+
+def add(name: str, *options: str) -> Outcome:
+    return tandem("context", "add", name, *options)
+
+
+def test_the_first_one_is_used_and_another_can_be(file: Path) -> None:
+    assert "used from now on" in add("here", "--server", "127.0.0.1:8081").out
+    added = add("prod", "--server", "a:8081,b:8081", "--user", "ann", "--secret-file", "ann.secret", "--json").document
+    assert added["current"] == "here"
+    assert added["secret_file"] == str(Path("ann.secret").absolute())
+    listed = tandem("context", "list").out
+    assert [line.split()[:3] for line in listed.splitlines()[1:]] == [
+        ["*", "here", "127.0.0.1:8081"], ["prod", "a:8081,b:8081", "ann"],
+    ]  # fmt: skip
+    assert "prod" in tandem("context", "use", "prod").out
+    assert tandem("context", "list", "--json").document["current"] == "prod"
+    assert tandem("context", "remove", "prod").code == 0
+    assert tandem("context", "list", "--json").document == {
+        "file": str(file), "current": "", "contexts": [{"context": "here", "server": "127.0.0.1:8081"}],
+    }  # fmt: skip
+
+
+def test_the_file_is_for_its_owner_only(file: Path) -> None:
+    add("here", "--server", "127.0.0.1:8081")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["current"] == "here"
+
+
+def test_a_file_that_is_none_is_said_to_be_none_and_left_alone(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("{")
+    for words in (("context", "list"), ("context", "add", "x", "--server", "h:1"), ("offsets",)):
+        told = tandem(*words)
+        assert told.code == 1
+        assert f"{file} is no file of contexts" in told.err
+    assert file.read_text() == "{"
+    assert tandem("context", "--help").code == 0
+
+
+def test_a_command_goes_where_the_context_says(file: Path) -> None:
+    add("gone", "--server", "127.0.0.1:1")
+    assert "no store answers at 127.0.0.1:1" in tandem("offsets").err
+    assert "no admin answers at 127.0.0.1:1" in tandem("topic", "list").err
+    assert "127.0.0.1:2" in tandem("offsets", "--address", "127.0.0.1:2").err
+    assert "127.0.0.1:3" in tandem("offsets", environment={"TANDEM_ADDRESS": "127.0.0.1:3"}).err
+    assert "127.0.0.1:4" in tandem("--server", "127.0.0.1:4", "offsets").err
+    assert "127.0.0.1:8081" in tandem("--context", "", "offsets", environment={"TANDEM_ADDRESS": "127.0.0.1:8081"}).err
+
+
+def test_what_is_typed_wins_over_the_environment(file: Path) -> None:
+    add("gone", "--server", "127.0.0.1:1")
+    of_another = {"TANDEM_ADDRESS": "127.0.0.1:3"}
+    assert "127.0.0.1:4" in tandem("--server", "127.0.0.1:4", "offsets", environment=of_another).err
+    assert "127.0.0.1:1" in tandem("--context", "gone", "offsets", environment=of_another).err
+
+
+def test_credentials_of_one_place_are_not_mixed_with_another_s() -> None:
+    context = ClusterContext("h:1", user="ann", secret_file="/s", tls_ca="/ca")
+    assert variables_of(context, {}) == {
+        "TANDEM_SERVER": "h:1", "TANDEM_USER": "ann", "TANDEM_SECRET_FILE": "/s", "TANDEM_TLS_CA": "/ca",
+    }  # fmt: skip
+    assert variables_of(context, {"TANDEM_USER": "bob"}) == {"TANDEM_SERVER": "h:1", "TANDEM_TLS_CA": "/ca"}
+    assert "TANDEM_SERVER" not in variables_of(context, {"TANDEM_ADMIN_ADDRESS": "x:1"})
+    assert "TANDEM_TLS_CA" not in variables_of(context, {"TANDEM_TLS_CERT": "/c"})
+
+
+def test_where_the_file_is() -> None:
+    assert contexts_file({"TANDEM_CONTEXTS_FILE": "/x"}) == Path("/x")
+    assert contexts_file({"XDG_CONFIG_HOME": "/c"}) == Path("/c/tandem/contexts.json")
+    assert contexts_file({}) == Path.home() / ".config" / "tandem" / "contexts.json"
+
+
+def test_no_context_is_no_error_and_an_empty_name_means_none(tmp_path: Path) -> None:
+    nowhere = {"TANDEM_CONTEXTS_FILE": str(tmp_path / "none")}
+    assert choose(None, nowhere) is None
+    (tmp_path / "f").write_text(Contexts("a", {"a": ClusterContext("h:1")}).text())
+    there = {"TANDEM_CONTEXTS_FILE": str(tmp_path / "f")}
+    assert choose(None, there) == ClusterContext("h:1")
+    assert choose(None, {**there, "TANDEM_CONTEXT": ""}) is None
+    (tmp_path / "f").write_text('{"contexts": {"a": {}}}')
+    with pytest.raises(UnreadableContexts):
+        choose(None, there)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with running(tmp_path_factory.mktemp("found"), "--admin") as one:
+        yield one
+
+
+def at(server: str, *words: str) -> Outcome:
+    return tandem("--context", "", "--server", server, *words)
+
+
+@pytest.mark.parametrize("server", ["admin", "replicator"])
+def test_from_one_address_the_rest_is_found(up: Up, server: str) -> None:
+    """Ports are any that are free here: a store knows no admin then, and an admin knows all."""
+    if server == "replicator":
+        assert "from the replicator at" in at(up.address(server), "topic", "list").err
+        assert at(up.address(server), "replicas").code == 0
+        return
+    assert at(up.address(server), "send", "orders", "one").out.startswith("PUT_OK")
+    assert at(up.address(server), "consume", "g", "orders", "--count", "1", "--json").lines[0]["body"] == "one"
+    assert "orders" in at(up.address(server), "topic", "list").out
+    assert at(up.address(server), "replicas", "--json").document["role"] == "ASYNC_MASTER"
+
+
+def test_a_topic_is_made_by_the_store_where_no_admin_is_found(up: Up) -> None:
+    made = at(up.address("store"), "topic", "create", "made", "--json")
+    assert made.code == 0, made.err
+    assert "made" in at(up.address("store"), "offsets").out
+
+
+def test_what_an_admin_knows_as_loopback_is_dialled_as_the_admin_is() -> None:
+    from tandemmq.admin.v1 import admin_pb2
+
+    def node(role: "admin_pb2.NodeRole.ValueType", store: str) -> admin_pb2.Node:
+        return admin_pb2.Node(role=role, services=[admin_pb2.ServiceState(service="store", address=store)])
+
+    cluster = admin_pb2.Cluster(nodes=[node(admin_pb2.SLAVE, "b:8081"), node(admin_pb2.MASTER, "127.0.0.1:8081")])
+    assert of_cluster(cluster, "store", "broker.example") == "broker.example:8081"
+    del cluster.nodes[1]
+    assert of_cluster(cluster, "store", "broker.example") == "b:8081"
+    assert of_cluster(cluster, "replicator", "broker.example") == ""
+
+
+def test_a_context_is_nothing_to_a_service(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("{")
+    assert tandem("settings", "--changed").code == 0
+    assert os.environ.get("TANDEM_SERVER") is None
+
+
+def test_an_admin_is_looked_for_beside_the_store_and_at_the_usual_port() -> None:
+    assert list(candidates("h:9081", "store", "admin")) == ["h:9083", "h:8083"]
+    assert list(candidates("h:8081", "store", "replicator")) == ["h:8084"]

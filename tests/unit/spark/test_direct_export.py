@@ -1,0 +1,135 @@
+"""The export without Spark: every valid message once, a file for each topic and day, nothing half done."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: the extra `export`")
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tandemmq.spark import direct_export
+from tandemmq.spark.direct_export import export_directly
+from tandemmq.spark.errors import BadJobOption
+from tandemmq.spark.export import ExportFailed, ExportRequest
+from tandemmq.spark.source.record_batches import ARROW_TYPES
+from tandemmq.store.format.record import Message, encode_record
+from tests.integration.test_cli import tandem
+from tests.unit.format.logs import V4
+
+NEW_YEAR = 1_767_225_600_000  # 2026-01-01 in UTC
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Topics around a midnight, one with a name that directories do not like; one record is rotten."""
+    data = b""
+    for number, topic in enumerate(["orders", "%RETRY%g/1", "orders", "orders", "orders", "rest"]):
+        message = Message(topic, 0, b"body %d" % number, b"KEYS\x01k\x02", born_host=V4, store_host=V4)
+        data += encode_record(message, number, len(data), NEW_YEAR - 2 + number)
+    log = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(data.replace(b"body 4", b"rotten").ljust(4096, b"\0"))
+    return tmp_path / "store"
+
+
+def rows(out: Path) -> list[dict[str, object]]:
+    found = ds.dataset(out, format="parquet", partitioning=ds.partitioning(flavor="hive")).to_table().to_pylist()
+    return sorted(found, key=lambda row: row["physical_offset"])
+
+
+def files(out: Path) -> list[str]:
+    return sorted(str(path.parent.relative_to(out)) for path in out.rglob("part-*"))
+
+
+def test_by_topic_and_day(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told: list[tuple[int, int]] = []
+    report = export_directly(ExportRequest(store, str(out)), lambda done, total: told.append((done, total)))
+    assert (report.messages, report.damaged, report.files, report.log_bytes) == (5, 1, 4, 4096)
+    assert report.bytes == sum(path.stat().st_size for path in out.rglob("part-*"))
+    assert told[-1] == (4096, 4096)
+    assert files(out) == [
+        "topic=%25RETRY%25g%2F1/day=2025-12-31",
+        "topic=orders/day=2025-12-31",
+        "topic=orders/day=2026-01-01",
+        "topic=rest/day=2026-01-01",
+    ]
+    assert [(row["topic"], row["day"], row["body"]) for row in rows(out)] == [
+        ("orders", "2025-12-31", b"body 0"),
+        ("%RETRY%g/1", "2025-12-31", b"body 1"),
+        ("orders", "2026-01-01", b"body 2"),
+        ("orders", "2026-01-01", b"body 3"),
+        ("rest", "2026-01-01", b"body 5"),
+    ]
+    first = rows(out)[0]
+    assert first["store_timestamp"] == datetime(2026, 1, 1, tzinfo=UTC) - timedelta(milliseconds=2)
+    assert first["keys"] == ["k"]
+    assert first["properties"] == [("KEYS", "k")]
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("topic=")) == ["_SUCCESS"]
+
+
+def test_the_columns_are_those_of_the_table(store: Path, tmp_path: Path) -> None:
+    export_directly(ExportRequest(store, str(tmp_path / "out")))
+    (path,) = (tmp_path / "out" / "topic=rest").rglob("part-*")
+    assert pq.read_schema(path).names == [name for name in ARROW_TYPES if name not in ("topic", "is_valid")]
+
+
+def test_some_topics_times_and_columns(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ExportRequest(
+        store, str(out), topics=("orders",), begin=NEW_YEAR, end=NEW_YEAR + 1, columns=("physical_offset", "keys")
+    )
+    assert export_directly(asked).messages == 1
+    (row,) = rows(out)
+    assert sorted(row) == ["day", "keys", "physical_offset", "topic"]
+
+
+def test_what_is_there_is_kept_added_to_or_replaced(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export_directly(ExportRequest(store, str(out)))
+    with pytest.raises(BadJobOption, match="something in"):
+        export_directly(ExportRequest(store, str(out)))
+    again = ExportRequest(store, str(out), topics=("orders",), begin=NEW_YEAR, mode="append")
+    assert export_directly(again).files == 1
+    assert len(rows(out)) == 5 + 2
+    export_directly(ExportRequest(store, str(out), topics=("orders",), begin=NEW_YEAR + 1, mode="overwrite"))
+    bodies = [row["body"] for row in rows(out)]
+    assert bodies == [b"body 0", b"body 1", b"body 3", b"body 5"]  # the other topic and day stay
+
+
+@pytest.mark.parametrize("limit", ["_GROUP_BYTES", "_GATHERED_BYTES", "FILE_BYTES", "_OPEN_FILES"])
+def test_what_has_no_room_in_memory_or_in_a_file_goes_on_in_another(
+    store: Path, tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_export, limit, 0 if limit == "_OPEN_FILES" else 1)
+    monkeypatch.setattr("tandemmq.spark.reading.range_reading._ROWS", 1)  # a batch is one record
+    out = tmp_path / "out"
+    report = export_directly(ExportRequest(store, str(out)))
+    assert [row["body"] for row in rows(out)] == [b"body 0", b"body 1", b"body 2", b"body 3", b"body 5"]
+    assert report.files == len(files(out)) >= 4
+
+
+def test_a_failure_leaves_nothing_half_done(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(ExportFailed, match="No space left on device"):
+        export_directly(ExportRequest(store, str(out)))
+    assert list(out.iterdir()) == []
+
+
+def test_the_command_needs_no_spark(store: Path, tmp_path: Path) -> None:
+    done = tandem("export", str(store), str(tmp_path / "out"), "--json", environment={"JAVA_HOME": "/nowhere"})
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["messages"] == 5
+    refused = tandem("export", str(store), str(tmp_path / "out"))
+    assert refused.code == 2
+    assert "append" in refused.err
