@@ -33,7 +33,7 @@ VERSION_5 = {
 }
 """Names of `apache.rocketmq.v2.Code`."""
 ROCKETMQ = {*store_pb2.SendStatus.keys(), *store_pb2.PullStatus.keys(), "SYSTEM_BUSY", *VERSION_5}
-CLIENTS_SEE = ("tandemmq.store.broker.", "tandemmq.store.fronts.native.", "tandemmq.common.access.errors.Refused")
+CLIENTS_SEE = ("tandemmq.store.broker.", "tandemmq.store.fronts.native.", "tandemmq.common.access.errors.AccessRefused")
 """Where the errors are defined that only the store's clients see."""
 
 

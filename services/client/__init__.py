@@ -31,7 +31,9 @@ addresses. Which module has what::
     aio_producer, aio_consumer, aio_worker   the same for asyncio
     outgoing, message                        what is sent and what comes
     holding                                  what a consumer holds: renewed, settled, given back
-    cluster                                  the stores of a broker: calls go to whoever answers
+    cluster, stores_channel, places          the stores of a broker: calls go to whoever answers
+    lingering                                messages that are sent together
+    statuses                                 what becomes of a message, and of a pull
     attending                                streams on which the broker asks
     background                               the event loop of the plain clients
     store_client, aio, results, records, encode, channels, identity, errors
@@ -64,7 +66,7 @@ A store with TLS and an access list::
 
 Raw records, as they come from a pull or lie in a commit log
 file, are taken apart by `decode_records`. What a store refuses raises `RequestFailed`, with the name of the gRPC status
-and of RocketMQ's.
+and of RocketMQ's; its subclasses say what a program can do about it (`errors`).
 """
 
 from tandemmq.client.aio_producer import TransactionState
@@ -78,7 +80,14 @@ from tandemmq.client.errors import (
     FilterRefused,
     GroupRefused,
     NoLongerHeld,
+    NotDurable,
+    NotMaster,
+    NotReplicated,
+    NotTaken,
+    Recovering,
+    Refused,
     RequestFailed,
+    Retriable,
     StoreUnreachable,
     TransactionOver,
     UnusableFile,
@@ -89,6 +98,7 @@ from tandemmq.client.outgoing import Sent
 from tandemmq.client.producer import Producer, Transaction
 from tandemmq.client.records import decode_records
 from tandemmq.client.results import Pulled, QueueOffsets
+from tandemmq.client.statuses import PulledStatus, SendStatus
 from tandemmq.client.store_client import StoreClient
 from tandemmq.client.working import worker
 from tandemmq.store.format.record import CorruptRecord, Record
@@ -106,13 +116,22 @@ __all__ = [
     "Message",
     "MessageContent",
     "NoLongerHeld",
+    "NotDurable",
+    "NotMaster",
+    "NotReplicated",
+    "NotTaken",
     "Outgoing",
     "Producer",
     "Pulled",
+    "PulledStatus",
     "QueueOffsets",
     "Record",
+    "Recovering",
+    "Refused",
     "RequestFailed",
+    "Retriable",
     "Retry",
+    "SendStatus",
     "Sent",
     "StoreClient",
     "StoreUnreachable",

@@ -33,10 +33,11 @@ from tandemmq.client.aio_producer import Producer, Transaction, TransactionState
 from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts, worker
 from tandemmq.client.channels import File, open_aio_channel
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import ClientError, RequestFailed, from_rpc
+from tandemmq.client.errors import ClientError, from_refusal, from_rpc
 from tandemmq.client.records import one_record
 from tandemmq.client.results import Pulled, QueueOffsets
-from tandemmq.client.store_client import DEFAULT_TIMEOUT
+from tandemmq.client.store_client import DEFAULT_TIMEOUT, LOOK_SECONDS
+from tandemmq.client.stores_channel import ManyStores
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
@@ -59,11 +60,14 @@ __all__ = [
 
 
 class StoreClient:
-    """A connection to one store, for one event loop. `tandemmq.client.StoreClient` says what calls mean and raise."""
+    """A connection to one store, or to whichever of a broker answers, for one event loop.
+
+    `tandemmq.client.StoreClient` says what calls mean and raise.
+    """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         timeout: float = DEFAULT_TIMEOUT,
         channel: grpc.aio.Channel | None = None,
@@ -91,6 +95,24 @@ class StoreClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def find_master(self) -> None:
+        """With several addresses: let what follows go to the master; if none answers that is one, to any that does."""
+        stores = self._channel
+        if not isinstance(stores, ManyStores):
+            return
+        answering = ""
+        for address in stores.places.all:
+            stub: StoreAsyncStub = StoreStub(stores.at(address))
+            try:
+                log = await stub.GetLog(store_pb2.GetLogRequest(), timeout=LOOK_SECONDS)
+            except grpc.aio.AioRpcError:
+                continue
+            if log.state.writable:
+                stores.places.current = address
+                return
+            answering = answering or address
+        stores.places.current = answering or stores.places.current
 
     async def send(
         self,
@@ -135,11 +157,11 @@ class StoreClient:
             store_pb2.SendBatchRequest(batches=[encode_batch(batch, topic, queue_id)], no_wait=no_wait)
             async for batch in batches
         )
-        with _translated():
+        await self.find_master()
+        with _translated(self._channel):
             async for answer in self.stub.SendStream(requests):
                 if answer.HasField("refusal"):
-                    refusal = answer.refusal
-                    raise RequestFailed(refusal.message, refusal.code, refusal.rocketmq_status)
+                    raise from_refusal(answer.refusal)
                 yield answer.receipts.batch_receipts[0]
 
     async def pull(
@@ -177,7 +199,7 @@ class StoreClient:
         request = results.pull_request(topic, queue_id, offset, max_messages, max_bytes, tags, 0, group)
         call = self.stub.PullStream()
         try:
-            with _translated():
+            with _translated(self._channel):
                 await call.write(store_pb2.PullStreamRequest(subscribe=request))
                 async for answer in call:
                     yield await self._mended(results.pulled(answer, verify=verify))
@@ -240,9 +262,12 @@ class StoreClient:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Make our own errors of gRPC's."""
+def _translated(stream_of: object = None) -> Iterator[None]:
+    """Make our own errors of gRPC's; `stream_of`: the channel, if it is a stream that may fail."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        raise from_rpc(error) from None
+        failed = from_rpc(error)
+        if isinstance(stream_of, ManyStores):
+            stream_of.stream_ended(failed)
+        raise failed from None

@@ -1,9 +1,9 @@
 """Producer: sends messages, now, later, in order, or as a transaction; for asyncio."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 from inspect import isawaitable
@@ -13,15 +13,24 @@ from typing import Self, Unpack
 from tandemmq.client.attending import Attending
 from tandemmq.client.cluster import Access, Cluster
 from tandemmq.client.encode import Outgoing
-from tandemmq.client.outgoing import Extras, Seconds, Sent, milliseconds_at, outgoing, seconds_of, sent
+from tandemmq.client.lingering import Lingering
+from tandemmq.client.outgoing import (
+    Extras,
+    Seconds,
+    Sent,
+    check_ok,
+    milliseconds_at,
+    new_id,
+    outgoing,
+    seconds_of,
+    sent,
+)
 from tandemmq.client.records import one_record
 from tandemmq.client.results import batch_request, send_request
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
-
-log = logging.getLogger("tandemmq.client")
 
 KEEP_TRYING = 30.0
 """Seconds for which a send is tried again, unless the producer is told otherwise."""
@@ -45,7 +54,9 @@ class Producer:
 
     Every send is tried again, at each address in turn, until it is stored or `keep_trying` seconds are over; its
     UNIQ_KEY stays the same, by which the broker knows a message that it has already (setting deduplicationWindow).
-    Raises RequestFailed if the store refuses, StoreUnreachable if none answers in time.
+    Raises Refused if the store refuses; StoreUnreachable, NotMaster, Recovering, NotTaken if no store could take it in
+    time; NotReplicated, NotDurable if it is stored and less safe than it should be, unless `any_status` is True: then
+    the receipt says so.
     """
 
     def __init__(
@@ -55,9 +66,13 @@ class Producer:
         group: str = "",
         check: Check | None = None,
         keep_trying: float = KEEP_TRYING,
+        linger: Seconds = 0.0,
         **access: Unpack[Access],
     ) -> None:
         """`addresses`: `host:port` of the store; of each of a pair.
+
+        `linger`: `send` waits so long for others that are sent at the same time, and all go in one request; not those
+        with an order key, which go one after the other.
 
         `group`: for transactions, the name that all instances of this program share. `check`: asked about
         transactions whose end the broker does not know, of any instance. `access`: as for StoreClient.
@@ -69,6 +84,8 @@ class Producer:
         self._order: dict[str, _Turn] = {}
         self._ends: dict[str, TransactionState] = {}
         self._attending: Attending | None = None
+        lingers = seconds_of(linger)
+        self._lingering = Lingering(lingers, self._store_all, self._store) if lingers else None
 
     async def __aenter__(self) -> Self:
         if self._check is not None:
@@ -81,44 +98,51 @@ class Producer:
         await self.close()
 
     async def close(self) -> None:
-        """End the connections."""
+        """Send what lingers, and end the connections."""
+        if self._lingering is not None:
+            await self._lingering.close()
         if self._attending is not None:
             await self._attending.close()
         await self._cluster.close()
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
-    async def send(self, topic: str, body: bytes | str, **extras: Unpack[Extras]) -> Sent:
+    async def send(self, topic: str, body: bytes | str, *, any_status: bool = False, **extras: Unpack[Extras]) -> Sent:
         """Store a message; as safe as the store is set up to make it when this returns."""
-        return await self._send(outgoing(topic, body, extras), extras.get("order_key", ""))
+        message, order_key = outgoing(topic, body, extras), extras.get("order_key", "")
+        if self._lingering is not None and not order_key:
+            return _checked(await self._lingering.send(message), any_status)
+        return _checked(await self._send(message, order_key), any_status)
 
-    async def send_after(self, topic: str, body: bytes | str, delay: Seconds, **extras: Unpack[Extras]) -> Sent:
+    async def send_after(
+        self, topic: str, body: bytes | str, delay: Seconds, *, any_status: bool = False, **extras: Unpack[Extras]
+    ) -> Sent:
         """Store a message that consumers get after `delay`, in seconds or as a timedelta; by the broker's clock."""
         wait = str(round(seconds_of(delay) * 1000))
-        return await self._send(outgoing(topic, body, extras, **{names.TIMER_DELAY_MS: wait}))
+        return _checked(await self._send(outgoing(topic, body, extras, **{names.TIMER_DELAY_MS: wait})), any_status)
 
-    async def send_at(self, topic: str, body: bytes | str, when: datetime | float, **extras: Unpack[Extras]) -> Sent:
+    async def send_at(
+        self,
+        topic: str,
+        body: bytes | str,
+        when: datetime | float,
+        *,
+        any_status: bool = False,
+        **extras: Unpack[Extras],
+    ) -> Sent:
         """Store a message that consumers get at `when`: a datetime with a time zone, or seconds since 1970."""
         due = str(milliseconds_at(when))
-        return await self._send(outgoing(topic, body, extras, **{names.TIMER_DELIVER_MS: due}))
+        return _checked(await self._send(outgoing(topic, body, extras, **{names.TIMER_DELIVER_MS: due})), any_status)
 
-    async def send_batch(self, messages: Iterable[Outgoing]) -> list[Sent]:
-        """Store messages of any topics with one wait for the disk; all are refused or none."""
-        ready = [
-            outgoing(
-                one.topic,
-                one.body,
-                {"tag": one.tag, "keys": one.keys, "properties": one.properties, "queue_id": one.queue_id},
-            )
-            for one in messages
-        ]
-        answer = await self._cluster.call(
-            lambda stubs: stubs.store.SendBatch,
-            batch_request(ready, False),
-            store_pb2.SendBatchResponse,
-            keep_trying=self._keep_trying,
-        )
-        return [sent(one.topic, receipt) for one, receipt in zip(ready, answer.receipts, strict=True)]
+    async def send_batch(self, messages: Iterable[Outgoing], *, any_status: bool = False) -> list[Sent]:
+        """Store messages of any topics with one wait for the disk; all are refused or none.
+
+        Raises as `send`, where one of them is not as safe as it should be.
+        """
+        receipts = await self._store_all([_renamed(one) for one in messages])
+        if not any_status:
+            check_ok(*receipts)
+        return receipts
 
     async def recall(self, message: Sent) -> None:
         """Take back a message that waits for its time. What was delivered meanwhile is not taken back."""
@@ -146,9 +170,16 @@ class Producer:
             store_pb2.SendResponse,
             keep_trying=self._keep_trying,
         )
-        if answer.receipt.status != store_pb2.PUT_OK:
-            log.warning("%s: stored with %s", message.topic, store_pb2.SendStatus.Name(answer.receipt.status))
         return sent(message.topic, answer.receipt)
+
+    async def _store_all(self, messages: Sequence[Outgoing]) -> list[Sent]:
+        answer = await self._cluster.call(
+            lambda stubs: stubs.store.SendBatch,
+            batch_request(messages, False),
+            store_pb2.SendBatchResponse,
+            keep_trying=self._keep_trying,
+        )
+        return [sent(one.topic, receipt) for one, receipt in zip(messages, answer.receipts, strict=True)]
 
     @asynccontextmanager
     async def _in_turn(self, order_key: str) -> AsyncIterator[None]:
@@ -243,8 +274,19 @@ class Transaction:
     async def send(self, topic: str, body: bytes | str, **extras: Unpack[Extras]) -> Sent:
         """Store a message that waits for the end of the block."""
         stored = await self._producer.send_half(outgoing(topic, body, extras))
-        self.messages.append(stored)
-        return stored
+        self.messages.append(stored)  # also one that is not safe: it ends with the others
+        return _checked(stored, False)
+
+
+def _renamed(message: Outgoing) -> Outgoing:
+    """The message with a UNIQ_KEY of its own, unless it has one."""
+    return replace(message, properties={names.UNIQ_KEY: new_id(), **message.properties})
+
+
+def _checked(stored: Sent, any_status: bool) -> Sent:
+    if not any_status:
+        check_ok(stored)
+    return stored
 
 
 class _Turn:

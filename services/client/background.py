@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Got = TypeVar("Got")
@@ -26,9 +27,13 @@ class Background:
                 threading.Thread(target=self._loop.run_forever, name="tandemmq client", daemon=True).start()
             return self._loop
 
+    def begin(self, work: Coroutine[Any, Any, Got]) -> "Future[Got]":
+        """Do something on the loop; what becomes of it is in the future."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
     def run(self, work: Coroutine[Any, Any, Got]) -> Got:
         """Do something on the loop and wait for it; who is interrupted while waiting calls it off."""
-        doing = asyncio.run_coroutine_threadsafe(work, self.loop)
+        doing = self.begin(work)
         try:
             return doing.result()
         except BaseException:

@@ -1,13 +1,16 @@
 """Channels to a server: in plain text or with TLS, and with credentials that go along with every call."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import grpc
 
 from tandemmq.client.errors import UnusableFile
+from tandemmq.client.places import addresses_of
+from tandemmq.client.stores_channel import aio_stores_channel, stores_channel
 from tandemmq.common.credentials import authorization
 
 KEEPALIVE_SECONDS = 10
@@ -33,7 +36,7 @@ Metadatum = tuple[str, str | bytes]
 
 
 def open_channel(
-    address: str,
+    address: str | Sequence[str],
     *,
     user: str | None = None,
     secret: str | None = None,
@@ -42,17 +45,21 @@ def open_channel(
     tls_key: File | None = None,
 ) -> grpc.Channel:
     """A channel for blocking calls; `StoreClient` says what the arguments mean and raise. Close it at the end."""
-    tls = _tls(tls_ca, tls_certificate, tls_key)
+    own, tls = _own_metadata(user, secret), _tls(tls_ca, tls_certificate, tls_key)
+    dial = partial(_dial, own=own, tls=tls)
+    return dial(address) if is_one(address) else stores_channel(addresses_of(address), dial)
+
+
+def _dial(address: str, own: Metadatum | None, tls: grpc.ChannelCredentials | None) -> grpc.Channel:
     if tls is None:
         opened = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
     else:
         opened = grpc.secure_channel(address, tls, options=CHANNEL_OPTIONS)
-    own = _own_metadata(user, secret)
     return opened if own is None else _Identified(opened, own)
 
 
 def open_aio_channel(
-    address: str,
+    address: str | Sequence[str],
     *,
     user: str | None = None,
     secret: str | None = None,
@@ -62,13 +69,24 @@ def open_aio_channel(
     options: Sequence[tuple[str, int]] = CHANNEL_OPTIONS,
 ) -> grpc.aio.Channel:
     """The same for asyncio; `options` of gRPC's."""
-    tls = _tls(tls_ca, tls_certificate, tls_key)
+    own, tls = _own_metadata(user, secret), _tls(tls_ca, tls_certificate, tls_key)
+    dial = partial(_dial_aio, own=own, tls=tls, options=options)
+    return dial(address) if is_one(address) else aio_stores_channel(addresses_of(address), dial)
+
+
+def _dial_aio(
+    address: str, own: Metadatum | None, tls: grpc.ChannelCredentials | None, options: Sequence[tuple[str, int]]
+) -> grpc.aio.Channel:
     if tls is None:
         opened = grpc.aio.insecure_channel(address, options=options)
     else:
         opened = grpc.aio.secure_channel(address, tls, options=options)
-    own = _own_metadata(user, secret)
     return opened if own is None else _IdentifiedAio(opened, own)
+
+
+def is_one(address: str | Sequence[str]) -> TypeGuard[str]:
+    """Whether it is one address, and not several: in a sequence, or with commas between."""
+    return isinstance(address, str) and "," not in address
 
 
 def _tls(ca: File | None, certificate: File | None, key: File | None) -> grpc.ChannelCredentials | None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 import grpc
 
 from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
-from tandemmq.client.errors import from_rpc
+from tandemmq.client.errors import NotMaster, StoreUnreachable, from_rpc
+from tandemmq.client.places import Places, addresses_of
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
@@ -47,17 +48,6 @@ class Stubs(NamedTuple):
 Got = TypeVar("Got")
 
 
-def addresses_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """`host:port`, or several, in a sequence or with commas between. Raises ValueError."""
-    found = given.split(",") if isinstance(given, str) else list(given)
-    addresses = tuple(one.strip() for one in found if one.strip())
-    for address in addresses or ("",):
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ValueError(f"{address!r} is no address of a store: write HOST:PORT, as in 127.0.0.1:8081")
-    return addresses
-
-
 def pause_before(attempt: int) -> float:
     """Seconds to wait before the try of that number, 1 and more."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 10))
@@ -71,16 +61,20 @@ class Cluster:
         """`access`: see `Access`. Nothing is sent before the first call. Raises ValueError, TypeError."""
         if unknown := access.keys() - Access.__annotations__.keys():
             raise TypeError(f"there is no argument {', '.join(sorted(unknown))}")
-        self.addresses = addresses_of(addresses)
+        self._places = Places(addresses_of(addresses))
         self._access = access
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, Stubs] = {}
-        self._current = 0
 
     @property
     def current(self) -> str:
         """The address that answered last, or is tried next."""
-        return self.addresses[self._current % len(self.addresses)]
+        return self._places.current
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those that were given, and the one that a store has told."""
+        return self._places.all
 
     def stubs(self, address: str) -> Stubs:
         """The contracts at an address."""
@@ -100,10 +94,12 @@ class Cluster:
     ) -> Got:
         """The answer to a request, of whichever store gives one; tries again for `keep_trying` seconds.
 
-        `wait`: seconds for which the store is asked to wait itself. Raises RequestFailed, StoreUnreachable.
+        A store that is no master says who is, and is believed at once. `wait`: seconds for which the store is asked to
+        wait itself. Raises RequestFailed, StoreUnreachable.
         """
         give_up = time.monotonic() + keep_trying
         attempt = 0
+        led: set[str] = set()
         while True:
             address = self.current
             try:
@@ -113,12 +109,18 @@ class Cluster:
             else:
                 assert isinstance(answer, answer_type)
                 return answer
+            if isinstance(failed, NotMaster) and failed.leader not in led and self._places.lead_to(failed.leader):
+                led.add(failed.leader)
+                continue
+            if not failed.retriable:
+                raise failed from None
             attempt += 1
-            self._current = self.addresses.index(address) + 1
+            self._places.leave(address, silent=isinstance(failed, StoreUnreachable))
             pause = pause_before(1 + attempt // len(self.addresses))
-            if not failed.retriable or time.monotonic() + pause > give_up:
+            if time.monotonic() + pause > give_up:
                 raise failed from None
             log.debug("%s: %s; trying again at %s", address, failed, self.current)
+            led.clear()
             await asyncio.sleep(pause)
 
     async def close(self) -> None:

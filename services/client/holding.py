@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tandemmq.client.cluster import Cluster
-from tandemmq.client.errors import ClientError, ClientFault, RequestFailed, refused
+from tandemmq.client.errors import ClientError, ClientFault, RequestFailed, from_refusal
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -160,8 +160,7 @@ class Holding:
 
 
 def _error(outcome: delivery_pb2.Outcome) -> RequestFailed:
-    refusal = outcome.refusal
-    return refused(refusal.message, refusal.code, refusal.rocketmq_status)
+    return from_refusal(outcome.refusal)
 
 
 def _fail(done: "asyncio.Future[None]", error: ClientError) -> None:

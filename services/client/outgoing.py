@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import TypedDict
 
 from tandemmq.client.encode import Outgoing, unique_ids
+from tandemmq.client.errors import not_ok
+from tandemmq.client.statuses import SendStatus
 from tandemmq.store.format import properties as names
 from tandemmq.store.v1 import store_pb2
 
@@ -19,7 +21,7 @@ class Extras(TypedDict, total=False):
 
     tag: str
     """What consumers filter by."""
-    keys: Sequence[str]
+    keys: Sequence[str] | str
     """By which the message can be found; a text is one key."""
     properties: Mapping[str, str]
     order_key: str
@@ -30,17 +32,19 @@ class Extras(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that is stored. `status`: `PUT_OK`, or what is not known of its copies (see `SendStatus`)."""
+    """The receipt of a message. `status`: `PUT_OK`, or what is not known of its copies (see `SendStatus`)."""
 
     topic: str
     unique_key: str
     message_id: str
     queue_id: int
     queue_offset: int
-    status: str
+    status: SendStatus
     recall_handle: str = ""
     """Of a message that waits for its time: `Producer.recall` takes it."""
     transaction_handle: str = ""
+    reason: str = ""
+    """Why it is not stored; empty if it is."""
 
 
 def outgoing(topic: str, body: bytes | str, extras: Extras, **special: str) -> Outgoing:
@@ -68,10 +72,21 @@ def sent(topic: str, receipt: store_pb2.SendReceipt) -> Sent:
         receipt.message_id,
         receipt.queue_id,
         receipt.queue_offset,
-        store_pb2.SendStatus.Name(receipt.status),
+        SendStatus(store_pb2.SendStatus.Name(receipt.status)),
         receipt.recall_handle,
         receipt.transaction_handle,
+        receipt.reason,
     )
+
+
+def check_ok(*receipts: Sent) -> None:
+    """Raises RequestFailed (NotReplicated, NotDurable) unless all say PUT_OK; `error.sent` has what is stored."""
+    bad = next((one for one in receipts if one.status is not SendStatus.PUT_OK), None)
+    if bad is None:
+        return
+    stored = tuple(one for one in receipts if one.status.stored)
+    reason = bad.reason or "it is stored, and not known to be as safe as it should be"
+    raise not_ok(bad.status, f"A message of topic {bad.topic} ended with {bad.status}: {reason}.", stored)
 
 
 def seconds_of(given: Seconds) -> float:

@@ -1,6 +1,7 @@
 """Producer: sends messages, now, later, in order, or as a transaction; for programs without asyncio."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
@@ -27,10 +28,14 @@ class Producer:
         group: str = "",
         check: Check | None = None,
         keep_trying: float = KEEP_TRYING,
+        linger: Seconds = 0.0,
         **access: Unpack[Access],
     ) -> None:
-        """The same arguments as those of `aio.Producer`."""
-        self._inner = aio_producer.Producer(addresses, group=group, check=check, keep_trying=keep_trying, **access)
+        """The same arguments as those of `aio.Producer`; for `linger` see `send_soon`."""
+        self._inner = aio_producer.Producer(
+            addresses, group=group, check=check, keep_trying=keep_trying, linger=linger, **access
+        )
+        self._soon: set[Future[Sent]] = set()
 
     def __enter__(self) -> Self:
         BACKGROUND.run(self._inner.__aenter__())
@@ -42,24 +47,47 @@ class Producer:
         self.close()
 
     def close(self) -> None:
-        """End the connections."""
+        """Wait for what is being sent, and end the connections."""
+        wait(tuple(self._soon))
         BACKGROUND.run(self._inner.close())
 
-    def send(self, topic: str, body: bytes | str, **extras: Unpack[Extras]) -> Sent:
+    def send(self, topic: str, body: bytes | str, *, any_status: bool = False, **extras: Unpack[Extras]) -> Sent:
         """Store a message; as safe as the store is set up to make it when this returns."""
-        return BACKGROUND.run(self._inner.send(topic, body, **extras))
+        return BACKGROUND.run(self._inner.send(topic, body, any_status=any_status, **extras))
 
-    def send_after(self, topic: str, body: bytes | str, delay: Seconds, **extras: Unpack[Extras]) -> Sent:
+    def send_soon(
+        self, topic: str, body: bytes | str, *, any_status: bool = False, **extras: Unpack[Extras]
+    ) -> "Future[Sent]":
+        """Begin to store a message, and do not wait: `result()` of what this gives is, or raises, what `send` does.
+
+        With `linger` those that are sent within that time go in one request. Look at every result: nobody else does.
+        """
+        soon = BACKGROUND.begin(self._inner.send(topic, body, any_status=any_status, **extras))
+        self._soon.add(soon)
+        soon.add_done_callback(self._soon.discard)
+        return soon
+
+    def send_after(
+        self, topic: str, body: bytes | str, delay: Seconds, *, any_status: bool = False, **extras: Unpack[Extras]
+    ) -> Sent:
         """Store a message that consumers get after `delay`, in seconds or as a timedelta."""
-        return BACKGROUND.run(self._inner.send_after(topic, body, delay, **extras))
+        return BACKGROUND.run(self._inner.send_after(topic, body, delay, any_status=any_status, **extras))
 
-    def send_at(self, topic: str, body: bytes | str, when: datetime | float, **extras: Unpack[Extras]) -> Sent:
+    def send_at(
+        self,
+        topic: str,
+        body: bytes | str,
+        when: datetime | float,
+        *,
+        any_status: bool = False,
+        **extras: Unpack[Extras],
+    ) -> Sent:
         """Store a message that consumers get at `when`: a datetime with a time zone, or seconds since 1970."""
-        return BACKGROUND.run(self._inner.send_at(topic, body, when, **extras))
+        return BACKGROUND.run(self._inner.send_at(topic, body, when, any_status=any_status, **extras))
 
-    def send_batch(self, messages: Iterable[Outgoing]) -> list[Sent]:
+    def send_batch(self, messages: Iterable[Outgoing], *, any_status: bool = False) -> list[Sent]:
         """Store messages of any topics with one wait for the disk; all are refused or none."""
-        return BACKGROUND.run(self._inner.send_batch(messages))
+        return BACKGROUND.run(self._inner.send_batch(messages, any_status=any_status))
 
     def recall(self, message: Sent) -> None:
         """Take back a message that waits for its time."""

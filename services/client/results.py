@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tandemmq.client.encode import Outgoing
 from tandemmq.client.errors import ClientError, DamagedMessage
 from tandemmq.client.records import sorted_records
+from tandemmq.client.statuses import PulledStatus
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
@@ -18,13 +19,13 @@ FOUND = store_pb2.FOUND
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """The answer to a pull. `status`: RocketMQ's name of it (`FOUND`, ...); `next_offset`: where to pull next.
+    """The answer to a pull. `status`: what it has (`FOUND`, ...); `next_offset`: where to pull next.
 
     `damaged`: messages that are not among the `records`, since their checksum does not fit and the store has them no
     better. Their fields are as they came.
     """
 
-    status: str
+    status: PulledStatus
     records: list[Record]
     next_offset: int
     min_offset: int
@@ -52,7 +53,7 @@ def pulled(response: store_pb2.PullResponse, *, verify: bool) -> Pulled:
     """The answer to a pull, decoded. Raises DamagedMessage."""
     records, damaged = sorted_records(response.records, verify=verify)
     return Pulled(
-        status=store_pb2.PullStatus.Name(response.status),
+        status=PulledStatus(store_pb2.PullStatus.Name(response.status)),
         records=records,
         next_offset=response.next_begin_offset,
         min_offset=response.min_offset,

@@ -11,9 +11,10 @@ import grpc
 from tandemmq.client import results
 from tandemmq.client.channels import File, open_channel
 from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import ClientError, RequestFailed, from_rpc
+from tandemmq.client.errors import ClientError, from_refusal, from_rpc
 from tandemmq.client.records import one_record
 from tandemmq.client.results import Pulled, QueueOffsets
+from tandemmq.client.stores_channel import ManyStores
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.format.record import Record
 from tandemmq.store.v1 import store_pb2
@@ -21,17 +22,21 @@ from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
 DEFAULT_TIMEOUT = 30.0
 
+LOOK_SECONDS = 5.0
+"""How long a store may take to say whether it is the master."""
+
 
 class StoreClient:
-    """A connection to one store. Use it as a context manager, or call `close`.
+    """A connection to one store, or to whichever of a broker answers. Use it as a context manager, or call `close`.
 
     Every call raises RequestFailed if the store refuses it, and StoreUnreachable if there is no answer in `timeout`
-    seconds (a long poll has its own time on top).
+    seconds (a long poll has its own time on top). With several addresses a call goes on to the next one, or to the
+    master that a store tells, unless a send may have been stored.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         timeout: float = DEFAULT_TIMEOUT,
         channel: grpc.Channel | None = None,
@@ -41,7 +46,9 @@ class StoreClient:
         tls_certificate: File | None = None,
         tls_key: File | None = None,
     ) -> None:
-        """`address`: `host:port`. `channel`: one of your own, which is closed with the client; the rest is not for it.
+        """`address`: `host:port`; several in a sequence, or with commas. One store is spoken to where one is given.
+
+        `channel`: one of your own, which is closed with the client; the rest is not for it.
 
         `user` and `secret`: who calls, for a store with an access list. `tls_ca`: who signs the store's certificate
         (PEM); with it, or with a certificate of our own, the store is spoken to with TLS. `tls_certificate`, `tls_key`:
@@ -69,6 +76,26 @@ class StoreClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def find_master(self) -> None:
+        """With several addresses: let what follows go to the master; if none answers that is one, to any that does.
+
+        Streams begin where the last call was answered, and do not go on to another store by themselves.
+        """
+        stores = self._channel
+        if not isinstance(stores, ManyStores):
+            return
+        answering = ""
+        for address in stores.places.all:
+            try:
+                log = StoreStub(stores.at(address)).GetLog(store_pb2.GetLogRequest(), timeout=LOOK_SECONDS)
+            except grpc.RpcError:
+                continue
+            if log.state.writable:
+                stores.places.current = address
+                return
+            answering = answering or address
+        stores.places.current = answering or stores.places.current
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -113,11 +140,11 @@ class StoreClient:
             store_pb2.SendBatchRequest(batches=[encode_batch(batch, topic, queue_id)], no_wait=no_wait)
             for batch in batches
         )
-        with _translated():
+        self.find_master()
+        with _translated(self._channel):
             for answer in self.stub.SendStream(requests):
                 if answer.HasField("refusal"):
-                    refusal = answer.refusal
-                    raise RequestFailed(refusal.message, refusal.code, refusal.rocketmq_status)
+                    raise from_refusal(answer.refusal)
                 yield answer.receipts.batch_receipts[0]
 
     # -- pulling ----------------------------------------------------------------------------------------------------
@@ -167,7 +194,7 @@ class StoreClient:
         ended = _OpenSide(store_pb2.PullStreamRequest(subscribe=request))
         call = self.stub.PullStream(ended)
         try:
-            with _translated():
+            with _translated(self._channel):
                 for answer in call:
                     yield self._mended(results.pulled(answer, verify=verify))
         finally:
@@ -253,9 +280,12 @@ class _OpenSide:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Make our own errors of gRPC's."""
+def _translated(stream_of: object = None) -> Iterator[None]:
+    """Make our own errors of gRPC's; `stream_of`: the channel, if it is a stream that may fail."""
     try:
         yield
     except grpc.RpcError as error:
-        raise from_rpc(error) from None
+        failed = from_rpc(error)
+        if isinstance(stream_of, ManyStores):
+            stream_of.stream_ended(failed)
+        raise failed from None

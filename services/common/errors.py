@@ -87,6 +87,9 @@ class TandemError(Exception):
     remedy: str | None = None
     """What the reader can do about it: one sentence, or None. A class attribute or set by the constructor."""
 
+    master_address: str | None = None
+    """Of a refusal by who is no master: where clients find the master, empty where that is not known. Else None."""
+
     def __init__(self, message: str = "", *, remedy: str | None = None) -> None:
         super().__init__(message)
         self.message = message

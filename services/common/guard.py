@@ -7,7 +7,8 @@ server: `add_StoreServicer_to_server(servicer, guard.over(server))` wraps each m
 What a caller sees of an error::
 
     TandemError            what the server's table (`grpc_status.py`) says of its kind: code, and trailing metadata
-                           `rocketmq-status`; its message and remedy
+                           `rocketmq-status`; its kind and, from who is no master, where the master is; its
+                           message and remedy
     anything else          INTERNAL and an id; the traceback stays in the server's log under that id
     context.abort(...)     what the servicer said
     CallFailure            what our transport said, of a request that cannot be read say
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import grpc
 
-from tandemmq.common.access.errors import Refused
+from tandemmq.common.access.errors import AccessRefused
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_status import STATUSES, StatusTable, status_of
 from tandemmq.common.grpc_transport import CallFailure
@@ -38,6 +39,12 @@ log = get_log(__name__)
 
 STATUS_KEY = "rocketmq-status"
 """Trailing metadata that carries the RocketMQ status of a failed call."""
+
+KIND_KEY = "tandem-kind"
+"""That with the name of the error's kind."""
+
+MASTER_KEY = "tandem-master"
+"""That with the master's address for clients, in refusals of who is no master; empty where it is not known."""
 
 _DETAILS_LIMIT = 1000
 """Longest message in a status, characters: peers refuse header blocks over 8 KiB."""
@@ -58,7 +65,7 @@ class CallGuard:
         """Without a gate everybody may call everything. `statuses`: how errors are told."""
         self.gate = gate
         self._statuses = statuses
-        self.on_refused: Callable[[str, str, Any, Refused], None] | None = None
+        self.on_refused: Callable[[str, str, Any, AccessRefused], None] | None = None
         """Told of each call that the gate refuses: method, user (empty if nobody was named), context, error."""
         self.refused = dict.fromkeys(REASONS, 0)
         """How many calls were refused."""
@@ -82,7 +89,7 @@ class CallGuard:
             return None
         try:
             return await self.gate.keeper.authenticate(header, peer)
-        except Refused as error:
+        except AccessRefused as error:
             self._count(error)
             raise
 
@@ -96,7 +103,7 @@ class CallGuard:
             return
         try:
             self.gate.check(principal, method, request)
-        except Refused as error:
+        except AccessRefused as error:
             self._count(error)
             raise
 
@@ -129,11 +136,11 @@ class CallGuard:
         guarded = self._stream(method, inner) if handler.response_streaming else self._answer(method, inner)
         return make(guarded, handler.request_deserializer, handler.response_serializer)
 
-    def _count(self, error: Refused) -> None:
+    def _count(self, error: AccessRefused) -> None:
         self.refused[error.reason] += 1
 
     def _note(self, method: str, context: Context, error: Exception) -> None:
-        if isinstance(error, Refused):
+        if isinstance(error, AccessRefused):
             self._count(error)
             if self.on_refused is not None:
                 self.on_refused(method, error.user, context, error)
@@ -257,7 +264,10 @@ async def abort(context: Context, method: str, error: Exception, statuses: Statu
         code = grpc.StatusCode[status.code]
         if code is grpc.StatusCode.INTERNAL:
             log.failure("call failed", error, method=method)
-        await context.abort(code, error.explain()[:_DETAILS_LIMIT], ((STATUS_KEY, status.rocketmq),))
+        trailers = ((STATUS_KEY, status.rocketmq), (KIND_KEY, error.kind.name))
+        if error.master_address is not None:
+            trailers = (*trailers, (MASTER_KEY, error.master_address))
+        await context.abort(code, error.explain()[:_DETAILS_LIMIT], trailers)
     incident = secrets.token_hex(4)
     log.failure("call failed unexpectedly", error, method=method, incident=incident)
     details = f"internal error; the server's log has the details under incident {incident}"

@@ -6,7 +6,7 @@
     └── MetasyncError
         ├── BadTableRequest      a name, number or text breaks a rule
         ├── SystemTopic          only brokers change it
-        ├── NotMaster            a slave, or a master that was fenced
+        ├── NotTheMaster         a slave, or a master that was fenced
         ├── DocumentNotSaved     the disk refused the new table
         ├── UnreadableDocument   a table's file and its back-up cannot be read
         ├── DirectoryInUse       another metasync keeps its tables there
@@ -35,7 +35,7 @@ class SystemTopic(MetasyncError):
     kind = Kind.NOT_PERMITTED
 
 
-class NotMaster(MetasyncError):
+class NotTheMaster(MetasyncError):
     """This node is not the one to be asked for changes."""
 
     kind = Kind.WRONG_ROLE

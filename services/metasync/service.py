@@ -222,7 +222,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         entry_of: Callable[[Any, Mapping[str, Any] | None], dict[str, Any]],
         create_only: bool,
     ) -> "_Put":
-        """Make the entries, checked as the table is when their turn comes. Raises NotMaster, BadTableRequest."""
+        """Make the entries, checked as the table is when their turn comes. Raises NotTheMaster, BadTableRequest."""
         existing: list[str] = []
 
         def plan() -> Change | None:

@@ -22,7 +22,7 @@ from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metasync.documents import Document
-from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
+from tandemmq.metasync.errors import DocumentNotSaved, NotTheMaster
 from tandemmq.store.v1 import replica_log_pb2, replica_log_pb2_grpc
 
 log = get_log(__name__)
@@ -49,12 +49,12 @@ class Standing(NamedTuple):
     source: str = "settings"
 
     def check_master(self, master_address: str | None) -> None:
-        """Whether changes may be made here. Raises NotMaster."""
+        """Whether changes may be made here. Raises NotTheMaster."""
         if self.role is NodeRole.SLAVE:
             where = f"of {master_address}" if master_address else "(its metasyncMasterAddress is not set)"
-            raise NotMaster(f"This node is a slave {where}.", remedy="Make the change on the master.")
+            raise NotTheMaster(f"This node is a slave {where}.", remedy="Make the change on the master.")
         if self.role is NodeRole.FENCED:
-            raise NotMaster("A newer master has replaced this node.", remedy="Make the change on the newer master.")
+            raise NotTheMaster("A newer master has replaced this node.", remedy="Make the change on the newer master.")
 
 
 def configured(role: BrokerRole) -> Standing:

@@ -9,6 +9,7 @@
     healer, healing_service, log_peer   damaged stretches of the log, fetched again from a peer
     pair_audit                     our log compared with a peer's, by checksums
     fencing                        tells an old master that it was replaced
+    signpost                       where clients find the master, for our store's refusals
     store_link, log_view           what the store says, and what it is told
     channels                       how other services are called
 

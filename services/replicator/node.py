@@ -21,6 +21,7 @@ from tandemmq.replicator.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics, SlaveNow
 from tandemmq.replicator.replicas import ProgressTeller
 from tandemmq.replicator.settings import ReplicatorSettings
+from tandemmq.replicator.signpost import Signpost
 from tandemmq.replicator.slave import MasterFollower
 from tandemmq.replicator.store_link import StoreLink
 from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
@@ -81,6 +82,7 @@ class ReplicatorNode:
         self._link = StoreLink(
             self._channel, settings.store_address, self.view, metrics, self._progress, self._begin_telling
         )
+        self._signpost = Signpost(self.view, self.old_master, self.role_state, self.dial, self._link.wake, self.timers)
         self._held = False
         self._following = settings
         """The settings with the master that Follow named, if it did."""
@@ -101,6 +103,7 @@ class ReplicatorNode:
                 Fencer(self.view, self.old_master, self.grpc_port, self.dial, self._metrics, self.timers).run(),
                 name="replicator, fencing an old master",
             ),
+            asyncio.create_task(self._signpost.run(), name="replicator, looking for the master"),
         ]
         healer = Healer(
             self.log_repair,
@@ -138,11 +141,15 @@ class ReplicatorNode:
             self._turn.set()
 
     def _begin_telling(self) -> None:
+        self._signpost.begin()
         if self._teller is not None:
             self._teller.begin()
 
     def _progress(self) -> ReplicationProgress | None:
-        return None if self._teller is None else self._teller.message(self.timers.time())
+        pointer = self._signpost.message()
+        if pointer is not None or self._teller is None:
+            return pointer
+        return self._teller.message(self.timers.time())
 
     # -- sides --------------------------------------------------------------------------------------------------------
 

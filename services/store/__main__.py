@@ -106,7 +106,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
         host.add_foreign(service, methods)
     described = NodeServicer("store", settings, settings.store_path_root_dir)
     host.add(add_NodeServicer_to_server, described, NODE_RULES)
-    inner = Internal(settings, described)
+    inner = Internal(settings, described, lambda: settings.client_address(host.port))
     internal = inner.host
     metrics.watch_access(host.guard, internal.guard)
     metrics.watch_load(client=lambda: host.load, internal=lambda: internal.load)
@@ -220,11 +220,11 @@ def _opened(settings: StoreSettings, metrics: StoreMetrics) -> MessageStore:
 class Internal:
     """The node's own port, and what answers there."""
 
-    def __init__(self, settings: StoreSettings, described: NodeServicer) -> None:
-        """All but `described` refuses until `attach`."""
+    def __init__(self, settings: StoreSettings, described: NodeServicer, client_address: Callable[[], str]) -> None:
+        """All but `described` refuses until `attach`. `client_address`: where clients find this store."""
         self.host = ServiceHost(settings.internal_server(), statuses=STATUSES, port_setting="internalPort")
         self.replica_log = ReplicaLogServicer(
-            NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
+            NodeName(settings.broker_cluster_name, settings.broker_name, settings.broker_id, client_address)
         )
         self._derived_files = DerivedFilesServicer()
         self._log_repair = LogRepairServicer()

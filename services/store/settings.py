@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tandemmq.common import default_ports
-from tandemmq.common.addresses import check_address
+from tandemmq.common.addresses import check_address, host_port
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.client_port_settings import ClientPortSettings, TlsMode
 from tandemmq.common.grpc_server import memory_budget
@@ -548,6 +548,11 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     def store_host(self) -> Host:
         """The address in records and message ids."""
         return Host(self.own_ip(), self.listen_port)
+
+    def client_address(self, port: int) -> str:
+        """Where clients find this store, which serves them on a port; `:port`: at whatever host this node has."""
+        host = self.broker_ip1 or ""
+        return self.advertised_address or (host_port(host, port) if host else f":{port}")
 
     def own_ip(self) -> str:
         """The address that stands for this store, for those who know none."""

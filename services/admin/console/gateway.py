@@ -32,7 +32,7 @@ from tandemmq.admin.console.json_form import from_json, to_json
 from tandemmq.admin.console.senders import AnswerSender, Lines, Zip
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer, add_AdminServicer_to_server
-from tandemmq.common.access.errors import Refused, Unauthenticated
+from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.errors import TandemError
 from tandemmq.common.guard import CallGuard
@@ -156,7 +156,7 @@ class Gateway:
                 self._refused(name, _context(request, None), error)
             raise
 
-    def _refused(self, name: str, context: ConsoleCall, error: Refused) -> None:
+    def _refused(self, name: str, context: ConsoleCall, error: AccessRefused) -> None:
         """Tell the log of actions, as the guard does for calls over gRPC."""
         if self._guard.on_refused is not None:
             self._guard.on_refused(_path(name), error.user, context, error)
@@ -169,7 +169,7 @@ class Gateway:
             return nullcontext()
         try:
             self._guard.check(caller.principal, _path(name), message)
-        except Refused as error:
+        except AccessRefused as error:
             self._refused(name, context, error)
             raise
         return self._guard.entered(context, caller.principal)

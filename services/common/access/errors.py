@@ -5,7 +5,7 @@ from typing import ClassVar
 from tandemmq.common.errors import Kind, TandemError
 
 
-class Refused(TandemError):
+class AccessRefused(TandemError):
     """A caller may not do what it wants."""
 
     kind = Kind.NOT_PERMITTED
@@ -19,7 +19,7 @@ class Refused(TandemError):
         self.user = user
 
 
-class Unauthenticated(Refused):
+class Unauthenticated(AccessRefused):
     """Nobody knows who calls: no credentials, or wrong ones."""
 
     kind = Kind.UNAUTHENTICATED
@@ -42,7 +42,7 @@ class TooManyAttempts(Unauthenticated):
         self.retry_after = retry_after
 
 
-class PermissionDenied(Refused):
+class PermissionDenied(AccessRefused):
     """It is known who calls, and that this user may not do that."""
 
 

@@ -389,7 +389,9 @@ class Sender:
     async def create(self, missing: dict[str, TopicConfig]) -> None:
         """Create the topics that `check` has found missing. Raises NotWritable, and as `TopicTable.add`."""
         if not self._store.writable:
-            raise NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
+            refused = NotWritable(f"The store takes no messages: {self._store.why_not_writable}.")
+            refused.master_address = self._store.replica.elsewhere
+            raise refused
         await self.topics.add(missing.values())
 
     # -- append -----------------------------------------------------------------------------------------------------

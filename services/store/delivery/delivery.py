@@ -150,7 +150,7 @@ class Delivery:
         if not self.delivering:
             await self._life.begun(_BEGIN_SECONDS)
         if not self.delivering:
-            raise NotDelivering.at_present()
+            raise NotDelivering.at_present(self.broker.store.replica.elsewhere)
 
     def start(self) -> None:
         """Begin to follow the store's role; call when the store is open and started."""

@@ -103,12 +103,14 @@ class NotDelivering(DeliveryError):
     kind = Kind.NOT_DELIVERING
 
     @classmethod
-    def at_present(cls) -> "NotDelivering":
-        """Said to those who ask a slave, or a master that has not read its journal in time."""
-        return cls(
+    def at_present(cls, elsewhere: str | None) -> "NotDelivering":
+        """Said to those who ask a slave, or a master that has not read its journal in time; see `Replica.elsewhere`."""
+        refused = cls(
             "This store gives out no messages at present: it is no master, or reads its journal.",
             remedy="Ask the master, or again in a moment.",
         )
+        refused.master_address = elsewhere
+        return refused
 
 
 class NotSafe(DeliveryError):

@@ -86,7 +86,7 @@ class Journal:
             that was never made; `Moved` makes one.
         """
         if not self.open:
-            raise NotDelivering("This store gives out nothing at present: it notes no progress of groups.")
+            raise self._closed("This store gives out nothing at present: it notes no progress of groups.")
         apply = self.ledger.apply
         for fact in facts:
             if isinstance(fact, Given | GivenAgain | HeldBy | Dealt) and self.ledger.progress(fact.place) is None:
@@ -106,8 +106,13 @@ class Journal:
         What is noted afterwards lies behind it in the log. Raises StoreError as `MessageStore.append`.
         """
         if not self.open:
-            raise NotDelivering("This store gives out nothing at present: it copies no messages.")
+            raise self._closed("This store gives out nothing at present: it copies no messages.")
         return self._store.append(message)
+
+    def _closed(self, message: str) -> NotDelivering:
+        refused = NotDelivering(message)
+        refused.master_address = self._store.replica.elsewhere
+        return refused
 
     def check(self) -> None:
         """Whether more may be given out. Raises the failure that keeps the journal from being written."""
@@ -225,4 +230,4 @@ class Journal:
         """This store is no master any more: what is not written never will be."""
         self._unwritten = []
         self.open = False
-        self._turn_is_over(NotDelivering("This store gives out nothing any more: it is no master now."))
+        self._turn_is_over(self._closed("This store gives out nothing any more: it is no master now."))

@@ -154,7 +154,7 @@ class Receiving:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self._draining:
-            self.waiters.end(NotDelivering.at_present())
+            self.waiters.end(NotDelivering.at_present(self._broker.store.replica.elsewhere))
 
     def figures_now(self) -> list[GroupFigures]:
         """What operators see of groups, as it was some seconds ago."""
@@ -184,7 +184,7 @@ class Receiving:
     @property
     def _there(self) -> _Parts:
         if self._parts is None:
-            raise NotDelivering.at_present()
+            raise NotDelivering.at_present(self._broker.store.replica.elsewhere)
         return self._parts
 
     # -- receive ----------------------------------------------------------------------------------------------------

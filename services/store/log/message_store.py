@@ -316,7 +316,9 @@ class MessageStore:
             raise DiskFull(
                 f"No messages are taken: {self.flags.why}.", remedy="Free disk space; sends go on by themselves."
             )
-        raise NotWritable(f"No messages are taken: {self.flags.why}.", remedy="Reads go on; see the store's log.")
+        refused = NotWritable(f"No messages are taken: {self.flags.why}.", remedy="Reads go on; see the store's log.")
+        refused.master_address = self.replica.elsewhere
+        raise refused
 
     def _disk_full(self, error: DiskFull) -> DiskFull:
         if self.flags.set(Reason.LOG_DISK_FULL, error.message.rstrip(".")):

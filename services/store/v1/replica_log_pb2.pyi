@@ -109,6 +109,7 @@ class LogIdentity(_message.Message):
     CLUSTER_NAME_FIELD_NUMBER: _builtins.int
     FENCED_BY_EPOCH_FIELD_NUMBER: _builtins.int
     STORE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ADDRESS_FIELD_NUMBER: _builtins.int
     role: Global___BrokerRole.ValueType
     file_size: _builtins.int
     """Size of a log file; master and slave must have the same."""
@@ -124,6 +125,8 @@ class LogIdentity(_message.Message):
     """
     store_id: _builtins.str
     """Name of the directory, made at random; empty for a master that was never anything else."""
+    client_address: _builtins.str
+    """Where clients find this store: host:port, or `:port` at whatever host this node has."""
     def __init__(
         self,
         *,
@@ -135,10 +138,11 @@ class LogIdentity(_message.Message):
         cluster_name: _builtins.str = ...,
         fenced_by_epoch: _builtins.int = ...,
         store_id: _builtins.str = ...,
+        client_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "cluster_name", b"cluster_name", "epoch", b"epoch", "fenced_by_epoch", b"fenced_by_epoch", "file_size", b"file_size", "role", b"role", "store_id", b"store_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "client_address", b"client_address", "cluster_name", b"cluster_name", "epoch", b"epoch", "fenced_by_epoch", b"fenced_by_epoch", "file_size", b"file_size", "role", b"role", "store_id", b"store_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -154,12 +158,17 @@ class ReplicationProgress(_message.Message):
     REPLICATED_OFFSET_FIELD_NUMBER: _builtins.int
     IN_SYNC_FIELD_NUMBER: _builtins.int
     REPLICAS_FIELD_NUMBER: _builtins.int
+    MASTER_ADDRESS_FIELD_NUMBER: _builtins.int
     enough: _builtins.bool
     """Whether as many replicas are connected as a synchronous send needs."""
     replicated_offset: _builtins.int
     """The offset below which that many replicas have everything; 0 while they are not enough."""
     in_sync: _builtins.int
     """Replicas that are in sync, without the master itself."""
+    master_address: _builtins.str
+    """Of the replicator of a store that is no master, or was replaced: where clients find the master, host:port; empty: nobody knows. It goes
+    with the store's refusals. A message that has it says nothing else.
+    """
     @_builtins.property
     def replicas(self) -> _containers.RepeatedCompositeFieldContainer[Global___Replica]:
         """Every replica that is connected. Left out while nothing but offsets has changed in it, for about a second; always complete when in_sync
@@ -173,12 +182,15 @@ class ReplicationProgress(_message.Message):
         replicated_offset: _builtins.int = ...,
         in_sync: _builtins.int = ...,
         replicas: _abc.Iterable[Global___Replica] | None = ...,
+        master_address: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_master_address", b"_master_address", "master_address", b"master_address"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["enough", b"enough", "in_sync", b"in_sync", "replicas", b"replicas", "replicated_offset", b"replicated_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_master_address", b"_master_address", "enough", b"enough", "in_sync", b"in_sync", "master_address", b"master_address", "replicas", b"replicas", "replicated_offset", b"replicated_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__master_address: _TypeAlias = _typing.Literal["master_address"]  # noqa: Y015
+    _WhichOneofArgType__master_address: _TypeAlias = _typing.Literal["_master_address", b"_master_address"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__master_address) -> _WhichOneofReturnType__master_address | None: ...
 
 Global___ReplicationProgress: _TypeAlias = ReplicationProgress  # noqa: Y015
 

@@ -5,7 +5,9 @@ The store's interface for clients: send messages to it, pull them from it, find 
 
 Errors. A call that fails has a gRPC status, a message that says what happened to what and what to do, and the trailing metadata
 `rocketmq-status` with the name that RocketMQ has for it. A refused call has stored nothing. Calls that end before the store has seen
-them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
+them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`. Two more say what a program may do about
+it: `tandem-kind`, which of the lines below it is (STARTING, READ_ONLY, ...), and, where a store refuses since it is no master or was
+replaced, `tandem-master`: where clients find the master, host:port, or nothing where this store does not know.
 
   INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
   UNIMPLEMENTED       a kind that a batch cannot have; timers that are off      MESSAGE_ILLEGAL
@@ -418,23 +420,33 @@ class Refusal(_message.Message):
     CODE_FIELD_NUMBER: _builtins.int
     ROCKETMQ_STATUS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MASTER_ADDRESS_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Name of the gRPC status: `INVALID_ARGUMENT`."""
     rocketmq_status: _builtins.str
     """Name of the RocketMQ status: `MESSAGE_ILLEGAL`."""
     message: _builtins.str
+    kind: _builtins.str
+    """As `tandem-kind`."""
+    master_address: _builtins.str
+    """As `tandem-master`; unset where that is not sent."""
     def __init__(
         self,
         *,
         code: _builtins.str = ...,
         rocketmq_status: _builtins.str = ...,
         message: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        master_address: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_master_address", b"_master_address", "master_address", b"master_address"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message", "rocketmq_status", b"rocketmq_status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_master_address", b"_master_address", "code", b"code", "kind", b"kind", "master_address", b"master_address", "message", b"message", "rocketmq_status", b"rocketmq_status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__master_address: _TypeAlias = _typing.Literal["master_address"]  # noqa: Y015
+    _WhichOneofArgType__master_address: _TypeAlias = _typing.Literal["_master_address", b"_master_address"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__master_address) -> _WhichOneofReturnType__master_address | None: ...
 
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 

@@ -5,7 +5,9 @@ The store's interface for clients: send messages to it, pull them from it, find 
 
 Errors. A call that fails has a gRPC status, a message that says what happened to what and what to do, and the trailing metadata
 `rocketmq-status` with the name that RocketMQ has for it. A refused call has stored nothing. Calls that end before the store has seen
-them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`.
+them (a deadline, a request over the limits) have gRPC's own status and no `rocketmq-status`. Two more say what a program may do about
+it: `tandem-kind`, which of the lines below it is (STARTING, READ_ONLY, ...), and, where a store refuses since it is no master or was
+replaced, `tandem-master`: where clients find the master, host:port, or nothing where this store does not know.
 
   INVALID_ARGUMENT    the request can never succeed as it is                    MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED
   UNIMPLEMENTED       a kind that a batch cannot have; timers that are off      MESSAGE_ILLEGAL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.client import Consumer, Pulled, RequestFailed, StoreClient, aio
+from tandemmq.client import Consumer, Pulled, PulledStatus, RequestFailed, StoreClient, aio
 from tandemmq.store.v1 import store_pb2
 from tests.contract.store_process import StoreProcess
 from tests.integration.test_cli import tandem
@@ -60,7 +60,7 @@ def stream(client: StoreClient) -> Pulled:
             break
     records = [record for answer in found for record in answer.records]
     damaged = [record for answer in found for record in answer.damaged]
-    return Pulled("FOUND", records, MESSAGES, 0, MESSAGES, damaged)
+    return Pulled(PulledStatus.FOUND, records, MESSAGES, 0, MESSAGES, damaged)
 
 
 @pytest.mark.parametrize("read", [pull, stream])

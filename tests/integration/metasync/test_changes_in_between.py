@@ -12,7 +12,7 @@ import pytest
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.channels import master_dialer, store_dialer
-from tandemmq.metasync.errors import DocumentNotSaved, NotMaster
+from tandemmq.metasync.errors import DocumentNotSaved, NotTheMaster
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.master_tables import ServiceLink
 from tandemmq.metasync.metrics import MetasyncMetrics
@@ -65,7 +65,7 @@ async def test_a_node_that_is_fenced_while_it_makes_a_group_takes_no_commit(
         assert await asyncio.to_thread(begun.wait, 60)
         service.node.standing = Standing(NodeRole.FENCED, 1)
         may_end.set()
-        with pytest.raises(NotMaster):
+        with pytest.raises(NotTheMaster):
             await call
         assert not service.keeper.offsets.entries
     again = Keeper(tmp_path)

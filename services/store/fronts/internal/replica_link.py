@@ -103,6 +103,9 @@ class ReplicaLink:
         self._timer = self._timers.call_later(_LOOK_SECONDS, self._look)
 
     def _hear(self, progress: ReplicationProgress) -> None:
+        if progress.HasField("master_address"):
+            self._store.replica.master_address = progress.master_address
+            return
         transfer = self._transfer
         if progress.enough:
             self._store.replica.confirm(

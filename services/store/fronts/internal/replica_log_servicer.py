@@ -1,6 +1,6 @@
 """The store's side of the link to its replicator: `tandemmq.store.v1.ReplicaLog`, on the internal port."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -39,7 +39,11 @@ class BadGroup(TandemError):
 class NodeName:
     """What a store is called, for its replicator and its peers."""
 
-    def __init__(self, cluster: str, broker: str, broker_id: int) -> None:
+    def __init__(
+        self, cluster: str, broker: str, broker_id: int, client_address: Callable[[], str] = lambda: ""
+    ) -> None:
+        """`client_address`: where clients find it; see LogIdentity."""
+        self.client_address = client_address
         self.cluster = cluster
         self.broker = broker
         self.broker_id = broker_id
@@ -185,6 +189,7 @@ class ReplicaLogServicer(replica_log_pb2_grpc.ReplicaLogServicer):
                 cluster_name=self._name.cluster,
                 fenced_by_epoch=mastership.fenced_by,
                 store_id=mastership.store_id,
+                client_address=self._name.client_address(),
             )
             self._known = key, identity
         return self._known[1]

@@ -102,7 +102,13 @@ def _reason(failure: TandemError | None) -> str:
 def refusal(error: TandemError) -> store_pb2.Refusal:
     """An error inside a stream that goes on."""
     status = STATUSES[error.kind]
-    return store_pb2.Refusal(code=status.code, rocketmq_status=status.rocketmq, message=error.explain())
+    return store_pb2.Refusal(
+        code=status.code,
+        rocketmq_status=status.rocketmq,
+        message=error.explain(),
+        kind=error.kind.name,
+        master_address=error.master_address,
+    )
 
 
 def pull_response(

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from tandemmq.common.access.errors import Refused, Unauthenticated
+from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.wire.remoting.command import Body, Command
@@ -44,7 +44,7 @@ class RemotingIdentity:
             return None
         try:
             return self._recognized(call.command, gate.keeper.table.principals)
-        except Refused as error:
+        except AccessRefused as error:
             self._guard.refused[error.reason] += 1
             raise
 

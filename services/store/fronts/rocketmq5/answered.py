@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from tandemmq.common.access.errors import PermissionDenied, Refused
+from tandemmq.common.access.errors import AccessRefused, PermissionDenied
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import CallFailure
 from tandemmq.common.guard import CallGuard
@@ -146,7 +146,7 @@ async def _abort_if_away(context: Context, error: TandemError) -> None:
 
 async def _abort(context: Context, error: TandemError) -> NoReturn:
     """End a call with gRPC's own status. Always raises."""
-    if isinstance(error, Refused):
+    if isinstance(error, AccessRefused):
         denied = isinstance(error, PermissionDenied)
         code = grpc.StatusCode.PERMISSION_DENIED if denied else grpc.StatusCode.UNAUTHENTICATED
     elif error.kind in _LATER:

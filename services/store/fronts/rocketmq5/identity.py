@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Mapping
 from pathlib import Path
 
-from tandemmq.common.access.errors import Refused, Unauthenticated
+from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.guard import CallGuard
 from tandemmq.store.fronts.rocketmq5.caller import Caller
@@ -35,7 +35,7 @@ class SigningIdentity:
             return None
         try:
             return self._recognized(caller, gate.keeper.table.principals)
-        except Refused as error:
+        except AccessRefused as error:
             self._guard.refused[error.reason] += 1
             raise
 

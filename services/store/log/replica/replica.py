@@ -43,6 +43,8 @@ class Replica:
         self.group: GroupFile = parts.group
         self._source = 0
         """Epoch of the master whose bytes come; 0 is one that did not introduce itself."""
+        self.master_address = ""
+        """Where clients find the master, as the replicator said last; empty: nobody knows."""
         self._apply_role()
 
     # -- following --------------------------------------------------------------------------------------------------
@@ -200,6 +202,12 @@ class Replica:
             log.warning("No master with an epoch below %d is followed any more", epoch)
         else:
             log.error("No more messages are taken: a newer master was promoted, with epoch %d", epoch)
+
+    @property
+    def elsewhere(self) -> str | None:
+        """Where clients find the master, if it is not this store; empty: nobody knows. None: this one is it."""
+        mastership = self.mastership
+        return self.master_address if mastership.is_slave or mastership.fenced_by else None
 
     @property
     def epoch(self) -> int:

@@ -1,0 +1,85 @@
+"""Messages that are sent together: how many requests, and whose failure is whose."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tandemmq.client import ClientFault, Outgoing, Refused, SendStatus, StoreUnreachable
+from tandemmq.client.lingering import MOST_MESSAGES, Lingering
+from tandemmq.client.outgoing import Sent
+
+LONG = 3600.0
+"""Seconds that no test waits."""
+
+
+class Store:
+    """Takes what it is sent; refuses bodies that begin with `bad`."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[bytes]] = []
+        self.failure: Exception | None = None
+
+    async def send_all(self, messages: Sequence[Outgoing]) -> list[Sent]:
+        bodies = [one.body for one in messages]
+        self.requests.append(bodies)
+        if self.failure is not None:
+            raise self.failure
+        if any(body.startswith(b"bad") for body in bodies):
+            raise Refused("a bad one", "INVALID_ARGUMENT", "MESSAGE_ILLEGAL")
+        return [Sent(one.topic, one.body.decode(), "", 0, 0, SendStatus.PUT_OK) for one in messages]
+
+    async def send_one(self, message: Outgoing) -> Sent:
+        return (await self.send_all([message]))[0]
+
+
+def of(*bodies: bytes) -> list[Outgoing]:
+    return [Outgoing("t", body) for body in bodies]
+
+
+async def test_what_is_sent_meanwhile_goes_along() -> None:
+    store = Store()
+    lingering = Lingering(0.01, store.send_all, store.send_one)
+    sent = await asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2", b"3")))
+    assert [one.unique_key for one in sent] == ["1", "2", "3"]
+    assert store.requests == [[b"1", b"2", b"3"]]
+
+
+async def test_a_full_request_does_not_wait() -> None:
+    store = Store()
+    lingering = Lingering(LONG, store.send_all, store.send_one)
+    await asyncio.gather(*(lingering.send(one) for one in of(*[b"x"] * MOST_MESSAGES)))
+    big = b"x" * (300 << 10)
+    await asyncio.gather(*(lingering.send(one) for one in of(big, big)))
+    assert [len(one) for one in store.requests] == [MOST_MESSAGES, 2]
+
+
+async def test_the_end_sends_what_waits() -> None:
+    store = Store()
+    lingering = Lingering(LONG, store.send_all, store.send_one)
+    sending = asyncio.create_task(lingering.send(of(b"last")[0]))
+    await asyncio.sleep(0)
+    await lingering.close()
+    assert (await sending).unique_key == "last"
+
+
+async def test_a_message_that_is_refused_is_refused_alone() -> None:
+    store = Store()
+    lingering = Lingering(0.01, store.send_all, store.send_one)
+    ends = await asyncio.gather(
+        *(lingering.send(one) for one in of(b"good", b"bad", b"better")), return_exceptions=True
+    )
+    assert isinstance(ends[1], Refused)
+    assert [one.unique_key for one in (ends[0], ends[2]) if isinstance(one, Sent)] == ["good", "better"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"), [(StoreUnreachable("gone", "UNAVAILABLE"), StoreUnreachable), (KeyError("x"), ClientFault)]
+)
+async def test_a_failure_is_everybodys(failure: Exception, raised: type[Exception]) -> None:
+    store = Store()
+    store.failure = failure
+    lingering = Lingering(0.01, store.send_all, store.send_one)
+    ends = await asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2")), return_exceptions=True)
+    assert [type(one) for one in ends] == [raised, raised]
+    assert len(store.requests) == 1
