@@ -96,11 +96,11 @@ class StoreClient:
     ) -> None:
         await self.close()
 
-    async def find_master(self) -> None:
-        """With several addresses: let what follows go to the master; if none answers that is one, to any that does."""
+    async def find_master(self) -> bool:
+        """With several addresses: let what follows go to the master; if none answers that takes messages, to any."""
         stores = self._channel
         if not isinstance(stores, ManyStores):
-            return
+            return True
         answering = ""
         for address in stores.places.all:
             stub: StoreAsyncStub = StoreStub(stores.at(address))
@@ -110,9 +110,10 @@ class StoreClient:
                 continue
             if log.state.writable:
                 stores.places.current = address
-                return
+                return True
             answering = answering or address
         stores.places.current = answering or stores.places.current
+        return False
 
     async def send(
         self,

@@ -77,14 +77,15 @@ class StoreClient:
     ) -> None:
         self.close()
 
-    def find_master(self) -> None:
-        """With several addresses: let what follows go to the master; if none answers that is one, to any that does.
+    def find_master(self) -> bool:
+        """With several addresses: let what follows go to the master; if none answers that takes messages, to any.
 
-        Streams begin where the last call was answered, and do not go on to another store by themselves.
+        Gives whether there is one; with one address always True. Streams begin where the last call was answered, and do
+        not go on to another store by themselves.
         """
         stores = self._channel
         if not isinstance(stores, ManyStores):
-            return
+            return True
         answering = ""
         for address in stores.places.all:
             try:
@@ -93,9 +94,10 @@ class StoreClient:
                 continue
             if log.state.writable:
                 stores.places.current = address
-                return
+                return True
             answering = answering or address
         stores.places.current = answering or stores.places.current
+        return False
 
     # -- sending ----------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from tandemmq.spark.reading.scan import ScanWanted
 from tandemmq.spark.source.conditions import Condition
 from tandemmq.spark.source.source_options import SourceOptions
 from tandemmq.spark.streams.stream_loss import lose
-from tandemmq.spark.streams.stream_store import StreamStore, is_away
+from tandemmq.spark.streams.stream_store import StreamStore, check_master, is_away
 from tandemmq.store.v1 import store_pb2
 
 Document = dict[str, Any]
@@ -210,6 +210,7 @@ class QueueFollower:
         while True:
             trouble: ClientError | None = None
             try:
+                check_master(client)
                 with closing(_Call(client, span, offset)) as call:
                     for answer in call.answers:
                         if answer.records:

@@ -22,6 +22,12 @@ _AWAY = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 Answer = TypeVar("Answer")
 
 
+def check_master(client: StoreClient) -> None:
+    """Of several stores only the master is read: a slave may be behind. Raises StoreUnreachable: there is none."""
+    if not client.find_master():
+        raise StoreUnreachable("none of them is a master that takes messages", "UNAVAILABLE")
+
+
 def is_away(error: ClientError) -> bool:
     """Whether the store does not answer, is starting or is rebuilding: the same call may succeed later."""
     return error.code in _AWAY
@@ -31,7 +37,7 @@ class StreamStore:
     """The connection to one store. Pickled without what it is connected to."""
 
     def __init__(self, address: str, patience: float = PATIENCE_SECONDS) -> None:
-        """``address``: ``host:port``; ``patience``: seconds."""
+        """``address``: ``host:port``, of a pair both with a comma; ``patience``: seconds."""
         self.address = address
         self._patience = patience
         self._client: StoreClient | None = None
@@ -44,6 +50,7 @@ class StreamStore:
         if self._client is None:
             self._client = StoreClient(self.address, timeout=ANSWER_SECONDS, **Identity.from_environment().arguments())
         try:
+            check_master(self._client)
             answer = call(self._client)
         except ClientError as error:
             # A channel that has failed waits for up to two minutes before it tries again; a new one does not.

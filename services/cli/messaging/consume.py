@@ -12,7 +12,7 @@ import typer
 from tandemmq.cli.messaging.messages import as_json, say_message
 from tandemmq.cli.talk.connection import STORE, resolved, told
 from tandemmq.cli.talk.failures import INTERRUPTED, CommandFailed, WrongUsage
-from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Json, Topic, WithBody
+from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
@@ -22,16 +22,6 @@ IDLE_SECONDS = 3.0
 """Without --follow: how long to wait for the next message."""
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group; it is made when it is first used.")]
-
-Addresses = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        envvar="TANDEM_ADDRESS",
-        metavar="HOST:PORT[,...]",
-        help="Where the store answers; of a pair both, with a comma.",
-    ),
-]
 
 Tags = Annotated[str, typer.Option("--filter", "-f", metavar="'A || B'", help="Only messages with one of these tags.")]
 
@@ -50,7 +40,7 @@ def consume(
     sql: Condition = "",
     follow: Annotated[bool, typer.Option("--follow", help="Wait for new messages, until Ctrl-C.")] = False,
     with_body: WithBody = True,
-    address: Addresses = DEFAULT_ADDRESS,
+    address: Address = DEFAULT_ADDRESS,
     as_json_lines: Json = False,
 ) -> None:
     """Take messages as a group: print and acknowledge each.
@@ -103,7 +93,7 @@ def worker(
     ] = 16,
     tags: Tags = "*",
     sql: Condition = "",
-    address: Addresses = DEFAULT_ADDRESS,
+    address: Address = DEFAULT_ADDRESS,
     as_json_lines: Json = False,
 ) -> None:
     """Call a Python function with each message of a group.

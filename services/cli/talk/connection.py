@@ -39,16 +39,17 @@ ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` an
 
 @contextmanager
 def connect(address: str) -> "Iterator[StoreClient]":
-    """Give a client of the store at `address`; nothing is sent before the first call.
+    """Give a client of the store at `address`, or of the master of several; one is not asked before the first call.
 
     Raises:
         WrongUsage: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
         UnreadableSecret, BadUserName: the root options name what cannot be used.
     """
-    address = resolved(STORE, address)
+    address = ",".join(resolved(STORE, one.strip()) for one in address.split(","))
     from tandemmq.client import Identity, StoreClient
 
     with told(STORE, address), StoreClient(address, **Identity.from_environment().arguments()) as client:
+        client.find_master()
         yield client
 
 
@@ -142,7 +143,7 @@ def _why_away(code: str, kind: ServiceKind, address: str) -> str:
     from tandemmq.cli.talk.tls_diagnosis import diagnose
     from tandemmq.client import Identity
 
-    found = diagnose(address, Identity.from_environment())
+    found = diagnose(address, Identity.from_environment()) if "," not in address else ""
     if found:
         return f"the {kind.noun} at {address} {found}"
     if code == "DEADLINE_EXCEEDED":

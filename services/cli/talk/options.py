@@ -14,7 +14,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 Address = Annotated[
     str,
-    typer.Option("--address", envvar="TANDEM_ADDRESS", metavar="HOST:PORT", help="Where the store answers."),
+    typer.Option(
+        "--address",
+        envvar="TANDEM_ADDRESS",
+        metavar="HOST:PORT[,...]",
+        help="Where the store answers; of a pair both, with a comma.",
+    ),
 ]
 
 Context = Annotated[

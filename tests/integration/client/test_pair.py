@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -93,6 +95,24 @@ async def test_the_same_for_asyncio(pair: Pair) -> None:
 
         assert [one.first_queue_offset async for one in client.send_stream("both-aio", batches(), queue_id=0)] == [1]
         assert [one.body for one in (await client.pull("both-aio", 0, 0)).records] == [b"0", b"1"]
+
+
+def test_commands_take_both_addresses(pair: Pair) -> None:
+    both = ",".join(addresses(pair))
+    sent = tandem("send", "by-command", "one", "--address", both)
+    assert (sent.returncode, sent.stderr) == (0, "")
+    many = tandem("send", "by-command", "more", "--count", "200", "--address", both)
+    assert many.returncode == 0, many.stderr
+    assert "201 messages" in tandem("pull", "by-command", "--max", "0", "--address", both).stderr
+    refused = tandem("send", "by-command", "to the slave", "--address", pair.slave.address("store"))
+    assert refused.returncode == 1
+    assert "this store is a slave" in refused.stderr
+    assert tandem("pull", "by-command", "--address", f"{both},nowhere").returncode == 2
+
+
+def tandem(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "tandemmq.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_what_no_slave_has_is_told(pair: Pair) -> None:
