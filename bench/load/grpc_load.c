@@ -14,7 +14,8 @@
  *             [--warm 0.5] [--seconds 2]
  *
  * --target may list several servers: connections take turns. --counter: sixteen hex digits of the message from there on
- * are the request's number, for a server that would know it again.
+ * are the request's number, for a server that would know it again. Numbers begin at the time, so that no run has those
+ * of another one: the server remembers them for a while.
  *
  * Checked of every call: it ends with grpc-status 0 and as many answers as are due, also of those that are still open
  * when the time is over; with --answer, that every answer has so many bytes; with --byte, that this byte of every answer
@@ -381,6 +382,7 @@ int main(int argc, char **argv)
     load_request(data);
     if (counter_at >= 0 && PREFIX + (size_t)counter_at + COUNTER > request_length)
         die("--counter lies beyond the request");
+    requests = now_ns();
 
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;

@@ -140,7 +140,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     servicer.attach(broker, core.state)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
-    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery))
+    rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery), core.consumers)
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
     inner.attach(settings.broker_name, delivery)

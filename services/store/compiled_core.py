@@ -15,6 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
+from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.settings import CoreChoice
 
@@ -29,6 +30,8 @@ _MODULES = (
     "store.fronts.native.compiled.send_codec",
     "store.fronts.remoting.compiled.send_frames",
     "store.fronts.rocketmq5.compiled.send_message",
+    "store.fronts.rocketmq5.compiled.ack_message",
+    "store.fronts.rocketmq5.compiled.given_message",
 )
 
 
@@ -87,6 +90,8 @@ class CompiledCore:
     send: SendCore | None = None
     frames: FramesCore | None = None
     message: MessageCore | None = None
+    consumers: ConsumerCore | None = None
+    """Of RocketMQ 5 clients."""
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
@@ -119,10 +124,14 @@ def compiled_core(
     from tandemmq.store.broker.compiled.sender import CompiledSender
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
     from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
+    from tandemmq.store.fronts.rocketmq5.compiled import ack_message
+    from tandemmq.store.fronts.rocketmq5.compiled.given_message import CompiledGivenMessage
     from tandemmq.store.fronts.rocketmq5.compiled.send_message import CompiledSendMessage
     from tandemmq.store.log.compiled.appender import CompiledAppender
 
     appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
     sender = CompiledSender(broker.sender, appender)
     message = CompiledSendMessage(sender, broker.topics, takes_normal)
-    return CompiledCore("compiled", CompiledSendCodec(sender), CompiledSendFrames(sender, cluster), message)
+    consumers = ConsumerCore(CompiledGivenMessage(), ack_message.read)
+    codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
+    return CompiledCore("compiled", codec, frames, message, consumers)

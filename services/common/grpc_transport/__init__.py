@@ -29,6 +29,7 @@ from tandemmq.common.grpc_transport.aio.answering import (
     connection_of,
     dialled,
     room_for,
+    write_all,
 )
 from tandemmq.common.grpc_transport.aio.channel import Channel, channel
 from tandemmq.common.grpc_transport.aio.duplex import Duplex, duplex
@@ -59,4 +60,5 @@ __all__ = [
     "duplex",
     "room_for",
     "server",
+    "write_all",
 ]

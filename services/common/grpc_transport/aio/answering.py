@@ -1,7 +1,7 @@
 """Answering: the server's side of a bidirectional call without tasks, for two sides that talk all the time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -67,6 +67,18 @@ def append_field(context: "grpc.aio.ServicerContext[Any, Any]", number: int, val
         return False
     context.appended = (*context.appended, _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(value)), value)
     return True
+
+
+async def write_all(context: "grpc.aio.ServicerContext[Any, Any]", answers: Sequence[bytes]) -> None:
+    """Send several answers of a stream, each as bytes, of a method without serializer: together, if the server is ours.
+
+    Waits while the caller or the network takes no more.
+    """
+    if isinstance(context, CallContext):
+        await context.write_all(answers)
+        return
+    for answer in answers:
+        await context.write(answer)
 
 
 def _varint(value: int) -> bytes:

@@ -48,9 +48,11 @@ class Call(CallContext):
                 self._wait(size)
                 self.begin_task(result, result.context)
                 self.stand_in = result.stand_in
-            elif method.response_streaming:
+            elif method.response_streaming and result is not None:
                 self._wait(size)
                 self.begin_task(result)
+            elif method.response_streaming:  # it has written its answers
+                self.end(self._code or Status.OK, self._details)
             else:
                 self.finish(result)
         except (KeyboardInterrupt, SystemExit):

@@ -15,13 +15,16 @@ One noun per file::
     message_types.py    which types of messages a topic takes
     sending.py          SendMessage
     direct_send.py      ... from the bytes of a request to those of its answer, by the compiled core
+    consumer_core.py    what of that core serves consumers
     compiled/           that core's part of this protocol
     sent_message.py     a message as a producer sends it
     body_digest.py      digests of bodies
     receiving.py        ReceiveMessage
     given_message.py    a message as a consumer gets it
+    given_messages.py   ... as a part of an answer, in bytes; plain ones by the compiled core
     inflating.py        ... with a body that it can read
     receipts.py         acknowledge, change, forward
+    acks.py             ... what is acknowledged, and how that is answered
     offsets.py          queues read by offset, as no official client does
     transactions.py     ends of transactions, and recalls
     heartbeats.py       clients that live, and that end

@@ -70,28 +70,26 @@ class Answered:
         return call
 
     def streamed(
-        self, method: str, handler: Callable[[Any, FrontCall], AsyncIterator[Any]], answer: Callable[..., Any]
-    ) -> Callable[[Any, Context], AsyncIterator[Any]]:
-        """A handler with a stream of answers to one request, whose refusal is the only one of them."""
+        self, method: str, handler: Callable[[Any, FrontCall], Awaitable[None]], answer: Callable[..., Any]
+    ) -> Callable[[Any, Context], Awaitable[None]]:
+        """A handler that writes its answers to one request as bytes; where it is refused, that is the last of them."""
 
-        async def call(request: Any, context: Context) -> AsyncIterator[Any]:
+        async def call(request: Any, context: Context) -> None:
             begun, outcome = time.perf_counter(), "SUCCESS"
             self._guard.in_flight += 1
             try:
                 await context.send_initial_metadata(())
-                async with aclosing(handler(request, self._call(method, context))) as answers:  # type: ignore[type-var]
-                    async for one in answers:
-                        yield one
+                await handler(request, self._call(method, context))
             except TandemError as error:
                 outcome = pb.Code.Name(code_of(error))
                 self._refused(error)
                 await _abort_if_away(context, error)
-                yield answer(status=status_of(error))
-            except (grpc.aio.AbortError, CallFailure):
-                raise
+                await context.write(answer(status=status_of(error)).SerializeToString())
+            except (grpc.aio.AbortError, grpc.aio.UsageError, CallFailure):
+                raise  # a status was given, or nobody waits for one any more
             except Exception as error:  # noqa: BLE001 - the caller gets an id, the log the rest
                 outcome = "INTERNAL_SERVER_ERROR"
-                yield answer(status=_fault(method, error))
+                await context.write(answer(status=_fault(method, error)).SerializeToString())
             finally:
                 self._guard.in_flight -= 1
                 self._metrics.called(method, outcome, time.perf_counter() - begun, long_polling=True)

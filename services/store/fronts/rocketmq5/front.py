@@ -14,13 +14,16 @@ from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.fronts.broker_port import BrokerPort
+from tandemmq.store.fronts.rocketmq5.acks import Acks, encoded
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
 from tandemmq.store.fronts.rocketmq5.client_metrics import ClientMetrics
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
+from tandemmq.store.fronts.rocketmq5.given_messages import GivenMessages
 from tandemmq.store.fronts.rocketmq5.heartbeats import Heartbeats
 from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
 from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads, Offsets
@@ -58,13 +61,22 @@ class RocketMQ5Front:
         self._rules = rules
         self._answered = Answered(SigningIdentity(guard, secrets), guard, metrics)
         self._attached: _Parts | None = None
+        self._core: ConsumerCore | None = None
         self.metrics = ClientMetrics()
 
-    def attach(self, port: BrokerPort, own: Callable[[], str], offsets: OffsetReads | None = None) -> None:
+    def attach(
+        self,
+        port: BrokerPort,
+        own: Callable[[], str],
+        offsets: OffsetReads | None = None,
+        core: ConsumerCore | None = None,
+    ) -> None:
         """Answer from a recovered store, or a cluster, from now on. `own`: this server's `host:port`.
 
-        `offsets`: what is read by offset; None where brokers are behind a gateway.
+        `offsets`: what is read by offset; None where brokers are behind a gateway. `core`: where the compiled one is
+        used.
         """
+        self._core = core
         rules = self._rules
         topics = TopicAccess(port, auto_create=rules.auto_create_topics, queues=rules.queues_of_new_topics)
         clients = Clients(port.sessions)
@@ -74,7 +86,7 @@ class RocketMQ5Front:
             Sending(port, topics, rules.most_body, rules.longest_delay_ms),
             Heartbeats(clients, port.delivery),
             Telemetry(clients, SettingsAnswers(rules.most_body, port), port.sessions.timers),
-            ReceiveCalls(topics, clients, port, rules),
+            ReceiveCalls(topics, clients, port, rules, GivenMessages(rules.most_body, core and core.given)),
             Receipts(clients, port.delivery),
             TransactionCalls(port.delivery),
             Offsets(offsets, rules.most_body),
@@ -106,7 +118,6 @@ class RocketMQ5Front:
             "Heartbeat": ("heartbeats", "beat"),
             "NotifyClientTermination": ("heartbeats", "end"),
             "SendMessage": ("sending", "send"),
-            "AckMessage": ("receipts", "acknowledge"),
             "ChangeInvisibleDuration": ("receipts", "change"),
             "ForwardMessageToDeadLetterQueue": ("receipts", "forward"),
             "EndTransaction": ("transactions", "end"),
@@ -122,15 +133,16 @@ class RocketMQ5Front:
             calls_pb2.SyncLiteSubscriptionRequest.FromString,
             answer.SerializeToString,
         )
+        methods["AckMessage"] = grpc.unary_unary_rpc_method_handler(
+            self._answered.unary("AckMessage", self._acknowledge, calls_pb2.AckMessageResponse), self._acks, encoded
+        )
         methods["ReceiveMessage"] = grpc.unary_stream_rpc_method_handler(
             self._answered.streamed("ReceiveMessage", self._receive, calls_pb2.ReceiveMessageResponse),
             calls_pb2.ReceiveMessageRequest.FromString,
-            calls_pb2.ReceiveMessageResponse.SerializeToString,
         )
         methods["PullMessage"] = grpc.unary_stream_rpc_method_handler(
             self._answered.streamed("PullMessage", self._pull, calls_pb2.PullMessageResponse),
             calls_pb2.PullMessageRequest.FromString,
-            calls_pb2.PullMessageResponse.SerializeToString,
         )
         methods["Telemetry"] = grpc.stream_stream_rpc_method_handler(
             self._answered.duplex("Telemetry", self._telemetry),
@@ -149,11 +161,17 @@ class RocketMQ5Front:
         guarded: Any = self._answered.unary(name, handler, answer)
         return grpc.unary_unary_rpc_method_handler(guarded, request.FromString, answer.SerializeToString)
 
-    def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> AsyncIterator[Any]:
-        return self._parts.receiving.receive(request, call)
+    def _acks(self, data: bytes) -> Acks:
+        return Acks(data, self._core and self._core.acks)
 
-    def _pull(self, request: calls_pb2.PullMessageRequest, call: FrontCall) -> AsyncIterator[Any]:
-        return self._parts.offsets.pull(request, call)
+    async def _acknowledge(self, acks: Acks, call: FrontCall) -> Any:
+        return await self._parts.receipts.acknowledge(acks, call)
+
+    async def _receive(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> None:
+        await self._parts.receiving.receive(request, call)
+
+    async def _pull(self, request: calls_pb2.PullMessageRequest, call: FrontCall) -> None:
+        await self._parts.offsets.pull(request, call)
 
     def _telemetry(self, requests: AsyncIterator[Any], call: FrontCall) -> AsyncIterator[Any]:
         return self._parts.telemetry.serve(requests, call)

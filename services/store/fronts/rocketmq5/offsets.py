@@ -1,6 +1,6 @@
 """PullMessage, UpdateOffset, GetOffset, QueryOffset: queues read by offset. No official client asks for them."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -77,10 +77,8 @@ class Offsets:
             raise ProtocolRefusal(pb.UNSUPPORTED, "A gateway reads no queues by offset.", remedy="Ask the broker.")
         return self._given
 
-    async def pull(
-        self, request: calls_pb2.PullMessageRequest, call: FrontCall
-    ) -> AsyncIterator[calls_pb2.PullMessageResponse]:
-        """The parts of one answer: status, messages, next offset. Raises ProtocolRefusal, PermissionDenied."""
+    async def pull(self, request: calls_pb2.PullMessageRequest, call: FrontCall) -> None:
+        """Write the parts of one answer: status, messages, next offset. Raises ProtocolRefusal, PermissionDenied."""
         topic, queue = self._queue(request.message_queue, call)
         group = call.group(request.group)
         call.demand(use_group(group), subscribe(topic))
@@ -91,12 +89,12 @@ class Offsets:
         wanted = Wanted(topic, queue, request.offset, most, MOST_BYTES, tags, group)
         wait = seconds_to_wait(request.long_polling_timeout, call)
         pulled = await self._reads.broker.pull(wanted, wait, partial(room_to_answer, call.context))
-        yield calls_pb2.PullMessageResponse(status=_status(pulled))
+        await _write(call, calls_pb2.PullMessageResponse(status=_status(pulled)))
         for record in _records(pulled):
             if tags is None or record.tags in tags.tags:
                 message = await pulled_message(record, request.message_queue.topic, self._most_body)
-                yield calls_pb2.PullMessageResponse(message=message)
-        yield calls_pb2.PullMessageResponse(next_offset=pulled.next_offset)
+                await _write(call, calls_pb2.PullMessageResponse(message=message))
+        await _write(call, calls_pb2.PullMessageResponse(next_offset=pulled.next_offset))
 
     async def update(self, request: calls_pb2.UpdateOffsetRequest, call: FrontCall) -> calls_pb2.UpdateOffsetResponse:
         """A group has dealt with all below an offset. Raises ProtocolRefusal, PermissionDenied."""
@@ -140,6 +138,10 @@ class Offsets:
         if self._reads.broker.topics.get(topic) is None:
             raise ProtocolRefusal(pb.TOPIC_NOT_FOUND, f"Topic {topic} does not exist.", remedy="Create it first.")
         return topic, queue.id
+
+
+async def _write(call: FrontCall, part: calls_pb2.PullMessageResponse) -> None:
+    await call.context.write(part.SerializeToString())
 
 
 def _check_offset(offset: int) -> None:

@@ -12,10 +12,11 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ConsumingPort
+from tandemmq.store.fronts.rocketmq5.acks import Acks, EncodedAnswer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import is_go, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
-from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, joined, status_of
+from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 
 MOST_ENTRIES = 1024
 
@@ -32,29 +33,16 @@ class Receipts:
         self._clients = clients
         self._delivery = delivery
 
-    async def acknowledge(self, request: calls_pb2.AckMessageRequest, call: FrontCall) -> calls_pb2.AckMessageResponse:
+    async def acknowledge(self, acks: Acks, call: FrontCall) -> calls_pb2.AckMessageResponse | EncodedAnswer:
         """Messages are dealt with. Raises ProtocolRefusal, PermissionDenied, NotDelivering."""
-        group, topic = self._demanded(request.group, request.topic, call)
-        if not 1 <= len(request.entries) <= MOST_ENTRIES:
+        group, topic = self._demanded(acks.group, acks.topic, call)
+        if not 1 <= len(acks.handles) <= MOST_ENTRIES:
             raise ProtocolRefusal(
-                pb.BAD_REQUEST, f"The request has {len(request.entries):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
+                pb.BAD_REQUEST, f"The request has {len(acks.handles):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
             )
         settings = self._clients.settings(call.caller)
-        outcomes = await self._delivery(call.user).acknowledge(
-            group,
-            topic,
-            [one.receipt_handle for one in request.entries],
-            in_time=not is_go(settings, call.caller.language),  # its simple consumer does not hear of refusals
-        )
-        entries = [
-            calls_pb2.AckMessageResultEntry(
-                message_id=entry.message_id,
-                receipt_handle=entry.receipt_handle,
-                status=OK if outcome.error is None else status_of(outcome.error),
-            )
-            for entry, outcome in zip(request.entries, outcomes, strict=True)
-        ]
-        return calls_pb2.AckMessageResponse(status=joined([one.status for one in entries]), entries=entries)
+        in_time = not is_go(settings, call.caller.language)  # its simple consumer does not hear of refusals
+        return acks.answer(await self._delivery(call.user).acknowledge(group, topic, acks.handles, in_time=in_time))
 
     async def change(
         self, request: calls_pb2.ChangeInvisibleDurationRequest, call: FrontCall

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from functools import partial
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,10 +11,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.grpc_transport import connection_of
+from tandemmq.common.grpc_transport import connection_of, write_all
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.port import ANY, FilterKind, Subscription, Wish
+from tandemmq.store.delivery.port import ANY, FilterKind, GivenMessage, Subscription, Wish
 from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
@@ -22,8 +22,8 @@ from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_go
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
-from tandemmq.store.fronts.rocketmq5.given_message import given_message
-from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
+from tandemmq.store.fronts.rocketmq5.given_messages import GivenMessages
+from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
 MOST_MESSAGES = 32
@@ -33,42 +33,60 @@ BEFORE_DEADLINE_SECONDS = 0.5
 """An answer that comes after the client's deadline is lost, and its messages with it until they come again."""
 LONGEST_ATTEMPT_ID = 128
 
-_NO_MESSAGE = pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
+_PIECE = 64 << 10
+"""Bytes of an answer that are written together; a message that is larger is written alone."""
+_OK = calls_pb2.ReceiveMessageResponse(status=OK).SerializeToString()
+_NO_MESSAGE = calls_pb2.ReceiveMessageResponse(
+    status=pb.Status(code=pb.MESSAGE_NOT_FOUND, message="no message")
+).SerializeToString()
 
 
 class ReceiveCalls:
     """Gives messages to consumers."""
 
-    def __init__(self, topics: TopicAccess, clients: Clients, port: BrokerPort, rules: FrontRules) -> None:
+    def __init__(
+        self, topics: TopicAccess, clients: Clients, port: BrokerPort, rules: FrontRules, given: GivenMessages
+    ) -> None:
         self._topics = topics
         self._clients = clients
         self._port = port
-        self._most_body = rules.most_body
         self._least_invisible_ms = rules.least_invisible_ms
+        self._given = given
 
-    async def receive(
-        self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall
-    ) -> AsyncIterator[calls_pb2.ReceiveMessageResponse]:
-        """The parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
+    async def receive(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> None:
+        """Write the parts of one answer. Raises ProtocolRefusal, PermissionDenied, and as `DeliveryPort.receive`."""
         wish = await self._wish(request, call)
         try:
             batch = await self._port.delivery(call.user).receive(wish, partial(room_to_answer, call.context))
         except TandemError as error:
             if error.kind is not Kind.STOPPING:
                 raise
-            yield calls_pb2.ReceiveMessageResponse(status=_NO_MESSAGE)  # there may be some where the client asks next
-            yield _time()
+            await write_all(call.context, [_NO_MESSAGE, _time()])  # there may be some where the client asks next
             return
         try:
-            topic = request.message_queue.topic
-            yield calls_pb2.ReceiveMessageResponse(status=OK if batch.messages else _NO_MESSAGE)
-            for given in batch.messages:
-                message = await given_message(given, topic, self._most_body)
-                yield calls_pb2.ReceiveMessageResponse(message=message)
-            yield _time()
+            await self._write(batch.messages, request.message_queue.topic, call)
             batch.sent(connection_of(call.context))
         finally:
             batch.release()
+
+    async def _write(self, messages: Sequence[GivenMessage], topic: pb.Resource, call: FrontCall) -> None:
+        """The parts of an answer, as many at a time as make a piece worth sending."""
+        parts = [_OK if messages else _NO_MESSAGE]
+        encoded, size = self._given.of(topic), 0
+        for given in messages:
+            part = encoded.at_once(given)
+            if part is None:
+                part = await encoded.looked_into(given)
+            size += len(part)
+            if size > _PIECE:
+                await write_all(call.context, parts)
+                parts, size = [], len(part)
+            parts.append(part)
+        if size > _PIECE:  # one large message: it is not copied
+            await write_all(call.context, parts)
+            parts = []
+        parts.append(_time())
+        await write_all(call.context, parts)
 
     async def _wish(self, request: calls_pb2.ReceiveMessageRequest, call: FrontCall) -> Wish:
         group, topic = call.group(request.group), call.topic(request.message_queue.topic)
@@ -168,12 +186,7 @@ def _milliseconds(given: Duration) -> int:
     return given.seconds * 1_000 + given.nanos // 1_000_000
 
 
-def _time() -> calls_pb2.ReceiveMessageResponse:
+def _time() -> bytes:
     now = time.time_ns()
     at = Timestamp(seconds=now // 10**9, nanos=now % 10**9)
-    return calls_pb2.ReceiveMessageResponse(delivery_timestamp=at)
-
-
-def refused(error: TandemError) -> calls_pb2.ReceiveMessageResponse:
-    """The whole answer where nothing is given."""
-    return calls_pb2.ReceiveMessageResponse(status=status_of(error))
+    return calls_pb2.ReceiveMessageResponse(delivery_timestamp=at).SerializeToString()

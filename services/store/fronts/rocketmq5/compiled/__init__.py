@@ -1,6 +1,8 @@
 """The part of the compiled core that reads and writes messages of `apache.rocketmq.v2`.
 
-    send_message.py   SendMessageRequest and SendMessageResponse
+    send_message.py    SendMessageRequest and SendMessageResponse
+    ack_message.py     AckMessageRequest, and the AckMessageResponse where all is well
+    given_message.py   from a record to the ReceiveMessageResponse that gives it out
 
 What C sees of it is in its .pxd, and what Python sees in its .pyi.
 """

@@ -1,0 +1,3 @@
+"""What Python sees of ack_message.py."""
+
+def read(message: bytes) -> tuple[bytes, bytes, list[str], bytes] | None: ...

@@ -1,0 +1,6 @@
+"""What Python sees of given_message.py."""
+
+class CompiledGivenMessage:
+    taken: int
+    def __init__(self) -> None: ...
+    def part(self, record: bytes, handle: str, number: int, invisible_ms: int, topic: bytes) -> bytes | None: ...
