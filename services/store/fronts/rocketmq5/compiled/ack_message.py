@@ -1,6 +1,6 @@
 """An AckMessageRequest, read from its bytes, and the answer to it where all is well. Its Python twin is `acks`.
 
-Taken are requests of a group, a topic, and entries that have an id and a handle and no more, in printable ASCII.
+Taken are requests of a group, a topic, and entries that have a handle, an id or none, and no more, in printable ASCII.
 """
 
 import cython
@@ -45,13 +45,17 @@ def printable(data: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_
 def entry_of(data: cython.p_const_uchar, entry: Span, handle: cython.pointer(Span)) -> cython.int:
     """Find the handle of an entry: 1, or 0 where it is not plain."""
     end: cython.Py_ssize_t = entry.at + entry.size
+    at: cython.Py_ssize_t = entry.at
     identity: Span
-    if not 0 < entry.size <= _LONGEST or data[entry.at] != _ID:
+    if not 0 < entry.size <= _LONGEST:
         return 0
-    at: cython.Py_ssize_t = span(data, entry.at + 1, end, cython.address(identity))
-    if not 0 <= at < end or data[at] != _HANDLE or span(data, at + 1, end, handle) != end:
+    if data[at] == _ID:
+        at = span(data, at + 1, end, cython.address(identity))
+        if at < 0 or not printable(data, identity.at, at):
+            return 0
+    if at >= end or data[at] != _HANDLE or span(data, at + 1, end, handle) != end:
         return 0
-    return printable(data, identity.at, at) and printable(data, handle.at, end)
+    return printable(data, handle.at, end)
 
 
 def read(message: bytes) -> tuple[bytes, bytes, list[str], bytes] | None:
