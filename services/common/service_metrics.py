@@ -69,10 +69,13 @@ class ServiceMetrics(Collector):
             "connections ended for floods and the like."
         )
         ended = self._counter("tandem_grpc_ended", text, "port", "reason")
+        text = "Calls whose frames compiled code has read and answered; all others are Python's."
+        laned = self._counter("tandem_lane_calls", text, "port")
         for port, read in self._loads.items():
             now = read()
             if now is None:
                 continue
+            laned.add_metric(self._values(port), now.laned)
             held.add_metric(self._values(port), now.held)
             budget.add_metric(self._values(port), now.budget)
             told = now.told
@@ -83,7 +86,7 @@ class ServiceMetrics(Collector):
                 ("misbehaved", told.misbehaved),
             ):
                 ended.add_metric(self._values(port, reason), count)
-        yield from (held, budget, ended)
+        yield from (held, budget, ended, laned)
 
     def watch_peers(self, *peers: FollowedPeer) -> None:
         """Show these too, from now on."""

@@ -248,8 +248,9 @@ _CALLS = Row(
         lines(
             "Compiled sends", "ops",
             "Sends that the compiled core has taken, a second; all others are Python's, as all are where it is not "
-            "used (tandem_compiled_core is 0).",
+            "used (tandem_compiled_core is 0). By the lane: those of gRPC whose frames it has read, too.",
             ("sum by (node, call) (rate(tandem_compiled_calls_total{@}[$__rate_interval]))", "{{node}} {{call}}"),
+            ("sum by (node) (rate(tandem_lane_calls_total{@}[$__rate_interval]))", "{{node}} by the lane"),
             ("tandem_compiled_core{@}", "{{node}} in use"),
         ),
         lines(

@@ -86,10 +86,25 @@ class Talk:
 
     def __init__(self) -> None:
         self.last = -1
+        self.left: list[bytes] = []
+        """What ends the requests of calls that have begun."""
+
+    def rest(self, how: str) -> bytes:
+        """The ends of all requests that have begun, of the first, or of the last."""
+        if not self.left:
+            return b""
+        if how == "all":
+            ends, self.left = self.left, []
+            return b"".join(ends)
+        return self.left.pop(0 if how == "first" else -1)
 
     def call(self, block: bytes, body: bytes, skip: int, how: str) -> bytes:
         self.last += skip
         stream = max(self.last, 0)
+        if how.startswith("begun"):
+            self.left.append(data(stream, message(body), end=True))
+            update = window_update(stream, 20_000 if how == "begun, updated" else (1 << 31) - 1)
+            return headers(stream, block) + (update if how != "begun" else b"")
         if how == "padded":
             return headers(stream, block, padding=3) + data(stream, message(body), end=True)
         if how == "priority":
@@ -123,7 +138,9 @@ CALLS = st.tuples(
     st.sampled_from(
         [""] * 6
         + ["updated"] * 6
-        + ["updated far", "update of 0", "another's"]
+        + ["begun"] * 6
+        + ["begun, updated"] * 2
+        + ["updated far", "begun, updated far", "update of 0", "another's"]
         + ["padded", "priority", "apart", "halves", "pinged", "zipped", "lying", "more"]
     ),
 )
@@ -148,7 +165,16 @@ HAPPENINGS = st.sampled_from(
         lambda one: one.protocol.drain(),
     ]
 )  # fmt: skip
-SAID = st.lists(st.one_of(st.tuples(st.just("call"), CALLS), st.tuples(st.just("frame"), FRAMES)), max_size=12)
+RESTS = st.sampled_from(["all", "all", "first", "first", "last"])
+SAID = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), CALLS),
+        st.tuples(st.just("call"), CALLS),
+        st.tuples(st.just("rest"), RESTS),
+        st.tuples(st.just("frame"), FRAMES),
+    ),
+    max_size=12,
+)
 
 
 def is_behind(one: One) -> bool:
@@ -158,7 +184,8 @@ def is_behind(one: One) -> bool:
 def spoken(said: list[tuple[str, object]], acknowledged: bool) -> bytes:
     talk = Talk()
     parts = [GREETING if acknowledged else hello()]
-    parts += [talk.call(*what) if kind == "call" else what for kind, what in said]  # type: ignore[misc]
+    for kind, what in said:
+        parts.append(talk.call(*what) if kind == "call" else talk.rest(what) if kind == "rest" else what)  # type: ignore[misc, arg-type]
     return b"".join(parts)
 
 
@@ -219,6 +246,89 @@ def test_a_window_update_may_stand_in_a_call() -> None:
     assert compare([GREETING, *held], Limits(overhead_per_second=30)) == 30
     large = calls[0].replace(message(b"m"), message(b"large"), 1).replace(b"\0\0\x06\0\1", b"\0\0\x0a\0\1", 1)
     assert compare([hello([(Setting.INITIAL_WINDOW_SIZE, 100)]) + settings(ack=True) + large], Limits()) == 1
+
+
+def begun_together(count: int, first: int = 1, body: bytes = b"m", update: int = 0) -> bytes:
+    """Calls as clients with many in flight send them: all header blocks, then all messages."""
+    streams = range(first, first + 2 * count, 2)
+    heads = [headers(at, HEAD) + (window_update(at, update) if update else b"") for at in streams]
+    return b"".join(heads) + b"".join(data(at, message(body), end=True) for at in streams)
+
+
+def test_calls_that_begin_together_are_taken() -> None:
+    assert compare([GREETING, begun_together(256)], Limits()) == 256
+    assert compare([GREETING, begun_together(40, update=5)], Limits()) == 40
+    assert compare([GREETING, begun_together(3), begun_together(3, first=7)], SMALL) == 6
+    assert compare([GREETING, begun_together(4)], SMALL) == 0, "more than may be open at a time"
+    assert compare([GREETING, b"".join(call(at, b"m") for at in range(1, 801, 2))], Limits()) == 400
+    assert compare([GREETING, begun_together(257)], Limits()) == 0, "more than are remembered"
+
+
+def test_what_does_not_come_whole_is_pythons_in_the_order_in_which_it_came() -> None:
+    sent = begun_together(10)
+    cut = len(sent) - len(data(19, message(b"m"), end=True)) * 4 - 1
+    assert compare([GREETING, sent[:cut], sent[cut:]], Limits()) == 5
+    assert compare([GREETING, begun_together(5, body=b"none"), One.tick], Limits()) == 1
+    late = headers(1, HEAD) + headers(3, HEAD) + data(3, message(b"m"), end=True) + data(1, message(b"m"), end=True)
+    assert compare([GREETING, late], Limits()) == 0
+    reset = headers(1, HEAD) + headers(3, HEAD) + rst_stream(1) + data(3, message(b"m"), end=True)
+    assert compare([GREETING, reset], Limits()) == 0
+
+
+TIMED = HEAD + Literal(b"grpc-timeout", b"1500m").encode()
+HELD_CALLS = b"".join(call(at, b"later %d" % at) for at in (1, 3, 5))
+
+
+def answer_one(one: One) -> None:
+    one.short.answer_one()
+
+
+def test_held_calls_are_answered_by_the_lane() -> None:
+    answers = [answer_one, None, answer_one, answer_one, None]
+    assert compare([GREETING, HELD_CALLS, *answers], Limits()) == 3
+    assert compare([GREETING, begun_together(3, body=b"later"), *answers], Limits()) == 3
+
+
+def test_a_held_call_ends_in_every_way() -> None:
+    timed = headers(1, TIMED) + data(1, message(b"later"), end=True)
+    assert compare([GREETING, timed, One.tick, None, One.tick, None, None, answer_one], Limits()) == 1
+    assert compare([GREETING, timed, answer_one, One.tick, None, One.tick, None], Limits()) == 1
+    assert compare([GREETING, HELD_CALLS + rst_stream(3), answer_one, answer_one, answer_one], Limits()) == 3
+    assert compare([GREETING, HELD_CALLS + data(3, b"more"), answer_one, answer_one, answer_one], Limits()) == 3
+    assert compare([GREETING, HELD_CALLS + headers(3, HEAD, end=True), answer_one, answer_one], Limits()) == 3
+    for happens in (lambda one: one.protocol.cancel_calls(), lambda one: one.protocol.connection_lost(None)):
+        assert compare([GREETING, HELD_CALLS, answer_one, happens, answer_one, answer_one], Limits()) == 3
+
+
+def test_a_held_call_whose_answer_does_not_leave_in_one_piece_is_pythons() -> None:
+    shut = settings([(Setting.INITIAL_WINDOW_SIZE, 3)])
+    opened = window_update(1, 5) + window_update(3, 1000) + settings([(Setting.INITIAL_WINDOW_SIZE, 60)])
+    assert compare([GREETING, HELD_CALLS + shut, answer_one, answer_one, opened, answer_one], Limits()) == 3
+    full = [lambda one: one.congest(True), answer_one, answer_one, lambda one: one.congest(False), None, answer_one]
+    assert compare([GREETING, HELD_CALLS, *full], Limits()) == 3
+    table = settings([(Setting.HEADER_TABLE_SIZE, 0)])
+    assert compare([GREETING, HELD_CALLS + table, answer_one, answer_one], Limits()) == 3
+    long = call(1, b"later" + b"x" * 994)
+    assert compare([GREETING, long, answer_one], SMALL) == 1
+
+
+def test_what_the_slice_has_no_time_for_begins_in_the_next_one() -> None:
+    async def go() -> None:
+        one = One(Limits(), lane=True, enough=lambda: True)
+        one.protocol.data_received(GREETING)
+        while is_behind(one):
+            await asyncio.sleep(0)
+        one.protocol.data_received(begun_together(40))
+        assert is_behind(one)
+        assert not one.connection.streams
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not is_behind(one)
+        assert one.taken == 40
+        assert [text for text, _ in one.short.asked] == [b"m"] * 40
+        one.protocol.connection_lost(None)
+
+    run_by_hand(go())
 
 
 def test_windows_are_granted_again() -> None:

@@ -311,6 +311,11 @@ class UnaryRequestCall(Call):
         if not self._answered(said, message):
             self._handle(message)
 
+    def go_on_waiting(self, size: int, deadline: float | None) -> None:
+        """It was held somewhere else: its request, of so many bytes, counts here, and its deadline is watched here."""
+        self._deadline = deadline
+        self._wait(size)
+
     def _handle(self, message: bytes) -> None:
         deserialize = self.method.deserialize
         if deserialize is None:

@@ -339,6 +339,11 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
         else:
             self.break_off(Status.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
+    def expire_now(self) -> None:
+        """The deadline has come, by somebody else's timer."""
+        self._stop_timer()
+        self.expire()
+
     def break_off(self, status: Status, details: str) -> None:
         """The answer was given and nobody took it in time: what has not gone is dropped, and the caller told."""
         self._stop_timer()

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.flushing import FLUSH_AT
-from tandemmq.common.grpc_transport.aio.handlers import DirectCall, HeldCall
+from tandemmq.common.grpc_transport.aio.handlers import HELD, DirectCall, HeldCall
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 
 if TYPE_CHECKING:
     from tandemmq.common.grpc_transport.aio.protocol import Protocol
     from tandemmq.common.grpc_transport.aio.server import Server
-    from tandemmq.common.grpc_transport.compiled.lane import Lane, LaneCall
+    from tandemmq.common.grpc_transport.compiled.lane import BegunCall, Lane, LaneCall
 
 
 class Lanes:
@@ -21,19 +21,25 @@ class Lanes:
     def __init__(self, server: "Server") -> None:
         """Raises ImportError where they are not built."""
         from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
-        from tandemmq.common.grpc_transport.compiled.lane import Lane
+        from tandemmq.common.grpc_transport.compiled.lane import BegunCalls, Lane
 
         self._server = server
         self._scan = HeadScan(server.methods.short_ways, server.limits.max_header_list_size)
         self._make = Lane
+        self._begun = BegunCalls()
+
+    @property
+    def taken(self) -> int:
+        """Calls that they took so far."""
+        return self._begun.taken
 
     def lane(self, protocol: "Protocol") -> "Lane":
         """That of a connection whose peer is known."""
-        view, conclude = partial(_view, protocol.connection), partial(_conclude, protocol)
-        budget = self._server.budget
+        connection = protocol.connection
         return self._make(
-            protocol.connection, self._scan, protocol.peer, budget, protocol.flush, FLUSH_AT, view, conclude
-        )
+            protocol, self._scan, self._begun, HELD, FLUSH_AT, partial(_view, connection), partial(_leave, connection),
+            partial(_conclude, protocol), partial(_resume, protocol),
+        )  # fmt: skip
 
 
 def _view(connection: Connection, block: bytes) -> CallHead:
@@ -44,11 +50,30 @@ def _view(connection: Connection, block: bytes) -> CallHead:
     return view
 
 
+def _call(protocol: "Protocol", block: bytes, stream_id: int) -> UnaryRequestCall:
+    """One whose request has come; its stream is known from here on."""
+    connection = protocol.connection
+    view = _view(connection, block)
+    method = view.method or protocol.server.methods.find(view)
+    assert method is not None, "it has a short way"
+    call = connection.streams[stream_id] = UnaryRequestCall(protocol, connection, stream_id, view, method)
+    call.remote_ended = True
+    return call
+
+
+def _leave(connection: Connection, begun: "list[BegunCall]") -> None:
+    """Go on with calls that the lane has seen begin: what ends their requests is not plain, or not here yet."""
+    for block, stream_id, increment in begun:
+        connection.block(block, stream_id, False)
+        stream = connection.streams.get(stream_id)
+        if increment and stream is not None:
+            connection.sender.opened(stream, increment)
+
+
 def _conclude(
     protocol: "Protocol",
-    block: bytes,
-    stream_id: int,
-    increment: int,
+    begun: "BegunCall",
+    others: "list[BegunCall]",
     size: int,
     message: bytes,
     shown: "LaneCall",
@@ -57,18 +82,15 @@ def _conclude(
 ) -> None:
     """Go on with a call whose frames the lane has read, and whose short way it has asked: with what came of that.
 
-    `increment`: what its window was opened by; `size`: bytes of its DATA. `shown` is what the short way was shown.
+    `size`: bytes of its DATA. `shown` is what the short way was shown. `others` began before its request ended.
     """
     connection = protocol.connection
-    view = _view(connection, block)
-    method = view.method or protocol.server.methods.find(view)
-    assert method is not None, "it has a short way"
-    call = UnaryRequestCall(protocol, connection, stream_id, view, method)
-    connection.streams[stream_id] = call
+    block, stream_id, increment = begun
+    call = _call(protocol, block, stream_id)
     call.opened()
     call.send_window += increment
+    _leave(connection, others)
     call.received = size
-    call.remote_ended = True
     shown.become(call)
 
     def said(_message: bytes, _call: DirectCall) -> bytes | HeldCall | None:
@@ -77,3 +99,14 @@ def _conclude(
         return answer
 
     call.go_on_with(message, said)
+
+
+def _resume(protocol: "Protocol", block: bytes, shown: "LaneCall", size: int, deadline: float | None) -> None:
+    """Go on with a call that the lane holds, and whose answer does not leave in one piece.
+
+    `size`: bytes of its request.
+    """
+    call = _call(protocol, block, shown.stream_id)
+    call.send_window, call.received = shown.send_window, shown.received
+    call.go_on_waiting(size, deadline)
+    shown.become(call)

@@ -26,3 +26,5 @@ class Load(NamedTuple):
     budget: int
     """Bytes that may be."""
     told: Told
+    laned: int = 0
+    """Calls that lanes took, since the start."""

@@ -214,7 +214,7 @@ class Protocol(ServerHolding):
     def cancel_calls(self) -> None:
         """End every call now; what remains of them are their tasks."""
         connection = self.connection
-        for stream in list(connection.streams.values()):
+        for stream in [stream.as_call() for stream in connection.streams.values()]:
             if isinstance(stream, CallContext):
                 stream.end(Status.UNAVAILABLE, "the server is stopping")
             if not stream.closed:

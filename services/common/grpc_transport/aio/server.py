@@ -208,7 +208,7 @@ class Server(grpc.aio.Server):
     @property
     def load(self) -> Load:
         """What is held for peers now, and what they were made to give up so far."""
-        return Load(self.budget.used, self.budget.total, self.told)
+        return Load(self.budget.used, self.budget.total, self.told, 0 if self.lanes is None else self.lanes.taken)
 
     def begin(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> "asyncio.Task[None]":
         """A task for a call; `stop` waits for it, whatever becomes of the call."""

@@ -1,3 +1,4 @@
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from tandemmq.common.grpc_transport.compiled.head_scan cimport HeadScan
@@ -5,16 +6,41 @@ from tandemmq.common.grpc_transport.compiled.head_scan cimport HeadScan
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef long long _MAX_WINDOW
 cdef int _WINDOW_UPDATE, _UPDATE_SIZE
-cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK
+cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
+
+cdef struct BegunCall:
+    unsigned int stream
+    unsigned int increment
+    const unsigned char* block
+    Py_ssize_t block_size
+    PyObject* method
+
+cdef class BegunCalls:
+    cdef int first, end
+    cdef readonly int64_t taken
+    cdef BegunCall calls[256]
+
+cdef class Lane
 
 cdef class LaneCall:
-    cdef str _peer
-    cdef object _call, _view
+    cdef Lane _lane
+    cdef object _call, _deadline, _timer
+    cdef bytes _head
     cdef const unsigned char* _block
-    cdef Py_ssize_t _block_size
+    cdef Py_ssize_t _block_size, _counted
+    cdef public unsigned int stream_id
+    cdef public int64_t granted, received, send_window
+    cdef public Py_ssize_t held, head_size
+    cdef public bint remote_ended, closed
+    cdef public object pending
 
 cdef class Lane:
-    cdef object _connection, _reader, _sender, _budget, _floods, _view, _conclude, _flush
+    cdef object _protocol, _server, _loop, _connection, _reader, _sender, _budget, _floods, _held
+    cdef object _view, _leave, _conclude, _resume
+    cdef dict _streams
+    cdef object _timeout
+    cdef bytes _timed
+    cdef BegunCalls _begun
     cdef HeadScan _scan
     cdef str _peer
     cdef bytes _head, _trailers
@@ -23,12 +49,17 @@ cdef class Lane:
     cdef Py_ssize_t _largest_frame, _largest_request, _largest_answer, _most_buffered, _most_streams, _flush_at, _join
     cdef int64_t _low_window, _stream_window, _most_updates
     cdef readonly int64_t taken
-    cdef unsigned int _stream, _increment
-    cdef Py_ssize_t _block_size
-    cdef Py_ssize_t _body_size
-    cdef Py_ssize_t _pair(self, const unsigned char* at, Py_ssize_t size) noexcept
-    cdef int _open(self) except -1
-    cdef int _takes_update(self) except -1
-    cdef object _method_of(self, const unsigned char* block)
-    cdef int _serve(self, object method, const unsigned char* block, const unsigned char* message) except -1
-    cdef int _answer(self, bytes answer) except -1
+    cdef readonly bytes unread
+    cdef int _begins(self, const unsigned char* at, Py_ssize_t size) except -1
+    cdef int _widens(self, const unsigned char* at, Py_ssize_t size) except -1
+    cdef int _ends(self, const unsigned char* at, Py_ssize_t size) noexcept
+    cdef int _open(self, Py_ssize_t size) except -1
+    cdef int _takes_update(self, int64_t increment) except -1
+    cdef object _method_of(self, const unsigned char* block, Py_ssize_t size)
+    cdef int _put_back(self) except -1
+    cdef list _still_begun(self)
+    cdef int _serve(self, const unsigned char* message_at, Py_ssize_t body_size) except -1
+    cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
+    cdef int _ended(self, LaneCall call) except -1
+    cdef int _answer_held(self, LaneCall call, object answer) except -1
+    cdef int _answer(self, bytes answer, unsigned int stream, int64_t of_stream) except -1

@@ -1,17 +1,20 @@
 """Lane: the calls of one connection that come whole, from the bytes of their frames to those of their answers.
 
-It stands in front of the connection's own reading of frames. What it takes is a HEADERS frame and, right behind it,
-the DATA frame that ends the request, of a plain call (`head_scan`), while windows are open, memory is not short and
-the answer can leave. Between the two may stand a WINDOW_UPDATE of the stream, which grpcio always sends. It does what
-the connection, its stream, the call and the sender would do, and leaves the same numbers in them. Whatever else comes,
-it stops before it, with nothing changed.
+It stands in front of the connection's own reading of frames. What it takes are HEADERS frames of plain calls
+(`head_scan`) and the DATA frames that end their requests, in the same read, while windows are open, memory is not short
+and the answer can leave. Other calls may begin in between, as clients with many calls in flight send them, as long as
+requests end in the order in which they began; and WINDOW_UPDATEs of their streams, which grpcio always sends. It does
+what the connection, its stream, the call and the sender would do, and leaves the same numbers in them. Whatever else
+comes, it stops before it: calls that have begun, and whose requests have not ended, become Python's. Where it has to
+stop because the time of its slice is over, they begin in the next one.
 
-A call that turns out not to be plain when it is asked (held, refused, broken, too long an answer) becomes one of
-Python's, which goes on from there.
+So does a call that turns out not to be plain when it is asked (refused, broken, too long an answer). One that is held
+stays, and is answered here when its answer leaves in one piece.
 """
 
 import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp, memcpy
 
@@ -32,6 +35,7 @@ _PREFIX: cython.int = 5
 _AT_A_TIME: cython.int = 2
 """Calls between two looks at the clock: as many frames as the connection reads between two."""
 _LARGEST_BLOCK: cython.int = 2700
+_MOST_BEGUN: cython.int = 256
 
 
 @cython.cfunc
@@ -73,28 +77,59 @@ def put_frame(
 
 @cython.cclass
 class LaneCall:
-    """A call as its method's short way sees it; see `aio.handlers.DirectCall`."""
+    """A call as its method's short way sees it (`aio.handlers.DirectCall`), and its `Stream` while it is held."""
 
     def peer(self) -> str:
         """Who calls."""
-        return self._peer
+        return self._lane._peer
 
     def invocation_metadata(self) -> object:
         """What the caller sent along."""
-        if self._call is not None:
-            return self._call.invocation_metadata()
-        if self._block == cython.NULL:
-            raise RuntimeError("the call has been answered")
-        block: cython.p_const_char = cython.cast(cython.p_const_char, self._block)
-        return self._view(PyBytes_FromStringAndSize(block, self._block_size)).metadata
+        if self._head is None:
+            if self._block == cython.NULL:
+                raise RuntimeError("the call has been answered")
+            block: cython.p_const_char = cython.cast(cython.p_const_char, self._block)
+            self._head = PyBytes_FromStringAndSize(block, self._block_size)
+        return self._lane._view(self._head).metadata
 
     def answer_later(self, answer: bytes) -> None:
         """Answer a call that was held."""
-        self._call.answer_later(answer)
+        if self._call is not None:
+            self._call.answer_later(answer)
+        elif not self.closed:
+            self._lane._answer_held(self, answer)
 
     def become(self, call: object) -> None:
-        """It is held, and one of Python's from here on."""
+        """It is one of Python's from here on."""
         self._call = call
+
+    def as_call(self) -> object:
+        """See Stream: it becomes one of Python's."""
+        if self._call is None:
+            self._lane._ended(self)
+            self._lane._resume(self._head, self, self._counted, self._deadline)
+        return self._call
+
+    def expire(self) -> None:
+        """The deadline has come."""
+        self._timer = None
+        self.as_call().expire_now()
+
+    def reset(self, code: int) -> None:
+        """See Stream; it is closed."""
+        self._lane._ended(self)
+
+    def stands(self, now: float, patience: float) -> bool:
+        """See Stream: the peer has sent all that it has to, and is owed nothing yet."""
+        return False
+
+
+@cython.cclass
+class BegunCalls:
+    """Calls whose header blocks were read, and whose requests have not ended, in the order in which they began.
+
+    One for all lanes of a server, of which one works at a time; it counts the calls that they have taken.
+    """
 
 
 @cython.cclass
@@ -103,31 +138,41 @@ class Lane:
 
     def __init__(
         self,
-        connection: object,
+        protocol: object,
         scan: HeadScan,
-        peer: str,
-        budget: object,
-        flush: object,
+        begun: BegunCalls,
+        held: object,
         flush_at: int,
         view: object,
+        leave: object,
         conclude: object,
+        resume: object,
     ) -> None:
-        """`view` gives the CallHead of a header block.
+        """`begun` is the server's: it is used within one call of `take`. `held`: HELD of `aio.handlers`.
 
-        `conclude` makes a call of Python's of one that was asked, and is no longer plain; see `aio.lanes`.
-        `flush` is called when there are more than `flush_at` bytes to be sent.
+        Output is flushed when it is more than `flush_at` bytes. `view` gives the CallHead of a header block. `leave`
+        makes calls of Python's of those that have begun, `conclude` of one that was asked and is no longer plain, and
+        of those that began after it, `resume` of one that is held; see `aio.lanes`.
         """
+        connection: object = protocol.connection
         limits: object = connection.limits
+        self._protocol = protocol
+        self._server = protocol.server
+        self._loop = protocol.loop
+        self._peer = protocol.peer
+        self._budget = protocol.server.budget
         self._connection = connection
+        self._streams = connection.streams
         self._reader = connection.reader
         self._sender = connection.sender
         self._scan = scan
-        self._peer = peer
-        self._budget = budget
-        self._flush = flush
+        self._begun = begun
+        self._held = held
         self._flush_at = flush_at
         self._view = view
+        self._leave = leave
         self._conclude = conclude
+        self._resume = resume
         self._head = answers.OK.head
         self._trailers = answers.OK.trailers
         self._floods = connection.floods
@@ -145,91 +190,129 @@ class Lane:
     def take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Serve the calls that stand in `data` from a position on: the place after them."""
         end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
-        at: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
+        begin: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
+        at: cython.p_const_uchar
+        first: cython.Py_ssize_t = position
         calls: cython.int = 0
         size: cython.Py_ssize_t
-        while True:
-            size = self._pair(at + position, end - position)
-            if not size or not self._open():
+        self._begun.first = self._begun.end = 0
+        self.unread = b""
+        while end - position >= _FRAME:
+            at = begin + position
+            size = number(at) >> 8
+            if size > end - position - _FRAME:
                 break
-            method: object = self._method_of(at + position + _FRAME)
-            if method is None:
+            if at[3] == _HEADERS:
+                if not self._begins(at, size):
+                    break
+            elif at[3] == _DATA:
+                if not self._ends(at, size) or not self._open(size):
+                    break
+                self._serve(at + _FRAME + _PREFIX, size)
+                calls += 1
+            elif at[3] != _WINDOW_UPDATE or not self._widens(at, size):
                 break
-            self._serve(method, at + position + _FRAME, at + position + size - self._body_size + _PREFIX)
-            position += size
-            calls += 1
-            if calls % _AT_A_TIME == 0 and self._reader.enough():
+            position += _FRAME + size
+            if at[3] == _DATA and calls % _AT_A_TIME == 0 and self._reader.enough():
                 self._reader.behind = True
                 break
-        if calls:
+        if self._begun.first < self._begun.end and not (self._reader.behind and self._put_back()):
+            self._leave(self._still_begun())
+            if self._reader.enough():
+                self._reader.behind = True
+        if position > first:
             self.taken += calls
+            self._begun.taken += calls
             self._reader._progressed = True
         return position
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def _pair(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The length of the frames of a call; 0: what stands here is something else."""
-        begin: cython.p_const_uchar = at
-        if size < 2 * _FRAME + _PREFIX or at[3] != _HEADERS or at[4] != _END_HEADERS:
+    @cython.exceptval(-1, check=False)
+    def _begins(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+        """Whether a HEADERS frame begins a plain call, which is then remembered."""
+        begun: BegunCalls = self._begun
+        stream: cython.uint = number(at + 5) & 0x7FFFFFFF
+        last: int64_t
+        if begun.first < begun.end:
+            last = begun.calls[begun.end - 1].stream
+        else:
+            last = self._connection.last_stream_id
+            begun.first = begun.end = 0
+        if at[4] != _END_HEADERS or size > _LARGEST_BLOCK or begun.end == _MOST_BEGUN:
             return 0
-        self._stream = number(at + 5) & 0x7FFFFFFF
-        self._block_size = number(at) >> 8
-        if self._block_size > _LARGEST_BLOCK or 2 * _FRAME + _PREFIX + self._block_size > size:
+        if stream != last + 2:
             return 0
-        at += _FRAME + self._block_size
-        size -= 2 * _FRAME + self._block_size
-        self._increment = 0
-        if at[3] == _WINDOW_UPDATE:
-            if size < _FRAME + _UPDATE_SIZE + _PREFIX or number(at) >> 8 != _UPDATE_SIZE or at[4]:
-                return 0
-            if number(at + 5) & 0x7FFFFFFF != self._stream:
-                return 0
-            self._increment = number(at + _FRAME) & 0x7FFFFFFF
-            if not self._increment:
-                return 0
-            at += _FRAME + _UPDATE_SIZE
-            size -= _FRAME + _UPDATE_SIZE
-        if at[3] != _DATA or at[4] != _END_STREAM or number(at + 5) & 0x7FFFFFFF != self._stream:
+        method: object = self._method_of(at + _FRAME, size)
+        if method is None:
             return 0
-        self._body_size = number(at) >> 8
-        if not _PREFIX <= self._body_size <= size or self._body_size > self._largest_frame:
-            return 0
-        at += _FRAME
-        if at[0] or number(at + 1) != self._body_size - _PREFIX:
-            return 0
-        return at + self._body_size - begin
+        call: cython.pointer(BegunCall) = cython.address(begun.calls[begun.end])
+        call.stream = stream
+        call.increment = 0
+        call.block = at + _FRAME
+        call.block_size = size
+        call.method = cython.cast(cython.pointer(PyObject), method)
+        begun.end += 1
+        return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _open(self) -> cython.int:
-        """Whether the connection takes the call at hand, and nothing is near a limit."""
+    def _widens(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+        """Whether a WINDOW_UPDATE opens the window of a call that has begun; then it is counted."""
+        begun: BegunCalls = self._begun
+        stream: cython.uint = number(at + 5) & 0x7FFFFFFF
+        i: cython.int = begun.end - 1
+        if size != _UPDATE_SIZE or at[4]:
+            return 0
+        while i >= begun.first and begun.calls[i].stream != stream:
+            i -= 1
+        if i < begun.first:
+            return 0
+        increment: cython.uint = number(at + _FRAME) & 0x7FFFFFFF
+        if not increment or not self._takes_update(cython.cast(int64_t, begun.calls[i].increment) + increment):
+            return 0
+        begun.calls[i].increment += increment
+        self._floods.window_update(self._sender.data_frames)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _ends(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+        """Whether a DATA frame is the whole message of the call that began first."""
+        begun: BegunCalls = self._begun
+        if begun.first == begun.end or at[4] != _END_STREAM:
+            return 0
+        if number(at + 5) & 0x7FFFFFFF != begun.calls[begun.first].stream:
+            return 0
+        if size < _PREFIX or size > self._largest_frame:
+            return 0
+        return not at[_FRAME] and number(at + _FRAME + 1) == size - _PREFIX
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _open(self, size: cython.Py_ssize_t) -> cython.int:
+        """Whether the connection takes the call whose `size` bytes of DATA are here, and nothing is near a limit."""
         connection: object = self._connection
         sender: object = self._sender
-        last: int64_t = connection.last_stream_id
-        if self._stream != last + 2 or self._body_size - _PREFIX > self._largest_request:
-            return 0
-        if not connection.acknowledged or connection.draining:
+        if size - _PREFIX > self._largest_request or not connection.acknowledged or connection.draining:
             return 0
         received: int64_t = connection._received
         granted: int64_t = connection._granted
-        if granted - received - self._body_size < self._low_window or self._body_size > self._stream_window:
+        if granted - received - size < self._low_window or size > self._stream_window:
             return 0
         buffered: int64_t = connection.buffered
         window: int64_t = sender.window
         if buffered > self._most_buffered or window <= 0 or sender.congested or sender.pending_bytes:
             return 0
-        if self._increment and not self._takes_update():
-            return 0
-        return len(connection.streams) < self._most_streams and not self._budget.tight
+        streams: cython.Py_ssize_t = len(self._streams) + self._begun.end - self._begun.first
+        return streams <= self._most_streams and not self._budget.tight
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _takes_update(self) -> cython.int:
+    def _takes_update(self, increment: int64_t) -> cython.int:
         """Whether a WINDOW_UPDATE is neither too much, nor one too many: two for each DATA frame sent are not."""
         of_stream: int64_t = self._sender.initial_window
         updates: int64_t = self._floods._window_updates
-        if of_stream + self._increment > _MAX_WINDOW:
+        if of_stream + increment > _MAX_WINDOW:
             return 0
         if updates < self._most_updates:
             return 1
@@ -238,9 +321,8 @@ class Lane:
         return updates < self._most_updates + 2 * (sent - answered)
 
     @cython.cfunc
-    def _method_of(self, block: cython.p_const_uchar) -> object:
-        """The method of the call at hand; None: it is not plain."""
-        size: cython.Py_ssize_t = self._block_size
+    def _method_of(self, block: cython.p_const_uchar, size: cython.Py_ssize_t) -> object:
+        """The method of the call that a header block begins; None: it is not plain."""
         if PyBytes_GET_SIZE(self._block) == size and not memcmp(PyBytes_AS_STRING(self._block), block, size):
             return self._method
         found: object = self._scan.find(block, size)
@@ -252,22 +334,48 @@ class Lane:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _serve(self, method: object, block: cython.p_const_uchar, message_at: cython.p_const_uchar) -> cython.int:
-        """Ask the short way, and answer."""
+    def _put_back(self) -> cython.int:
+        """Have the header blocks of the calls that have begun read again: they begin later. 0: they cannot."""
+        begun: BegunCalls = self._begun
+        frames: list = []
+        i: cython.int
+        for i in range(begun.first, begun.end):
+            if begun.calls[i].increment:
+                return 0  # what has been counted is not read again
+            frame: cython.p_const_uchar = begun.calls[i].block - _FRAME
+            size: cython.Py_ssize_t = begun.calls[i].block_size + _FRAME
+            frames.append(PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, frame), size))
+        begun.first = begun.end
+        self.unread = b"".join(frames)
+        return 1
+
+    @cython.cfunc
+    def _still_begun(self) -> list:
+        """Header block, stream and increment of the calls that have begun; they are remembered no more."""
+        begun: BegunCalls = self._begun
+        found: list = []
+        call: cython.pointer(BegunCall)
+        while begun.first < begun.end:
+            call = cython.address(begun.calls[begun.first])
+            block: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, call.block), call.block_size)
+            found.append((block, call.stream, call.increment))
+            begun.first += 1
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _serve(self, message_at: cython.p_const_uchar, body_size: cython.Py_ssize_t) -> cython.int:
+        """Ask the short way of the call that began first, and answer."""
+        begun: BegunCall = self._begun.calls[self._begun.first]
         connection: object = self._connection
-        stream: cython.uint = self._stream
-        body_size: cython.Py_ssize_t = self._body_size
-        block_size: cython.Py_ssize_t = self._block_size
         message: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, message_at), body_size - _PREFIX)
+        method: object = cython.cast(object, begun.method)
         call: LaneCall = LaneCall()
-        call._peer = self._peer
-        call._view = self._view
-        call._block = block
-        call._block_size = block_size
-        increment: cython.uint = self._increment
-        connection.last_stream_id = stream
-        if increment:
-            self._floods.window_update(self._sender.data_frames)
+        call._lane = self
+        call._block = begun.block
+        call._block_size = begun.block_size
+        self._begun.first += 1
+        connection.last_stream_id = begun.stream
         connection._received += body_size
         failure: object = None
         answer: object = None
@@ -277,24 +385,78 @@ class Lane:
             failure = error
         finally:
             call._block = cython.NULL  # its frames go with this read, whatever was raised
-        self._stream = stream
-        self._increment = increment
-        if type(answer) is bytes and self._answer(answer):
+        of_stream: int64_t = self._sender.initial_window
+        of_stream += begun.increment
+        if type(answer) is bytes and self._answer(answer, begun.stream, of_stream):
             return 1
-        head: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, block), block_size)
-        self._conclude(head, stream, increment, body_size, message, call, answer, failure)
+        if answer is self._held:
+            return self._hold(call, cython.address(begun), of_stream, body_size)
+        head: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, begun.block), begun.block_size)
+        read: tuple = (head, begun.stream, begun.increment)
+        self._conclude(read, self._still_begun(), body_size, message, call, answer, failure)
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _answer(self, answer: bytes) -> cython.int:
-        """Queue a whole answer: 1; 0 where it cannot leave in one piece, or not now."""
+    def _hold(
+        self, call: LaneCall, begun: cython.pointer(BegunCall), of_stream: int64_t, body_size: cython.Py_ssize_t
+    ) -> cython.int:
+        """Keep a call whose answer comes later: its request counts as long as it waits, and its deadline is watched."""
+        head: bytes = self._block
+        size: cython.Py_ssize_t = begun.block_size
+        if PyBytes_GET_SIZE(head) != size or memcmp(PyBytes_AS_STRING(head), begun.block, size):
+            head = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, begun.block), size)
+        if self._timed is not head:
+            self._timeout = self._view(head).timeout
+            self._timed = head
+        call._head = head
+        call._counted = body_size - _PREFIX
+        call.stream_id = begun.stream
+        call.granted = self._stream_window
+        call.received = body_size
+        call.send_window = of_stream
+        call.remote_ended = True
+        self._server.active += 1
+        self._connection.buffered += call._counted
+        self._streams[call.stream_id] = call
+        if self._timeout is not None:
+            call._deadline = self._loop.time() + self._timeout
+            call._timer = self._loop.call_at(call._deadline, call.expire)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _ended(self, call: LaneCall) -> cython.int:
+        """A call is held no more."""
+        self._server.active -= 1
+        self._connection.buffered -= call._counted
+        if call._timer is not None:
+            call._timer.cancel()
+            call._timer = None
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _answer_held(self, call: LaneCall, answer: object) -> cython.int:
+        """Answer a call that is held, and end it."""
+        if type(answer) is not bytes or not self._answer(answer, call.stream_id, call.send_window):
+            call.as_call().answer_later(answer)
+            return 0
+        call.closed = True
+        del self._streams[call.stream_id]
+        self._ended(call)
+        if not self._connection.receiving and self._sender.output:
+            self._protocol.output_ready()
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _answer(self, answer: bytes, stream: cython.uint, of_stream: int64_t) -> cython.int:
+        """Queue a whole answer: 1; 0 where it cannot leave in one piece, or not now. `of_stream`: its window."""
         sender: object = self._sender
         length: cython.Py_ssize_t = PyBytes_GET_SIZE(answer)
         size: cython.Py_ssize_t = length + _PREFIX
         window: int64_t = sender.window
-        of_stream: int64_t = sender.initial_window
-        of_stream += self._increment
         if size > self._join or size > window or size > of_stream or length > self._largest_answer:
             return 0
         if sender.congested or sender.pending_bytes or sender.block_prefix:
@@ -302,7 +464,6 @@ class Lane:
         head_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._head)
         trailers_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._trailers)
         whole: cython.Py_ssize_t = 3 * _FRAME + head_size + size + trailers_size
-        stream: cython.uint = self._stream
         out: bytes = PyBytes_FromStringAndSize(cython.NULL, whole)
         to: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(out))
         to = put_frame(to, head_size, _HEADERS, _END_HEADERS, stream)
@@ -320,5 +481,5 @@ class Lane:
         sender.data_frames += 1
         sender.output.append(out)
         if queued > self._flush_at:
-            self._flush()
+            self._protocol.flush()
         return 1

@@ -4,28 +4,40 @@ from collections.abc import Callable
 from typing import Any
 
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
-from tandemmq.common.grpc_transport.http2.budget import Budget
-from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
 
 class LaneCall:
+    stream_id: int
+    received: int
+    send_window: int
     def peer(self) -> str: ...
     def invocation_metadata(self) -> tuple[Metadatum, ...]: ...
     def answer_later(self, answer: bytes) -> None: ...
     def become(self, call: Any) -> None: ...
+    def as_call(self) -> Any: ...
+
+BegunCall = tuple[bytes, int, int]
+"""Header block, stream, and what its window was opened by."""
+
+class BegunCalls:
+    @property
+    def taken(self) -> int: ...
 
 class Lane:
     taken: int
+    @property
+    def unread(self) -> bytes: ...
     def __init__(
         self,
-        connection: Connection,
+        protocol: Any,
         scan: HeadScan,
-        peer: str,
-        budget: Budget,
-        flush: Callable[[], None],
+        begun: BegunCalls,
+        held: object,
         flush_at: int,
         view: Callable[[bytes], CallHead],
-        conclude: Callable[[bytes, int, int, int, bytes, LaneCall, object, Exception | None], None],
+        leave: Callable[[list[BegunCall]], None],
+        conclude: Callable[[BegunCall, list[BegunCall], int, bytes, LaneCall, object, Exception | None], None],
+        resume: Callable[[bytes, LaneCall, int, float | None], None],
     ) -> None: ...
     def take(self, data: bytes, position: int) -> int: ...

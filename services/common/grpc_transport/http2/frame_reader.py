@@ -46,6 +46,11 @@ class FrameTaker(Protocol):
 class ShortCut(Protocol):
     """Takes whole calls off the front of what came."""
 
+    @property
+    def unread(self) -> bytes:
+        """Where the last `take` has set `behind`: frames before the position that it gave, to be read again."""
+        ...
+
     def take(self, data: bytes, position: int) -> int:
         """Serve what it knows of `data` from a position on, where a frame begins; gives the position after.
 
@@ -160,8 +165,16 @@ class FrameReader:
             if not read % _AT_A_TIME and self.enough():
                 self.behind = True
                 break
-        if position < end:
-            self._rest, self._begins = (data, position) if self.behind else (data[position:], 0)
+        if position < end or self.behind:
+            self._keep(data, position)
+
+    def _keep(self, data: bytes, position: int) -> None:
+        """Keep what is not read: the beginning of a frame, or what there was no time for."""
+        again = self.lane.unread if self.behind and self.lane is not None else b""
+        if again or not self.behind:
+            self._rest, self._begins = again + data[position:], 0
+        elif position < len(data):
+            self._rest, self._begins = data, position
 
     def _resumed(self, data: bytes) -> tuple[bytes, int]:
         """Bytes that came, with what was not read before; and where the first frame begins that is still to be read."""

@@ -60,6 +60,10 @@ class Stream:
         """The stream is over before its time: nothing can be sent on it, nothing will come. Called at most once."""
         raise NotImplementedError
 
+    def as_call(self) -> "Stream":
+        """What can say more to the peer than this: itself, but where somebody keeps the stream who only can answer."""
+        return self
+
     def stands(self, now: float, patience: float) -> bool:
         """Whether the peer has taken or sent too little for `patience` seconds; asked about once a second."""
         return False
