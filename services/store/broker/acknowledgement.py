@@ -69,6 +69,15 @@ class Acknowledgement:
             self._store.when_flushed(end_offset, both.on_disk)
             self.transfer.when_replicated(end_offset, both.on_replicas)
 
+    def at_the_end_of_the_turn(self, wait: Callable[[], None]) -> None:
+        """Call at the end of this turn of the loop, when all of its messages are stored; `when_safe` is for then.
+
+        What they wait for begins at the end of the turn, too.
+        """
+        self._store.timers.call_soon(wait)
+        if self._flushes:
+            self._store.flush_next()
+
     async def status_by(self, end_offset: int, durability: Durability) -> PutStatus:
         """As `status`, for who wants more, or less, than a send waits for."""
         future: asyncio.Future[PutStatus] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,7 @@
-"""HeldAnswer: the answer of a send that is stored, until disk and replicas have it or will not."""
+"""HeldAnswers: the answers of sends that are stored, until disk and replicas have them or will not.
+
+All sends of one turn of the event loop wait as one, for the log as far as the last of them reaches.
+"""
 
 import time
 from collections.abc import Callable
@@ -29,6 +32,8 @@ class AnswerWhenSafe:
         self._acknowledgement = acknowledgement
         self._times = times
         self._less_safe = less_safe
+        self._turn: HeldAnswers | None = None
+        """The answers that are held in this turn."""
 
     def __call__(
         self, answer: bytes, end_offset: int, call: DirectCall, begun: float, *, wait: bool
@@ -37,47 +42,55 @@ class AnswerWhenSafe:
 
         `begun`: of `time.perf_counter`; `wait`: whether the message waits for disk and replicas, where sends do.
         """
-        if not self._acknowledgement.waits:
-            self.ended("SUCCESS", begun)
+        acknowledgement = self._acknowledgement
+        if not (wait and acknowledgement.waits):
+            if acknowledgement.waits:
+                acknowledgement.when_safe(end_offset, _nobody, wait=False)
+            self._times.called(self._method, "SUCCESS", time.perf_counter() - begun)
             return answer
-        held = HeldAnswer(self, call, answer, begun)
-        self._acknowledgement.when_safe(end_offset, held, wait=wait)
-        return held.outcome()
+        turn = self._turn
+        if turn is None:
+            turn = self._turn = HeldAnswers(self)
+            acknowledgement.at_the_end_of_the_turn(self._wait)
+        turn.end_offset = max(turn.end_offset, end_offset)
+        turn.held.append((call, answer, begun))
+        return HELD
+
+    def _wait(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._acknowledgement.when_safe(turn.end_offset, turn, wait=True)
 
     def less_safe(self, answer: bytes, status: PutStatus) -> tuple[bytes, str]:
         """See LessSafe."""
         return self._less_safe(answer, status)
 
-    def ended(self, outcome: str, begun: float) -> None:
-        """The call has ended."""
-        self._times.called(self._method, outcome, time.perf_counter() - begun)
+    def ended(self, outcome: str, seconds: float) -> None:
+        """A call that was held has ended."""
+        self._times.called(self._method, outcome, seconds)
 
 
-class HeldAnswer:
-    """One send that may have to wait; called with its status."""
+class HeldAnswers:
+    """Those of one turn; called with the status of their messages."""
 
-    __slots__ = ("_answer", "_begun", "_call", "_held", "_safe", "_way")
+    __slots__ = ("_way", "end_offset", "held")
 
-    def __init__(self, way: AnswerWhenSafe, call: DirectCall, answer: bytes, begun: float) -> None:
+    def __init__(self, way: AnswerWhenSafe) -> None:
         self._way = way
-        self._call = call
-        self._answer = answer
-        self._begun = begun
-        self._safe = self._held = False
+        self.end_offset = 0
+        """Where the last of their messages ends."""
+        self.held: list[tuple[DirectCall, bytes, float]] = []
+        """Calls, their answers, and when they began."""
 
     def __call__(self, status: PutStatus) -> None:
-        """It is as safe as it is to be, or will not be."""
-        outcome = "SUCCESS"
-        if status is not PutStatus.PUT_OK:
-            self._answer, outcome = self._way.less_safe(self._answer, status)
-        self._safe = True
-        self._way.ended(outcome, self._begun)
-        if self._held:
-            self._call.answer_later(self._answer)
+        """They are as safe as they are to be, or will not be."""
+        way, now, outcome = self._way, time.perf_counter(), "SUCCESS"
+        for call, answer, begun in self.held:
+            if status is not PutStatus.PUT_OK:
+                answer, outcome = way.less_safe(answer, status)
+            way.ended(outcome, now - begun)
+            call.answer_later(answer)
 
-    def outcome(self) -> bytes | HeldCall:
-        """The answer, if it is there already; else it is given later."""
-        if self._safe:
-            return self._answer
-        self._held = True
-        return HELD
+
+def _nobody(_status: PutStatus) -> None:
+    """Nobody waits."""

@@ -357,6 +357,10 @@ class MessageStore:
         self._flush.when_flushed(end_offset, settling(future))
         return await future
 
+    def flush_next(self) -> None:
+        """Have what is in the log at the end of this turn of the loop made durable, for those who will then wait."""
+        self._flush.begin_next()
+
     def flush_soon(self, end_offset: int) -> None:
         """Have the log made durable up to ``end_offset``, for a message nobody waits for (WAIT=false)."""
         self._flush.wait(end_offset)

@@ -1,7 +1,7 @@
 """The compiled core against its Python twin: the same requests through both, the same answers and the same log."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import CoreNotUsable, check_core, compiled_core, core_problem
 from tandemmq.store.format.host import Host
-from tandemmq.store.fronts.held_answer import HeldAnswer
+from tandemmq.store.fronts.held_answer import HeldAnswers
 from tandemmq.store.fronts.native.answers import send_response
 from tandemmq.store.fronts.native.direct_send import DirectSend, SendCore
 from tandemmq.store.fronts.native.requests import new_message, peer_host
@@ -332,12 +332,9 @@ async def test_what_a_held_answer_says_when_the_disk_does_not_answer(tmp_path: P
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, _):
         way = DirectSend(kit.broker, kit.traffic)._when_safe
         answer, call = send_response_of(store_pb2.PUT_OK), Caller(PEERS[0])
-        at_once = HeldAnswer(way, call, answer, 0.0)
-        at_once(PutStatus.PUT_OK)
-        assert at_once.outcome() == answer
-        later = HeldAnswer(way, call, answer, 0.0)
-        assert later.outcome() is HELD
-        later(PutStatus.FLUSH_DISK_TIMEOUT)
+        held = HeldAnswers(way)
+        held.held.append((call, answer, 0.0))
+        held(PutStatus.FLUSH_DISK_TIMEOUT)
         assert call.later == send_response_of(store_pb2.FLUSH_DISK_TIMEOUT)
 
 
@@ -361,6 +358,45 @@ async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path
         assert (receipt.status, receipt.queue_offset) == (store_pb2.PUT_OK, 1)
         at_once = direct(request(queue_id=0, no_wait=True), call)
         assert isinstance(at_once, bytes)
+
+
+async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path: Path) -> None:
+    """Where a flush that began before ends before it, none of them is answered."""
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
+        python_way(kit, request(queue_id=0), PEERS[0])
+        direct = DirectSend(kit.broker, kit.traffic, core)
+        waits: list[tuple[int, Callable[[PutStatus], None], bool]] = []
+
+        def when_safe(end_offset: int, told: Callable[[PutStatus], None], *, wait: bool) -> None:
+            waits.append((end_offset, told, wait))
+
+        kit.broker.acknowledgement.when_safe = when_safe  # type: ignore[method-assign]
+        for _ in range(2):
+            calls = [Caller(PEERS[0]) for _ in range(3)]
+            assert [direct(request(queue_id=0), call) for call in calls] == [HELD] * 3
+            assert waits == []
+            await asyncio.sleep(0)
+            ((end_offset, told, wait),) = waits
+            assert (end_offset, wait) == (kit.store.commit_log.max_offset, True)
+            assert [call.later for call in calls] == [None] * 3
+            told(PutStatus.PUT_OK)
+            receipts = [store_pb2.SendResponse.FromString(call.later or b"").receipt for call in calls]
+            assert [receipt.status for receipt in receipts] == [store_pb2.PUT_OK] * 3
+            assert sorted({receipt.queue_offset for receipt in receipts}) == [at.queue_offset for at in receipts]
+            waits.clear()
+
+
+async def test_sends_that_cannot_be_made_durable_are_told_so(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
+        python_way(kit, request(queue_id=0), PEERS[0])
+        direct = DirectSend(kit.broker, kit.traffic, core)
+        call, late = Caller(PEERS[0]), Caller(PEERS[0])
+        assert direct(request(queue_id=0), call) is HELD
+        kit.store._flush._fail(OSError("the disk is gone"))
+        assert direct(request(queue_id=0), late) is None, "the store takes no more"
+        while call.later is None:
+            await asyncio.sleep(0)
+        assert store_pb2.SendResponse.FromString(call.later).receipt.status == store_pb2.FLUSH_DISK_TIMEOUT
 
 
 async def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:

@@ -92,6 +92,10 @@ class GroupCommit:
             self._waiters.add(offset, told, seconds)
             self._kick()
 
+    def begin_next(self) -> None:
+        """Begin a group at the end of this turn of the loop, or when the one that runs has ended and somebody waits."""
+        self._kick()
+
     def _kick(self) -> None:
         """Start a group unless one is running; the running one starts the next when it ends."""
         if not self._running and self.failed is None:
