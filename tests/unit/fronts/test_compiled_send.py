@@ -386,6 +386,39 @@ async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path:
             waits.clear()
 
 
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_path: Path, flush: str) -> None:
+    async with sending(tmp_path, compiled=True, flush_disk_type=flush, broker_role="SYNC_MASTER") as (kit, core):
+        python_way(kit, request(queue_id=0), PEERS[0])
+        direct, log = DirectSend(kit.broker, kit.traffic, core), kit.store.commit_log
+        transfer = kit.broker.acknowledgement.transfer
+        transfer.begin()
+        transfer.progress(True, 0, 1)
+        first, second = Caller(PEERS[0]), Caller(PEERS[0])
+        assert direct(request(queue_id=0), first) is HELD
+        between = log.max_offset
+        assert direct(request(queue_id=0), second) is HELD
+        await asyncio.sleep(0)
+        transfer.progress(True, between, 1)
+        await kit.store.wait_flushed(log.max_offset)
+        assert (first.later, second.later) == (None, None)
+        transfer.progress(True, log.max_offset, 1)
+        assert [status_of(call) for call in (first, second)] == [store_pb2.PUT_OK] * 2
+        alone = Caller(PEERS[0])
+        assert direct(request(queue_id=0), alone) is HELD
+        transfer.end()
+        await kit.store.wait_flushed(log.max_offset)
+        while alone.later is None:
+            await asyncio.sleep(0)
+        assert status_of(alone) == store_pb2.SLAVE_NOT_AVAILABLE
+
+
+def status_of(call: Caller) -> store_pb2.SendStatus.ValueType:
+    """What a call that was held was told."""
+    assert call.later is not None
+    return store_pb2.SendResponse.FromString(call.later).receipt.status
+
+
 async def test_sends_that_cannot_be_made_durable_are_told_so(tmp_path: Path) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         python_way(kit, request(queue_id=0), PEERS[0])
