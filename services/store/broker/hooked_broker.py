@@ -1,5 +1,6 @@
 """A broker with hooks around its sends and pulls. One without hooks is a plain `Broker`, at no cost."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,15 +23,13 @@ from tandemmq.store.format.record import decode_record, split_records
 from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch
 
 
-class _HookedSent(SentAll):
-    """Carries from `append` to `acknowledged` what hooks are still to be told."""
-
-    stored: list[SendContext]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookedBroker(Broker):
-    """Every call as in `Broker`; each may raise HookRefused."""
+    """Every call as in `Broker`; each may raise HookRefused.
+
+    What becomes of messages hooks are told by those who know it, disk and replicas, and not by whoever waits for the
+    answer: that may be a client which goes away.
+    """
 
     hooks: HookCalls
 
@@ -38,9 +37,18 @@ class HookedBroker(Broker):
         """See `Broker.send`."""
         if given.origin is not MessageOrigin.CLIENT:
             return await Broker.send(self, given, wait=wait)
-        context = _of_message(given)
-        sending = partial(Broker.send, self, given, wait=wait)
-        return await self.hooks.send.around(context, sending, partial(_is_stored, context))
+        outcome: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+
+        def told(_: int, what: Receipt | TandemError) -> None:
+            if outcome.done():  # nobody waits for it any more
+                return
+            if isinstance(what, TandemError):
+                outcome.set_exception(what)
+            else:
+                outcome.set_result(what)
+
+        self.submit([given], told, wait=wait)
+        return await outcome
 
     def store_at_once(self, given: NewMessage, *, wait: bool = True) -> tuple[Ready, Appended] | None:
         """See `Broker.store_at_once`: never, since hooks are called."""
@@ -61,8 +69,7 @@ class HookedBroker(Broker):
             for context in asked:
                 self.hooks.send.after(context, error)
             raise
-        hooked = _HookedSent(*sent)
-        hooked.stored = []
+        stored: list[SendContext] = []
         outcomes: list[SendOutcome | SentBatch] = [*sent.messages, *sent.batches]
         for contexts, outcome in zip(each, outcomes, strict=True):
             if outcome.place is None:
@@ -73,22 +80,22 @@ class HookedBroker(Broker):
                 _are_at(contexts, outcome.batch.queue_id, outcome.place)
             else:
                 _is_at(contexts[0], outcome.ready.queue_id, outcome.place, outcome.ready.unique_key)
-            hooked.stored += contexts
-        return hooked
+            stored += contexts
+        if stored:
+            self._tell_when_safe(sent, stored)
+        return sent
 
-    async def acknowledged(self, sent: SentAll) -> PutStatus:
-        """See `Broker.acknowledged`."""
-        contexts = sent.stored if isinstance(sent, _HookedSent) else []
+    def _tell_when_safe(self, sent: SentAll, stored: Sequence[SendContext]) -> None:
+        def safe(status: PutStatus) -> None:
+            for context in stored:
+                context.status = status.name
+                self.hooks.send.after(context)
+
         try:
-            status = await Broker.acknowledged(self, sent)
-        except BaseException as error:
-            for context in contexts:
+            self.acknowledgement.when_safe(sent.end_offset, safe, wait=sent.wait)
+        except TandemError as error:  # `acknowledged` raises it
+            for context in stored:
                 self.hooks.send.after(context, error)
-            raise
-        for context in contexts:
-            context.status = status.name
-            self.hooks.send.after(context)
-        return status
 
     def submit(self, items: Sequence[NewMessage], told: Told, *, wait: bool = True) -> None:
         """See `Broker.submit`."""

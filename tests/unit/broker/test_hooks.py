@@ -1,5 +1,6 @@
 """Hooks around a broker's sends and pulls: what they are told, what they can refuse, and what they cannot break."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -167,8 +168,8 @@ async def test_each_message_of_a_batch_is_told_with_its_place(tmp_path: Path) ->
     witness = Witness()
     async with hooked(tmp_path, witness) as (_, port, _):
         sent = await port.append([message(b"a")], [batch(b"b", b"c")])
-        assert witness.points() == ["before_send"] * 3
         await port.acknowledged(sent)
+        assert witness.points() == ["before_send"] * 3 + ["after_send"] * 3
         after = [context for point, context in witness.told if point == "after_send"]
         assert [(one.body, one.queue_offset, one.status) for one in after] == [
             (b"a", 0, "PUT_OK"),
@@ -179,6 +180,30 @@ async def test_each_message_of_a_batch_is_told_with_its_place(tmp_path: Path) ->
         assert place is not None
         assert [one.log_offset for one in after[1:]] == list(place.physical_offsets)
         assert [one.message_id for one in after[1:]] == ["b", "c"]
+
+
+async def test_what_became_of_it_is_told_although_nobody_waits_for_the_answer(tmp_path: Path) -> None:
+    """A client that goes away cancels its call; the message is stored all the same."""
+    witness = Witness()
+    async with hooked(tmp_path, witness, flush_disk_type="SYNC_FLUSH") as (kit, port, _):
+        await port.send(message(b"makes the topic"))
+        sending = asyncio.ensure_future(port.send(message(b"one")))
+        await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        assert sending.cancelled()
+        sent = await port.append([message(b"two")], [batch(b"three")])  # and nobody asks for `acknowledged`
+        await kit.store.wait_flushed(sent.end_offset)
+        await asyncio.sleep(0)
+        told = [(point, context.body, context.status, context.failure) for point, context in witness.told]
+        assert told[2:] == [
+            ("before_send", b"one", "PUT_OK", None),
+            ("before_send", b"two", "PUT_OK", None),
+            ("before_send", b"three", "PUT_OK", None),
+            ("after_send", b"one", "PUT_OK", None),
+            ("after_send", b"two", "PUT_OK", None),
+            ("after_send", b"three", "PUT_OK", None),
+        ]
 
 
 async def test_a_send_that_the_broker_refuses_is_told_as_such(tmp_path: Path) -> None:
