@@ -61,7 +61,7 @@ async def serve(settings: AdminSettings, announce: Announce | None = None, stop:
     books = Books(Brokers(nodes))
     interval = settings.admin_collect_interval / 1000
     parts = make_parts(settings, nodes, host, books, HourHistory(interval))
-    collector = Collector(parts.cluster, books, parts.jobs, parts.history, interval)
+    collector = Collector(parts.cluster, books, parts.jobs, parts.history, interval, nodes.timers)
     metrics.watch_access(host.guard)
     metrics.watch_load(client=lambda: host.load)
     metrics.watch(lambda: collector.last, lambda: collector.failures, parts.actions.counts)

@@ -1,13 +1,15 @@
 """Which nodes are one broker, and which of them is its master."""
 
 import asyncio
-import time
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from tandemmq.admin.errors import AdminError, NotFound, NotPossible
 from tandemmq.admin.nodes import KnownNode, Nodes
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.node.v1 import node_pb2
 from tandemmq.replication.v1 import replication_pb2
@@ -47,9 +49,10 @@ class Brokers:
     """Asked at most once a second."""
 
     def __init__(self, nodes: Nodes) -> None:
+        self.timers = nodes.timers
         self._nodes = nodes
         self._known = {node.name: NodeStanding(node) for node in nodes.all}
-        self._asked = -KEPT_SECONDS
+        self._asked = -math.inf
         self._asking = asyncio.Lock()
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._met: set[str] = set()
@@ -57,9 +60,9 @@ class Brokers:
     async def standings(self) -> list[NodeStanding]:
         """Every node, in the order of the settings."""
         async with self._asking:
-            if time.monotonic() - self._asked >= KEPT_SECONDS:
+            if self.timers.time() - self._asked >= KEPT_SECONDS:
                 await self._ask_all()
-                self._asked = time.monotonic()
+                self._asked = self.timers.time()
             return list(self._known.values())
 
     async def masters(self, broker: str = "") -> list[tuple[str, KnownNode]]:
@@ -103,7 +106,9 @@ class Brokers:
             await asyncio.wait(strangers)
         self._met.update(self._known)
         if self._questions:
-            await asyncio.wait(self._questions.values(), timeout=PATIENCE_SECONDS)
+            with suppress(TimeoutError):
+                async with time_limit(self.timers, PATIENCE_SECONDS):
+                    await asyncio.wait(self._questions.values())
         for name in self._questions:  # still open: silent, whatever it was before
             self._known[name] = _silent(self._known[name])
 

@@ -19,6 +19,7 @@ from tandemmq.admin.progress import GroupPosition, lag_in
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 
 log = get_log(__name__)
 
@@ -69,10 +70,19 @@ class Collected:
 class Collector:
     """Collects every `interval` seconds, from `run` on until that is cancelled."""
 
-    def __init__(self, cluster: ClusterView, books: Books, jobs: Jobs, history: HourHistory, interval: float) -> None:
+    def __init__(
+        self,
+        cluster: ClusterView,
+        books: Books,
+        jobs: Jobs,
+        history: HourHistory,
+        interval: float,
+        timers: Timers,
+    ) -> None:
         """`history` gets a point of what is found out as often as it wants one."""
         self._history = history
         self._cluster = cluster
+        self._timers = timers
         self._books = books
         self._jobs = jobs
         self._interval = interval
@@ -88,10 +98,10 @@ class Collector:
             except Exception as error:  # noqa: BLE001 - the next round may go well
                 self.failures += 1
                 log.failure("collecting for the metrics failed", error)
-            await asyncio.sleep(self._interval)
+            await self._timers.sleep(self._interval)
 
     async def _collect(self) -> Collected:
-        begun = time.monotonic()
+        begun = self._timers.time()
         nodes = (await self._cluster.look()).nodes
         books = await self._read()
         lags = [lag for book in books for lag in await _lags(book)]
@@ -109,7 +119,7 @@ class Collector:
             left_out=len(lags) - len(worst),
             latencies=latencies,
             jobs=jobs,
-            seconds=time.monotonic() - begun,
+            seconds=self._timers.time() - begun,
             at=time.time(),
         )
 

@@ -120,7 +120,7 @@ class Jobs:
             moved = run.moved
             yield _copy(run.job)
             await moved.wait()
-            await asyncio.sleep(_TOLD_SECONDS)
+            await self._nodes.timers.sleep(_TOLD_SECONDS)
         yield self.get(job_id)
 
     async def cancel(self, job_id: str) -> admin_pb2.Job:

@@ -9,6 +9,7 @@ from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.tables import TABLES, Tables, watched_pages
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
 UNUSED_SECONDS = 120.0
@@ -46,7 +47,7 @@ class Mirror:
 
     async def use(self) -> bool:
         """Has the tables ready, or gives up after the node's time; whether they are followed now."""
-        self._used = time.monotonic()
+        self._used = self.node.timers.time()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._live())
         await self._wait(lambda: self.following or bool(self.reason))
@@ -65,7 +66,7 @@ class Mirror:
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
         try:
-            async with asyncio.timeout(self.node.timeout):
+            async with time_limit(self.node.timers, self.node.timeout):
                 while not condition():
                     await self._turn.wait()
         except TimeoutError:
@@ -81,8 +82,8 @@ class Mirror:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         following = asyncio.create_task(self._peer.follow(self._transfers, backoff), name=f"mirror of {self.node.name}")
         try:
-            while (left := self._used + UNUSED_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110 - `use` only notes the time
-                await asyncio.sleep(left)
+            while (left := self._used + UNUSED_SECONDS - self.node.timers.time()) > 0:
+                await self.node.timers.sleep(left)
         finally:
             following.cancel()
             await asyncio.wait([following])

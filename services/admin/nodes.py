@@ -1,6 +1,5 @@
 """The nodes: for each the stubs of its services, and which of them takes a broker's changes."""
 
-import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +11,7 @@ from tandemmq.admin.errors import CallRefused, NoSuchNode, NotPossible, ServiceA
 from tandemmq.admin.node_addresses import NodeAddresses
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.node.v1.node_pb2_grpc import NodeStub
@@ -33,8 +33,9 @@ SERVICES = ("store", "replicator", "metasync")
 class KnownNode:
     """One node. Stubs are for calls; nothing is sent before the first."""
 
-    def __init__(self, addresses: NodeAddresses, dialers: Mapping[str, Dialer], timeout: float) -> None:
+    def __init__(self, addresses: NodeAddresses, dialers: Mapping[str, Dialer], timeout: float, timers: Timers) -> None:
         """`dialers`: by service; `timeout`: seconds that a call through `ask` may take."""
+        self.timers = timers
         self.addresses = addresses
         self.timeout = timeout
         self.address_of = {
@@ -59,7 +60,7 @@ class KnownNode:
         Raises ServiceAway if it does not answer, CallRefused if it refuses, NotPossible if it does not know admin.
         """
         try:
-            async with asyncio.timeout(self.timeout if seconds is None else seconds):
+            async with time_limit(self.timers, self.timeout if seconds is None else seconds):
                 return await call
         except TimeoutError:
             raise ServiceAway(service, self.name, self.address_of[service], "no answer in time") from None
@@ -83,10 +84,12 @@ class KnownNode:
 class Nodes:
     """All nodes, in the order of the settings."""
 
-    def __init__(self, settings: AdminSettings) -> None:
+    def __init__(self, settings: AdminSettings, timers: Timers | None = None) -> None:
         """Make it inside the running event loop. Raises UnreadableCertificate, UnreadableSecret."""
+        self.timers: Timers = timers or LoopTimers()
         dialers = make_dialers(settings)
-        self.all = tuple(KnownNode(one, dialers, settings.admin_timeout / 1000) for one in settings.nodes)
+        timeout = settings.admin_timeout / 1000
+        self.all = tuple(KnownNode(one, dialers, timeout, self.timers) for one in settings.nodes)
 
     def named(self, name: str) -> KnownNode:
         """One node. Raises NoSuchNode."""

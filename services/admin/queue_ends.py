@@ -1,7 +1,6 @@
 """The first and last offsets of all queues of a store, asked for at most once a second."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -64,10 +63,10 @@ class EndsKeeper:
     async def all(self) -> QueueEnds:
         """Of all topics. Raises ServiceAway, CallRefused."""
         async with self._asking:
-            if self._known is None or time.monotonic() - self._asked > KEPT_SECONDS:
+            if self._known is None or self._node.timers.time() - self._asked > KEPT_SECONDS:
                 self._known = None  # not two of them at a time
                 self._known = QueueEnds(await self._ask(""))
-                self._asked = time.monotonic()
+                self._asked = self._node.timers.time()
             return self._known
 
     async def of_topics(self, topics: Sequence[str]) -> QueueEnds:

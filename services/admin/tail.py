@@ -138,7 +138,7 @@ class _Tail:
     async def _watch(self) -> None:
         """Follow the queues too that come into being, from their beginning."""
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self._brokers.timers.sleep(_LOOK_SECONDS)
             try:
                 queues = await self._queues()
             except AdminError:  # somebody is away: it is looked again
@@ -167,10 +167,10 @@ class _Tail:
                     offset = await self._offset_behind(node, place.queue_id, seen_ms)
                     continue
             except AdminError:
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await self._brokers.timers.sleep(_PAUSE_SECONDS)
                 continue
             if answer.max_offset < offset:  # a slave that is behind
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await self._brokers.timers.sleep(_PAUSE_SECONDS)
                 continue
             if answer.messages:
                 seen_ms = answer.messages[-1].store_timestamp

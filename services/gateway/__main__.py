@@ -58,11 +58,12 @@ def make_cluster(settings: GatewaySettings) -> BrokerCluster:
     trusted = settings.broker_tls_trust_cert_path
     dialer = Dialer(settings, trusted, "brokerTlsTrustCertPath", limits=_LINK_LIMITS)
     name = f"{settings.gateway_name}-{secrets.token_hex(8)}"
+    timers = LoopTimers()
     brokers = {
-        broker: RemoteBroker(broker, addresses, dialer.channel, name, settings.broker_credit_bytes)
+        broker: RemoteBroker(broker, addresses, dialer.channel, name, settings.broker_credit_bytes, timers)
         for broker, addresses in settings.named().items()
     }
-    return BrokerCluster(brokers, LoopTimers(), fill=settings.auto_create_topic_enable)
+    return BrokerCluster(brokers, timers, fill=settings.auto_create_topic_enable)
 
 
 async def serve(settings: GatewaySettings, announce: Announce | None = None) -> None:

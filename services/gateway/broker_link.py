@@ -12,6 +12,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.broker.v1.broker_pb2_grpc import BrokerStub
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import Duplex, duplex
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.gateway.errors import BrokerAway, LinkLost
 from tandemmq.gateway.questions import Answer, Question, refusal
 
@@ -27,7 +28,9 @@ Orphaned = Callable[[Answer], None]
 class BrokerLink:
     """A link, from `begin` until `ended` is done. Whoever asks on one that has ended gets LinkLost."""
 
-    def __init__(self, channel: grpc.aio.Channel, address: str, gateway: str, orphaned: Orphaned) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, address: str, gateway: str, orphaned: Orphaned, timers: Timers
+    ) -> None:
         """`gateway`: this gateway's name for itself."""
         self.address = address
         self.epoch = 0
@@ -37,6 +40,7 @@ class BrokerLink:
         self._loop = asyncio.get_running_loop()
         self._channel = channel
         self._gateway = gateway
+        self._timers = timers
         self._orphaned = orphaned
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
@@ -54,7 +58,8 @@ class BrokerLink:
         self._call.listen(self._hear, on_end=self._end, on_writable=self._flush)
         hello = Question(hello=broker_pb2.Hello(gateway=self._gateway))
         try:
-            answer = await asyncio.wait_for(self.ask(hello), seconds)
+            async with time_limit(self._timers, seconds):
+                answer = await self.ask(hello)
         except TimeoutError:
             await self.close()
             raise BrokerAway(f"{self.address} does not answer.") from None

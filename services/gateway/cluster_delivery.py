@@ -103,19 +103,19 @@ class ClusterDelivery:
         return await self._from(last, wish, wish.wait_ms, room)
 
     async def _from(self, broker: RemoteBroker, wish: Wish, wait_ms: int, room: Room | None) -> Batch:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait_ms / 1_000
+        timers = broker.timers
+        until = timers.time() + wait_ms / 1_000
         while True:
             try:
-                link = await broker.current(max(until - loop.time(), 0))
+                link = await broker.current(max(until - timers.time(), 0))
                 await self._tables.prepare_group(wish.group, broker, self._user)
                 if room is not None:
                     await room(wish.most_bytes)
-                return await self._ask_for(broker, link, wish, max(round((until - loop.time()) * 1_000), 0))
+                return await self._ask_for(broker, link, wish, max(round((until - timers.time()) * 1_000), 0))
             except TandemError as error:
                 if error.kind not in ELSEWHERE:
                     raise
-                left = until - loop.time()
+                left = until - timers.time()
                 if self._polls.stopping or left <= 0:
                     raise stopping() from error
                 await broker.changed(min(left, 0.2))

@@ -14,6 +14,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.timers import LoopTimers, Timers, first_of
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.errors import BrokerAway, LinkLost, WrongBroker
 from tandemmq.gateway.questions import Answer, Question
@@ -46,6 +47,7 @@ class RemoteBroker:
         dial: Callable[[str], grpc.aio.Channel],
         gateway: str,
         credit: int,
+        timers: Timers | None = None,
     ) -> None:
         """`credit`: bytes of messages that its store may give ahead of clients."""
         self.name = name
@@ -65,6 +67,7 @@ class RemoteBroker:
         self._dial = dial
         self._gateway = gateway
         self._credit = credit
+        self.timers: Timers = timers or LoopTimers()
         self._lost_at = 0.0
         self._turn: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -74,7 +77,7 @@ class RemoteBroker:
 
     def start(self) -> None:
         """Look for the master from now on."""
-        self._lost_at = asyncio.get_running_loop().time()
+        self._lost_at = self.timers.time()
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._task = asyncio.create_task(self.peer.follow(self._links, backoff), name=f"broker {self.name}")
 
@@ -92,7 +95,7 @@ class RemoteBroker:
 
     def was_there(self, seconds: float) -> bool:
         """Whether it is linked, or was within so many seconds."""
-        return self.link is not None or asyncio.get_running_loop().time() - self._lost_at < seconds
+        return self.link is not None or self.timers.time() - self._lost_at < seconds
 
     async def _links(self) -> AsyncGenerator[None, None]:
         """One link after another; yields when one has ended. Raises BrokerAway, WrongBroker."""
@@ -119,7 +122,7 @@ class RemoteBroker:
         """A link to a newer master, as soon as there is one; None when the present link has ended."""
         others = [one for one in self._addresses if one != link.address]
         while True:
-            await asyncio.wait((link.ended,), timeout=RIVALS_SECONDS if others else None)
+            await first_of(self.timers, (link.ended,), RIVALS_SECONDS if others else None)
             if link.ended.done():
                 self.peer.gone(str(link.ended.result()))
                 return None
@@ -136,9 +139,9 @@ class RemoteBroker:
         waiting, links = set(tries), list[BrokerLink]()
         try:
             while waiting:
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=_OTHERS_SECONDS if links else None, return_when=asyncio.FIRST_COMPLETED
-                )
+                await first_of(self.timers, waiting, _OTHERS_SECONDS if links else None)
+                done = {one for one in waiting if one.done()}
+                waiting -= done
                 links += [one.result() for one in done if one.exception() is None]
                 if not done:  # one is there, the others do not answer
                     break
@@ -159,7 +162,7 @@ class RemoteBroker:
         return links[-1]
 
     async def _try(self, address: str) -> BrokerLink:
-        link = BrokerLink(self._dial(address), address, self._gateway, self._orphaned)
+        link = BrokerLink(self._dial(address), address, self._gateway, self._orphaned, self.timers)
         welcome = await link.begin(DIAL_SECONDS)
         if welcome.broker != self.name:
             await link.close()
@@ -182,7 +185,7 @@ class RemoteBroker:
     def _end(self, link: BrokerLink) -> None:
         if self.link is link:
             self.link = None
-            self._lost_at = asyncio.get_running_loop().time()
+            self._lost_at = self.timers.time()
             self._tell()
 
     def _tell(self) -> None:
@@ -194,10 +197,9 @@ class RemoteBroker:
 
     async def current(self, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> BrokerLink:
         """The link; waits for it until `patience` after it was lost, or for `seconds`. Raises BrokerAway."""
-        loop = asyncio.get_running_loop()
-        until = self._lost_at + patience if seconds is None else loop.time() + seconds
+        until = self._lost_at + patience if seconds is None else self.timers.time() + seconds
         while self.link is None:
-            left = until - loop.time()
+            left = until - self.timers.time()
             if left <= 0:
                 raise BrokerAway(
                     f"Broker {self.name} does not answer at {' or '.join(self._addresses)}.",
@@ -210,7 +212,7 @@ class RemoteBroker:
         """Wait until a link has come or gone, so long at most."""
         if self._turn is None or self._turn.done():
             self._turn = asyncio.get_running_loop().create_future()
-        await asyncio.wait((self._turn,), timeout=seconds)
+        await first_of(self.timers, (self._turn,), seconds)
 
     async def ask(self, question: Question, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> Answer:
         """Ask, and ask again where the link was lost meanwhile: for what may be done twice.
@@ -218,17 +220,16 @@ class RemoteBroker:
         That goes on until `patience` after the loss of the link, or for `seconds`. Raises BrokerAway, LinkLost,
         BrokerRefusal.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + (patience if seconds is None else seconds)
+        until = self.timers.time() + (patience if seconds is None else seconds)
         while True:
-            link = await self.current(None if seconds is None else max(until - loop.time(), 0), patience)
+            link = await self.current(None if seconds is None else max(until - self.timers.time(), 0), patience)
             try:
                 return await link.ask(question)
             except TandemError as error:
-                if error.kind not in ELSEWHERE or loop.time() >= until:
+                if error.kind not in ELSEWHERE or self.timers.time() >= until:
                     raise
                 if self.link is link and not isinstance(error, LinkLost):
-                    await self.changed(min(0.2, until - loop.time()))
+                    await self.changed(min(0.2, until - self.timers.time()))
                     if self.link is link and error.kind is Kind.READ_ONLY:
                         raise  # it is the store's own trouble
 

@@ -67,7 +67,7 @@ class ReplicatorNode:
         self.view = LogView()
         self.master: Master | None = None
         """The master side, while the store is a master's."""
-        self.follower = MasterFollower(settings, self.view, self.grpc_port)
+        self.follower = MasterFollower(settings, self.view, self.grpc_port, self.timers)
         self.problem = ""
         """Why this side does not work; empty while it does."""
         self._host = host
@@ -220,7 +220,8 @@ class ReplicatorNode:
             ha_master_address=ha_master_address,
             ha_master_replicator_address=replicator_address,
         )
-        counters, self.follower = self.follower.counters, MasterFollower(self._following, self.view, self.grpc_port)
+        counters = self.follower.counters
+        self.follower = MasterFollower(self._following, self.view, self.grpc_port, self.timers)
         self.follower.counters = counters
         self._metrics.follower = counters
 

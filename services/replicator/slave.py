@@ -1,7 +1,6 @@
 """The slave side of the replicator: follows a master, again and again, until it is stopped."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import grpc
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import LoopTimers, Timers, first_of
 from tandemmq.replication.v1.replication_pb2 import FollowerState, FollowerStatus
 from tandemmq.replicator.channels import store_channel
 from tandemmq.replicator.following import WHOLE_HISTORY, FollowingConnection, FollowRules, check_identity
@@ -52,7 +52,13 @@ _TICK_SECONDS = 1.0
 class MasterFollower:
     """Follows one master at a time. Belongs to the event loop."""
 
-    def __init__(self, settings: ReplicatorSettings, view: LogView, grpc_port: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        settings: ReplicatorSettings,
+        view: LogView,
+        grpc_port: Callable[[], int],
+        timers: Timers | None = None,
+    ) -> None:
         """Nothing happens before `start`. `view` says whether there is a link to the store.
 
         `grpc_port` is our own replicator's, which the master and the other slaves are told.
@@ -65,7 +71,8 @@ class MasterFollower:
         self.master_address = ""
         self._settings = settings
         self._view = view
-        self._group = GroupOfSlave(settings, view, grpc_port)
+        self._timers: Timers = timers or LoopTimers()
+        self._group = GroupOfSlave(settings, view, grpc_port, self._timers)
         self._rules = FollowRules(
             from_last_file=settings.sync_from_last_file,
             ack_flushed=settings.ha_slave_ack is SlaveAck.FLUSHED,
@@ -126,7 +133,7 @@ class MasterFollower:
     def status(self) -> FollowerStatus:
         """What the replicator's Status tells."""
         following = self._connection.following if self._connection is not None else None
-        now = asyncio.get_running_loop().time()
+        now = self._timers.time()
         return FollowerStatus(
             master_address=self.master_address,
             state=self.state,
@@ -152,7 +159,7 @@ class MasterFollower:
                     log.failure("following failed", error)
                     self.problem = f"internal error: {error!r}"
                     pause = self._backoff.pause()
-                await asyncio.sleep(pause)
+                await self._timers.sleep(pause)
                 self.counters.reconnects += 1
         finally:
             if channel is not None:
@@ -186,11 +193,11 @@ class MasterFollower:
         await self._linked()
         local = await self._local_log(stub)
         root = self._settings.store_path_root_dir
-        connection = HaConnection(self.counters, self._progress)
+        connection = HaConnection(self.counters, self._progress, self._timers)
         staging: StagingFile | None = None
         stream: StoreStream | None = None
         try:
-            transport = await dial(self._settings, self.master_address, connection)
+            transport = await dial(self._settings, self.master_address, connection, self._timers)
             response = await self._group.introduce(local_port(transport), self.master_address)
             master = None if response is None else master_log(response)
             if master is not None and response is not None:
@@ -210,6 +217,7 @@ class MasterFollower:
             stream = StoreStream(
                 stub,
                 replica_log_pb2.StagingFile(name=staging.name, size=staging.size),
+                self._timers,
                 epoch=master.epoch if master is not None else 0,
                 flush=self._rules.ack_flushed,
                 on_ack=connection.taken,
@@ -225,7 +233,7 @@ class MasterFollower:
                 keeping.cancel()
         finally:
             await self._let_go(connection, stream, staging)
-        found = await search_begin(asking(self._settings, self.master_address), local.file_size)
+        found = await search_begin(asking(self._settings, self.master_address, self._timers), local.file_size)
         self._search = found is not None  # an empty master's log will begin at 0
         self._begin = found or WHOLE_HISTORY
 
@@ -310,7 +318,7 @@ class MasterFollower:
 
     async def _local_log(self, stub: "ReplicaLogAsyncStub") -> LocalLog:
         """What our store has now. Raises StoreGone."""
-        deadline = time.monotonic() + _STORE_SECONDS + 2 * self._rules.silence_seconds
+        deadline = self._timers.time() + _STORE_SECONDS + 2 * self._rules.silence_seconds
         while True:
             try:
                 state: RoleState = await stub.GetRole(GetRoleRequest(), timeout=_STORE_SECONDS)
@@ -331,9 +339,9 @@ class MasterFollower:
             # The first report is an ack too: with haSlaveAck=FLUSHED it must not name what is not on disk.
             if not self._rules.ack_flushed or local.flushed_offset >= local.overlap_begin() or local.empty:
                 return local
-            if time.monotonic() > deadline:
+            if self._timers.time() > deadline:
                 raise StoreGone(f"the store has flushed its log up to {local.flushed_offset} only, and does not go on")
-            await asyncio.sleep(_FLUSH_POLL_SECONDS)
+            await self._timers.sleep(_FLUSH_POLL_SECONDS)
 
     async def _enter_epoch(self, stub: "ReplicaLogAsyncStub", epoch: int) -> LocalLog:
         """Tells the store that there is a newer master, and what it has then: half a record of the old one's goes.
@@ -341,10 +349,10 @@ class MasterFollower:
         Raises StoreGone.
         """
         told = asyncio.Event()
-        stream = StoreStream(stub, None, epoch=epoch, flush=False, on_ack=lambda *_offsets: told.set())
+        stream = StoreStream(stub, None, self._timers, epoch=epoch, flush=False, on_ack=lambda *_offsets: told.set())
         telling = asyncio.ensure_future(told.wait())
         try:
-            await asyncio.wait((telling, stream.ended), timeout=_STORE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await first_of(self._timers, (telling, stream.ended), _STORE_SECONDS)
             if stream.ended.done():
                 stream.ended.result()
         finally:

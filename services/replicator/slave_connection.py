@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
+from tandemmq.common.timers import Timers
 from tandemmq.replicator.following import FollowingConnection
 from tandemmq.replicator.frames import encode_report
 from tandemmq.replicator.slave_errors import BadStream, FollowError, MasterClosed
@@ -35,10 +36,10 @@ class FollowerCounters:
 class HaConnection(asyncio.BufferedProtocol):
     """The socket's side. `begin` starts the conversation; before it the master has nothing to say."""
 
-    def __init__(self, counters: FollowerCounters, on_progress: Callable[[], None]) -> None:
+    def __init__(self, counters: FollowerCounters, on_progress: Callable[[], None], timers: Timers) -> None:
         """`on_progress` is called after every turn in which something arrived or was acknowledged by the store."""
-        self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._timers = timers
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails with a FollowError when the connection is of no more use."""
         self.following: FollowingConnection | None = None
         self.paused = False
@@ -54,7 +55,7 @@ class HaConnection(asyncio.BufferedProtocol):
         """Asks for the log; what arrives goes through `staging` to `stream` from now on. Gives the offset asked for."""
         self.following, self._stream, self._staging = following, stream, staging
         self._ring = Ring(staging.size)
-        asked = following.first_report(self._loop.time())
+        asked = following.first_report(self._timers.time())
         self._report(asked)
         return asked
 
@@ -66,7 +67,7 @@ class HaConnection(asyncio.BufferedProtocol):
         self._staging.unlink()  # the store has it open
         self._ring.free(taken_offset)
         following.stored(max_offset, flushed_offset)
-        self._report(following.report(self._loop.time()))
+        self._report(following.report(self._timers.time()))
         if self.paused and self._ring.size - self._ring.held >= LEAST_READ and self._transport is not None:
             self.paused = False
             self._transport.resume_reading()
@@ -76,13 +77,13 @@ class HaConnection(asyncio.BufferedProtocol):
         """The store has everything below an offset on disk."""
         if self.following is not None and not self.ended.done():
             self.following.flushed(flushed_offset)
-            self._report(self.following.report(self._loop.time()))
+            self._report(self.following.report(self._timers.time()))
 
     def tick(self) -> None:
         """To be called often: sends what time demands, ends the connection when the master is silent."""
         if self.following is not None and not self.ended.done():
             try:
-                self._report(self.following.tick(self._loop.time(), paused=self.paused))
+                self._report(self.following.tick(self._timers.time(), paused=self.paused))
             except FollowError as error:
                 self.fail(error)
 
@@ -122,7 +123,7 @@ class HaConnection(asyncio.BufferedProtocol):
             self.fail(BadStream("the master spoke before it was asked"))
             return
         position = ring.received(nbytes)
-        counters, now = self._counters, self._loop.time()
+        counters, now = self._counters, self._timers.time()
         frames, heartbeats = following.frames, following.heartbeats
         try:
             bodies = following.received(staging.view[position : position + nbytes], position, now)

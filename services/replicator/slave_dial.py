@@ -6,6 +6,7 @@ import ssl
 from typing import TypeVar
 
 from tandemmq.common.addresses import parse_host_port
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.common.tls import client_context
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.replicator.slave_errors import MasterUnreachable
@@ -13,14 +14,14 @@ from tandemmq.replicator.slave_errors import MasterUnreachable
 Protocol = TypeVar("Protocol", bound=asyncio.BaseProtocol)
 
 
-async def dial(settings: ReplicatorSettings, address: str, protocol: Protocol) -> asyncio.Transport:
+async def dial(settings: ReplicatorSettings, address: str, protocol: Protocol, timers: Timers) -> asyncio.Transport:
     """Connects `protocol` to `host:port` within haConnectTimeout. Raises MasterUnreachable, UnreadableCertificate."""
     host, port = parse_host_port(address)
     context = tls_context(settings)
     seconds = settings.ha_connect_timeout / 1000
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(timers, seconds):
             transport, _ = await loop.create_connection(
                 lambda: protocol, host, port, ssl=context, server_hostname=host if context else None
             )

@@ -1,7 +1,5 @@
 """What a slave knows of its master's group: it introduces itself, is told, and has its store note it."""
 
-import asyncio
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,6 +7,7 @@ import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.replication.v1.replication_pb2 import JoinRequest, JoinResponse
 from tandemmq.replicator.join import join_master
 from tandemmq.replicator.log_view import LogView
@@ -32,9 +31,12 @@ _NOTE_END_SECONDS = 5.0
 class GroupOfSlave:
     """Belongs to a `Follower`. `state` is what our store said last."""
 
-    def __init__(self, settings: ReplicatorSettings, view: LogView, grpc_port: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: ReplicatorSettings, view: LogView, grpc_port: Callable[[], int], timers: Timers
+    ) -> None:
         self.state = RoleState()
         self._settings = settings
+        self._timers = timers
         self._view = view
         self._grpc_port = grpc_port
         self._request = JoinRequest()
@@ -75,7 +77,7 @@ class GroupOfSlave:
         except grpc.RpcError as error:
             raise StoreGone(f"the store does not note who the master and its slaves are: {error.details()}") from error
         self.state.group.CopyFrom(noted)
-        self._end_noted = time.monotonic()
+        self._end_noted = self._timers.time()
 
     async def keep(self, stub: "ReplicaLogAsyncStub") -> None:
         """Ask the master for news, and tell it what our store has noted, until this is cancelled."""
@@ -88,11 +90,11 @@ class GroupOfSlave:
             except TandemError as error:
                 log.info("no news of the group", problem=error.explain())
             if self.state.group.generation == before:
-                await asyncio.sleep(_ASK_SECONDS)
+                await self._timers.sleep(_ASK_SECONDS)
 
     def _is_due(self, group: ReplicaGroup) -> bool:
         """Whether it is to be noted now: it is written and synced each time, and the end grows all the time."""
-        return _is_news(group, self.state.group) or time.monotonic() - self._end_noted >= _NOTE_END_SECONDS
+        return _is_news(group, self.state.group) or self._timers.time() - self._end_noted >= _NOTE_END_SECONDS
 
     async def _join(self) -> JoinResponse | None:
         known = self.state.group

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tandemmq.common.addresses import parse_host_port
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.replicator.frames import HEADER_SIZE, BadFrame, Body, TransferReader, encode_report
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.replicator.slave_dial import tls_context
@@ -47,7 +48,7 @@ async def search_begin(ask: Ask, file_size: int) -> int | None:
     return low * file_size
 
 
-def asking(settings: ReplicatorSettings, address: str) -> Ask:
+def asking(settings: ReplicatorSettings, address: str, timers: Timers) -> Ask:
     """Asks the master at `host:port`, on a connection of its own for each question.
 
     Raises MasterUnreachable, MasterSilent, BadStream, UnreadableCertificate.
@@ -58,13 +59,13 @@ def asking(settings: ReplicatorSettings, address: str) -> Ask:
     async def ask(offset: int) -> FirstFrame:
         context = tls_context(settings)
         try:
-            async with asyncio.timeout(settings.ha_connect_timeout / 1000):
+            async with time_limit(timers, settings.ha_connect_timeout / 1000):
                 reader, writer = await asyncio.open_connection(host, port, ssl=context)
         except OSError as error:
             raise MasterUnreachable(f"cannot reach the master at {address}: {error}") from error
         try:
             writer.write(encode_report(offset))
-            async with asyncio.timeout(patience):
+            async with time_limit(timers, patience):
                 header = await reader.readexactly(HEADER_SIZE)
         except (OSError, EOFError) as error:
             raise MasterSilent(f"the master at {address} says nothing when asked for offset {offset}") from error

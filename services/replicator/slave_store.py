@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from tandemmq.common.grpc_transport import duplex
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.replicator.following import NOT_SENT
 from tandemmq.replicator.frames import Body
 from tandemmq.replicator.slave_errors import CorruptBytes, FollowError, StoreGone
@@ -41,6 +42,7 @@ class StoreStream:
         self,
         stub: "ReplicaLogAsyncStub",
         staging: StagingFile | None,
+        timers: Timers,
         *,
         epoch: int,
         flush: bool,
@@ -54,6 +56,7 @@ class StoreStream:
         """
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails with StoreGone when the call is over, with CorruptBytes where the store refused what came."""
+        self._timers = timers
         self._flush = flush
         self._on_ack = on_ack
         self._waiting: deque[Body] = deque()
@@ -81,7 +84,7 @@ class StoreStream:
     async def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Gives the store what is waiting, and waits until it has ended the call: it takes nothing more afterwards."""
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._timers, seconds):
                 if not self.ended.done():
                     self._drained = asyncio.get_running_loop().create_future()
                     self._send()

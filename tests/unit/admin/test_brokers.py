@@ -10,6 +10,7 @@ from tandemmq.admin import brokers
 from tandemmq.admin.brokers import Brokers
 from tandemmq.admin.errors import NotPossible, ServiceAway
 from tandemmq.admin.nodes import Nodes
+from tandemmq.common.timers import LoopTimers
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import replica_log_pb2
@@ -58,6 +59,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def of(*nodes: Master) -> Brokers:
     class All:
         all = nodes
+        timers = LoopTimers()
 
     return Brokers(cast(Nodes, All()))
 
