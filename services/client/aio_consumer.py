@@ -119,6 +119,8 @@ class Consumer:
         self.group, self.topic = group, topic
         self.retry_max_times: int | None = None
         """How often a message of the group comes again before it is a dead letter; -1: always; None: not known yet."""
+        self.retry_waits: Sequence[float] = ()
+        """Seconds until its 2nd, 3rd, ... delivery, by the group's own policy; empty: it has none, or is not known."""
         self._filter = delivery_pb2.Filter(
             kind=delivery_pb2.SQL92 if sql else delivery_pb2.TAG, expression=sql or filter
         )
@@ -295,6 +297,7 @@ class Consumer:
                     keep_trying=HEARTBEAT_SECONDS,
                 )
                 self.retry_max_times = answer.retry_max_times.get(self.group)
+                self.retry_waits = [one / 1_000 for one in answer.retry_waits[self.group].ms]
             except ClientError as error:
                 log.debug("heartbeat: %s", error)
             self._greeted.set()

@@ -50,6 +50,16 @@ def back_off(number: int) -> float:
     return min(LONGEST_RETRY, FIRST_RETRY * 2.0 ** min(number - 1, 20))
 
 
+def _policy_of(consumer: Consumer) -> BackOff:
+    """By the group's own retry policy, as the broker has told it last; `back_off` where it has none."""
+
+    def wait(number: int) -> float:
+        waits = consumer.retry_waits
+        return waits[min(number, len(waits)) - 1] if waits else back_off(number)
+
+    return wait
+
+
 @dataclass
 class WorkerCounts:
     """What a worker has done so far."""
@@ -68,7 +78,7 @@ async def worker(
     filter: str = "*",
     sql: str = "",
     concurrency: int = 16,
-    retry_after: BackOff = back_off,
+    retry_after: BackOff | None = None,
     invisible: Seconds = INVISIBLE_SECONDS,
     attempts: int | None = None,
     grace: float = GRACE_SECONDS,
@@ -78,7 +88,8 @@ async def worker(
     """Call `handler` with each message, at most `concurrency` at a time, until `stop` is set or the task is cancelled.
 
     A handler that returns has dealt with its message; one that raises gets it again after `retry_after`, or what
-    `Retry` says; after the group's retryMaxTimes it is in the dead letters, where `DeadLetter` brings it at once.
+    `Retry` says, without both by the group's retry policy, and by `back_off` where it has none of its own. After the
+    group's retryMaxTimes it is in the dead letters, where `DeadLetter` brings it at once.
     Messages of one order key are handled one after the other: one that fails is kept and tried again here, up to its
     delivery number `attempts` (without it what retryMaxTimes says), before it is a dead letter and those behind it go
     on. At the end what is being handled is finished, within `grace` seconds. Gives the counts.
@@ -89,7 +100,7 @@ async def worker(
     async with Consumer(
         addresses, group=group, topic=topic, filter=filter, sql=sql, prefetch=concurrency, invisible=invisible, **access
     ) as consumer:
-        crew = _Crew(handler, concurrency, retry_after, _Tries(consumer, attempts))
+        crew = _Crew(handler, concurrency, retry_after or _policy_of(consumer), _Tries(consumer, attempts))
         stopping = asyncio.create_task(_stop(consumer, stop), name="worker stop")
         try:
             async for message in consumer:

@@ -12,7 +12,7 @@ from typing import Unpack
 from tandemmq.client import aio_worker
 from tandemmq.client.aio_consumer import INVISIBLE_SECONDS
 from tandemmq.client.aio_consumer import Message as AioMessage
-from tandemmq.client.aio_worker import GRACE_SECONDS, BackOff, Handler, WorkerCounts, back_off, check_numbers
+from tandemmq.client.aio_worker import GRACE_SECONDS, BackOff, Handler, WorkerCounts, check_numbers
 from tandemmq.client.background import BACKGROUND
 from tandemmq.client.cluster import Access
 from tandemmq.client.message import MessageContent
@@ -28,7 +28,7 @@ def worker(
     filter: str = "*",
     sql: str = "",
     concurrency: int = 16,
-    retry_after: BackOff = back_off,
+    retry_after: BackOff | None = None,
     invisible: Seconds = INVISIBLE_SECONDS,
     attempts: int | None = None,
     grace: float = GRACE_SECONDS,

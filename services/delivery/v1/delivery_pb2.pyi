@@ -815,27 +815,76 @@ class HeartbeatResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class RetryWaitsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___RetryWaits: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___RetryWaits | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NEXT_MS_FIELD_NUMBER: _builtins.int
     RETRY_MAX_TIMES_FIELD_NUMBER: _builtins.int
+    RETRY_WAITS_FIELD_NUMBER: _builtins.int
     next_ms: _builtins.int
     """When the next one is expected."""
     @_builtins.property
     def retry_max_times(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Of the groups of consumers that there are: how often a message comes again before it is a dead letter; -1: always."""
 
+    @_builtins.property
+    def retry_waits(self) -> _containers.MessageMap[_builtins.str, Global___RetryWaits]:
+        """Of those of them that have a policy of their own: how long a message waits that was not dealt with."""
+
     def __init__(
         self,
         *,
         next_ms: _builtins.int = ...,
         retry_max_times: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        retry_waits: _abc.Mapping[_builtins.str, Global___RetryWaits] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_ms", b"next_ms", "retry_max_times", b"retry_max_times"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_ms", b"next_ms", "retry_max_times", b"retry_max_times", "retry_waits", b"retry_waits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HeartbeatResponse: _TypeAlias = HeartbeatResponse  # noqa: Y015
+
+@_typing.final
+class RetryWaits(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Until the 2nd, 3rd, ... delivery; the last one is that of all later ones."""
+
+    def __init__(
+        self,
+        *,
+        ms: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ms", b"ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryWaits: _TypeAlias = RetryWaits  # noqa: Y015
 
 @_typing.final
 class LeaveRequest(_message.Message):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.client import DeadLetter, MessageContent, Producer, RequestFailed, Retry, aio, worker
+from tandemmq.client import DeadLetter, MessageContent, Producer, RequestFailed, Retry, aio, aio_worker, worker
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import until
 
@@ -131,6 +131,33 @@ async def test_the_group_says_how_often_a_message_is_tried(
     with store.client() as client:
         (letter,) = client.pull(f"%DLQ%{name}", 0, 0, wait_seconds=10).records
     assert letter.body == b"poison"
+
+
+async def test_the_group_says_how_long_a_failed_message_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [0, 250]}}
+    groups = {"waiting": {"groupName": "waiting", "retryMaxTimes": 16, "groupRetryPolicy": policy}}
+    config = tmp_path / "store" / "config"
+    config.mkdir(parents=True)
+    (config / "subscriptionGroup.json").write_text(json.dumps({"subscriptionGroupTable": groups}))
+    monkeypatch.setattr(aio_worker, "back_off", lambda number: 3_600)
+    stop = asyncio.Event()
+    tries: list[int] = []
+
+    async def handle(message: aio.Message) -> None:
+        tries.append(message.delivery_number)
+        if len(tries) == 3:
+            stop.set()
+        raise KeyError("never")
+
+    with StoreProcess(tmp_path / "store") as own:
+        send(own, "waited", ["poison"])
+        await asyncio.wait_for(aio.worker(handle, own.address, group="waiting", topic="waited", stop=stop), 60)
+        assert tries == [1, 2, 3]
+        for group, waits in (("waiting", [0, 0.25, 0.25, 0.25]), ("of-no-policy", [3_600] * 4)):
+            async with aio.Consumer(own.address, group=group, topic="waited") as consumer:
+                await consumer._greeted.wait()
+                wait = aio_worker._policy_of(consumer)
+                assert [wait(number) for number in (1, 2, 3, 9)] == waits
 
 
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"attempts": 0}])

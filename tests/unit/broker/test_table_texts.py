@@ -59,5 +59,5 @@ async def test_one_topic_more_makes_one_text(tmp_path: Path, kind: str, monkeypa
     monkeypatch.setattr(TopicConfig, "to_json", counted)
     await table.add([TopicConfig("one", 4, 4)])
     assert made == ["one"]
-    again = type(table)(tmp_path, LocalDisk(), *([SetClock(6)] if kind == "local" else []))  # type: ignore[arg-type]
+    again = type(table)(tmp_path, LocalDisk(), *([SetClock(6)] if kind == "local" else []))
     assert len(list(again.all())) == 51

@@ -15,7 +15,7 @@ from tandemmq.delivery.v1 import delivery_pb2, delivery_pb2_grpc
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.delivery.errors import BadInvisibleTime
-from tandemmq.store.delivery.groups import GroupTable
+from tandemmq.store.delivery.groups import GroupConfig, GroupTable
 from tandemmq.store.delivery.port import Batch, DeliveryPort
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
@@ -222,13 +222,18 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
     ) -> delivery_pb2.HeartbeatResponse:
         """A client is there."""
         members = self.attendance.heartbeat(request, str(peer_host(context.peer())))
-        return delivery_pb2.HeartbeatResponse(next_ms=HEARTBEAT_MS, retry_max_times=self._retry_max_times(members))
+        groups = self._groups_of(members)
+        return delivery_pb2.HeartbeatResponse(
+            next_ms=HEARTBEAT_MS,
+            retry_max_times={one.name: one.retry_max_times for one in groups},
+            retry_waits={one.name: delivery_pb2.RetryWaits(ms=one.retry_policy) for one in groups if one.retry_policy},
+        )
 
-    def _retry_max_times(self, members: Sequence[Member]) -> dict[str, int]:
-        """By group of consumers, if it is there."""
+    def _groups_of(self, members: Sequence[Member]) -> list[GroupConfig]:
+        """The groups of consumers among them that there are."""
         groups = self._groups
-        found = {} if groups is None else {one.group: groups.get(one.group) for one in members if not one.producer}
-        return {name: group.retry_max_times for name, group in found.items() if group is not None}
+        names = {one.group for one in members if not one.producer}
+        return [] if groups is None else [one for one in map(groups.get, names) if one is not None]
 
     @timed
     async def Leave(self, request: delivery_pb2.LeaveRequest, context: Context) -> delivery_pb2.LeaveResponse:
