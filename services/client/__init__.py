@@ -34,6 +34,7 @@ addresses. Which module has what::
     cluster, stores_channel, places          the stores of a broker: calls go to whoever answers
     lingering                                messages that are sent together
     statuses                                 what becomes of a message, and of a pull
+    observing, metrics                       what a program may see of all this; and as Prometheus metrics
     attending                                streams on which the broker asks
     background                               the event loop of the plain clients
     store_client, aio, results, records, encode, channels, identity, errors
@@ -94,6 +95,7 @@ from tandemmq.client.errors import (
 )
 from tandemmq.client.identity import Identity
 from tandemmq.client.message import MessageContent
+from tandemmq.client.observing import ClientObserver
 from tandemmq.client.outgoing import Sent
 from tandemmq.client.producer import Producer, Transaction
 from tandemmq.client.records import decode_records
@@ -106,6 +108,7 @@ from tandemmq.store.format.record import CorruptRecord, Record
 __all__ = [
     "ClientError",
     "ClientFault",
+    "ClientObserver",
     "Consumer",
     "CorruptRecord",
     "DamagedMessage",

@@ -14,6 +14,7 @@ from tandemmq.client.cluster import Access, Cluster, pause_before
 from tandemmq.client.errors import ClientError, ClientFault, DamagedMessage
 from tandemmq.client.holding import Held, Holding
 from tandemmq.client.message import MessageContent
+from tandemmq.client.observing import Observers
 from tandemmq.client.outgoing import Seconds, seconds_of
 from tandemmq.client.records import one_record
 from tandemmq.delivery.v1 import delivery_pb2
@@ -104,13 +105,14 @@ class Consumer:
         sql: str = "",
         prefetch: int = PREFETCH,
         invisible: Seconds = INVISIBLE_SECONDS,
+        observers: Observers = (),
         **access: Unpack[Access],
     ) -> None:
         """`addresses`: `host:port` of the store; of each of a pair.
 
         `filter`: tags, as in `A || B`; or `sql`: a condition over properties, as in `price > 10`. `prefetch`: most
-        messages that wait here; 0: one is fetched when it is asked for. `invisible`: 10 seconds and more. `access`: as
-        for StoreClient.
+        messages that wait here; 0: one is fetched when it is asked for. `invisible`: 10 seconds and more. `observers`:
+        who is told of each message. `access`: as for StoreClient.
         """
         if sql and filter != "*":
             raise ValueError("give either filter (tags) or sql")
@@ -127,7 +129,8 @@ class Consumer:
         self._prefetch = prefetch
         self._invisible = seconds_of(invisible)
         self._cluster = Cluster(addresses, **access)
-        self._holding = Holding(self._cluster, group, topic, self._invisible)
+        self.observers = tuple(observers)
+        self._holding = Holding(self._cluster, group, topic, self._invisible, self._settled)
         self._client_id = new_client_id()
         self._ready: deque[Message] = deque()
         self._news = asyncio.Condition()
@@ -282,7 +285,13 @@ class Consumer:
             held = self._holding.take(one.handle, one.invisible_ms)
             self._ready.append(Message(content, held, self._holding, self._ready))
         if answer.messages:
+            for observer in self.observers:
+                observer.received(self.group, self.topic, len(answer.messages))
             await self._tell()
+
+    def _settled(self, ending: str) -> None:
+        for observer in self.observers:
+            observer.settled(self.group, self.topic, ending)
 
     async def _beat(self) -> None:
         """Say that we are there, so that the group's members can be seen."""

@@ -1,19 +1,20 @@
 """Producer: sends messages, now, later, in order, or as a transaction; for asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 from inspect import isawaitable
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 from tandemmq.client.attending import Attending
 from tandemmq.client.cluster import Access, Cluster
 from tandemmq.client.encode import Outgoing
 from tandemmq.client.lingering import Lingering
+from tandemmq.client.observing import Observers
 from tandemmq.client.outgoing import (
     Extras,
     Seconds,
@@ -67,9 +68,10 @@ class Producer:
         check: Check | None = None,
         keep_trying: float = KEEP_TRYING,
         linger: Seconds = 0.0,
+        observers: Observers = (),
         **access: Unpack[Access],
     ) -> None:
-        """`addresses`: `host:port` of the store; of each of a pair.
+        """`addresses`: `host:port` of the store; of each of a pair. `observers`: who is told of each message.
 
         `linger`: `send` waits so long for others that are sent at the same time, and all go in one request; not those
         with an order key, which go one after the other.
@@ -84,6 +86,7 @@ class Producer:
         self._order: dict[str, _Turn] = {}
         self._ends: dict[str, TransactionState] = {}
         self._attending: Attending | None = None
+        self._observers = tuple(observers)
         lingers = seconds_of(linger)
         self._lingering = Lingering(lingers, self._store_all, self._store) if lingers else None
 
@@ -110,16 +113,19 @@ class Producer:
     async def send(self, topic: str, body: bytes | str, *, any_status: bool = False, **extras: Unpack[Extras]) -> Sent:
         """Store a message; as safe as the store is set up to make it when this returns."""
         message, order_key = outgoing(topic, body, extras), extras.get("order_key", "")
-        if self._lingering is not None and not order_key:
-            return _checked(await self._lingering.send(message), any_status)
-        return _checked(await self._send(message, order_key), any_status)
+        with self._told(message) as told:
+            if self._lingering is not None and not order_key:
+                return told(_checked(await self._lingering.send(message), any_status))
+            return told(_checked(await self._send(message, order_key), any_status))
 
     async def send_after(
         self, topic: str, body: bytes | str, delay: Seconds, *, any_status: bool = False, **extras: Unpack[Extras]
     ) -> Sent:
         """Store a message that consumers get after `delay`, in seconds or as a timedelta; by the broker's clock."""
         wait = str(round(seconds_of(delay) * 1000))
-        return _checked(await self._send(outgoing(topic, body, extras, **{names.TIMER_DELAY_MS: wait})), any_status)
+        message = outgoing(topic, body, extras, **{names.TIMER_DELAY_MS: wait})
+        with self._told(message) as told:
+            return told(_checked(await self._send(message), any_status))
 
     async def send_at(
         self,
@@ -132,17 +138,41 @@ class Producer:
     ) -> Sent:
         """Store a message that consumers get at `when`: a datetime with a time zone, or seconds since 1970."""
         due = str(milliseconds_at(when))
-        return _checked(await self._send(outgoing(topic, body, extras, **{names.TIMER_DELIVER_MS: due})), any_status)
+        message = outgoing(topic, body, extras, **{names.TIMER_DELIVER_MS: due})
+        with self._told(message) as told:
+            return told(_checked(await self._send(message), any_status))
 
     async def send_batch(self, messages: Iterable[Outgoing], *, any_status: bool = False) -> list[Sent]:
         """Store messages of any topics with one wait for the disk; all are refused or none.
 
         Raises as `send`, where one of them is not as safe as it should be.
         """
-        receipts = await self._store_all([_renamed(one) for one in messages])
-        if not any_status:
-            check_ok(*receipts)
-        return receipts
+        ready = [_renamed(one) for one in messages]
+        with ExitStack() as stack:
+            told = [stack.enter_context(self._told(one)) for one in ready]
+            receipts = await self._store_all(ready)
+            if not any_status:
+                check_ok(*receipts)
+            return [tell(receipt) for tell, receipt in zip(told, receipts, strict=True)]
+
+    @contextmanager
+    def _told(self, message: Outgoing) -> Iterator[Callable[[Sent], Sent]]:
+        """Around a send: the observers hear of it, and of the receipt that goes through what this gives."""
+        ends = [one.sending(message.topic, cast(dict[str, str], message.properties)) for one in self._observers]
+        receipts: list[Sent] = []
+
+        def tell(receipt: Sent) -> Sent:
+            receipts.append(receipt)
+            return receipt
+
+        try:
+            yield tell
+        except BaseException as error:
+            for ended in ends:
+                ended(None, error)
+            raise
+        for ended in ends:
+            ended(receipts[0], None)
 
     async def recall(self, message: Sent) -> None:
         """Take back a message that waits for its time. What was delivered meanwhile is not taken back."""
@@ -217,10 +247,9 @@ class Producer:
     async def send_half(self, message: Outgoing) -> Sent:
         """Store one message of a transaction; `Transaction.send` is how it is called."""
         self._ends[message.properties[names.UNIQ_KEY]] = TransactionState.UNKNOWN
-        properties = {**message.properties, names.TRAN_MSG: "true", names.PGROUP: self._group}
-        return await self._store(
-            Outgoing(message.topic, message.body, message.tag, message.keys, properties, message.queue_id)
-        )
+        half = replace(message, properties={**message.properties, names.TRAN_MSG: "true", names.PGROUP: self._group})
+        with self._told(half) as told:
+            return told(await self._store(half))
 
     async def _end(self, transaction: "Transaction", state: TransactionState) -> None:
         for one in transaction.messages:

@@ -11,6 +11,7 @@ from tandemmq.client.aio_consumer import INVISIBLE_SECONDS, Consumer, Message
 from tandemmq.client.cluster import Access
 from tandemmq.client.errors import ClientError, NoLongerHeld
 from tandemmq.client.message import MessageContent
+from tandemmq.client.observing import Observers, observed_handling
 from tandemmq.client.outgoing import Seconds, seconds_of
 
 log = logging.getLogger("tandemmq.client")
@@ -83,6 +84,7 @@ async def worker(
     attempts: int | None = None,
     grace: float = GRACE_SECONDS,
     stop: asyncio.Event | None = None,
+    observers: Observers = (),
     **access: Unpack[Access],
 ) -> WorkerCounts:
     """Call `handler` with each message, at most `concurrency` at a time, until `stop` is set or the task is cancelled.
@@ -92,15 +94,25 @@ async def worker(
     group's retryMaxTimes it is in the dead letters, where `DeadLetter` brings it at once.
     Messages of one order key are handled one after the other: one that fails is kept and tried again here, up to its
     delivery number `attempts` (without it what retryMaxTimes says), before it is a dead letter and those behind it go
-    on. At the end what is being handled is finished, within `grace` seconds. Gives the counts.
+    on. At the end what is being handled is finished, within `grace` seconds. `observers` are told of each message.
+    Gives the counts.
 
     Raises ValueError for a number that makes no sense, RequestFailed for what no retry can mend.
     """
     check_numbers(concurrency, attempts)
     async with Consumer(
-        addresses, group=group, topic=topic, filter=filter, sql=sql, prefetch=concurrency, invisible=invisible, **access
+        addresses,
+        group=group,
+        topic=topic,
+        filter=filter,
+        sql=sql,
+        prefetch=concurrency,
+        invisible=invisible,
+        observers=observers,
+        **access,
     ) as consumer:
-        crew = _Crew(handler, concurrency, retry_after or _policy_of(consumer), _Tries(consumer, attempts))
+        waits = retry_after or _policy_of(consumer)
+        crew = _Crew(handler, concurrency, waits, _Tries(consumer, attempts), consumer)
         stopping = asyncio.create_task(_stop(consumer, stop), name="worker stop")
         try:
             async for message in consumer:
@@ -145,8 +157,11 @@ async def _stop(consumer: Consumer, stop: asyncio.Event | None) -> None:
 class _Crew:
     """Handlers at work. Messages of one order key form a line, in which one is handled at a time."""
 
-    def __init__(self, handler: Handler, concurrency: int, retry_after: BackOff, tries: _Tries) -> None:
+    def __init__(
+        self, handler: Handler, concurrency: int, retry_after: BackOff, tries: _Tries, consumer: Consumer
+    ) -> None:
         self.counts = WorkerCounts()
+        self._consumer = consumer
         self._handler = handler
         self._places = asyncio.Semaphore(concurrency)
         self._retry_after = retry_after
@@ -228,7 +243,8 @@ class _Crew:
     async def _handle(self, message: Message) -> Seconds | None:
         """One try; gives how long the message waits, if there is to be another."""
         try:
-            await self._handler(message)
+            with observed_handling(self._consumer.observers, self._consumer.group, message):
+                await self._handler(message)
         except DeadLetter as reason:
             await self._bury(message, str(reason))
         except Retry as asked:

@@ -9,6 +9,7 @@ from tandemmq.client.aio_consumer import INVISIBLE_SECONDS, PREFETCH
 from tandemmq.client.background import BACKGROUND
 from tandemmq.client.cluster import Access
 from tandemmq.client.message import MessageContent
+from tandemmq.client.observing import Observers
 from tandemmq.client.outgoing import Seconds
 
 
@@ -64,6 +65,7 @@ class Consumer:
         sql: str = "",
         prefetch: int = PREFETCH,
         invisible: Seconds = INVISIBLE_SECONDS,
+        observers: Observers = (),
         **access: Unpack[Access],
     ) -> None:
         """The same arguments as those of `aio.Consumer`."""
@@ -75,6 +77,7 @@ class Consumer:
             sql=sql,
             prefetch=prefetch,
             invisible=invisible,
+            observers=observers,
             **access,
         )
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tandemmq.client.cluster import Cluster
@@ -28,8 +28,16 @@ class Held:
 class Holding:
     """For one group and topic. Everything is tried again while it may be of use: as long as messages stay ours."""
 
-    def __init__(self, cluster: Cluster, group: str, topic: str, invisible: float) -> None:
-        """`invisible`: seconds for which messages stay ours without a word of us."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topic: str,
+        invisible: float,
+        settled: Callable[[str], None] = lambda ending: None,
+    ) -> None:
+        """`invisible`: seconds for which messages stay ours without a word of us. `settled` hears how each ends."""
+        self._settled = settled
         self._cluster = cluster
         self._group = group
         self._topic = topic
@@ -82,6 +90,7 @@ class Holding:
             for (held, done), outcome in settled:
                 self._held.discard(held)
                 if not outcome.HasField("refusal"):
+                    self._settled("acknowledged")
                     if not done.done():
                         done.set_result(None)
                 else:
@@ -93,6 +102,7 @@ class Holding:
         for outcome in await self._change([held], seconds, self._invisible):
             if outcome.HasField("refusal"):
                 raise _error(outcome)
+            self._settled("retried")
 
     async def forward(self, held: Held) -> None:
         """It goes to the dead letters. Raises NoLongerHeld, RequestFailed, StoreUnreachable."""
@@ -105,6 +115,7 @@ class Holding:
         self._held.discard(held)
         if answer.outcomes[0].HasField("refusal"):
             raise _error(answer.outcomes[0])
+        self._settled("dead")
 
     async def give_back(self, given: Iterable[Held]) -> None:
         """Nobody has looked at them: others may have them at once, and it does not count as a delivery.

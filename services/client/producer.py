@@ -12,6 +12,7 @@ from tandemmq.client.aio_producer import KEEP_TRYING, Check
 from tandemmq.client.background import BACKGROUND
 from tandemmq.client.cluster import Access
 from tandemmq.client.encode import Outgoing
+from tandemmq.client.observing import Observers
 from tandemmq.client.outgoing import Extras, Seconds, Sent
 
 
@@ -29,11 +30,12 @@ class Producer:
         check: Check | None = None,
         keep_trying: float = KEEP_TRYING,
         linger: Seconds = 0.0,
+        observers: Observers = (),
         **access: Unpack[Access],
     ) -> None:
         """The same arguments as those of `aio.Producer`; for `linger` see `send_soon`."""
         self._inner = aio_producer.Producer(
-            addresses, group=group, check=check, keep_trying=keep_trying, linger=linger, **access
+            addresses, group=group, check=check, keep_trying=keep_trying, linger=linger, observers=observers, **access
         )
         self._soon: set[Future[Sent]] = set()
 

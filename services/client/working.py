@@ -1,6 +1,7 @@
 """worker: a handler is called with each message of a group, in threads; for programs without asyncio."""
 
 import asyncio
+import contextvars
 import inspect
 import signal
 import threading
@@ -16,6 +17,7 @@ from tandemmq.client.aio_worker import GRACE_SECONDS, BackOff, Handler, WorkerCo
 from tandemmq.client.background import BACKGROUND
 from tandemmq.client.cluster import Access
 from tandemmq.client.message import MessageContent
+from tandemmq.client.observing import Observers
 from tandemmq.client.outgoing import Seconds
 
 
@@ -33,6 +35,7 @@ def worker(
     attempts: int | None = None,
     grace: float = GRACE_SECONDS,
     stop: threading.Event | None = None,
+    observers: Observers = (),
     **access: Unpack[Access],
 ) -> WorkerCounts:
     """Call `handler` with each message until SIGTERM, SIGINT or `stop`; `aio.worker` says what the arguments mean.
@@ -61,6 +64,7 @@ def worker(
             attempts=attempts,
             grace=grace,
             stop=stopping,
+            observers=observers,
             **access,
         )
         with _signals(end):
@@ -82,7 +86,8 @@ def _awaited(handler: Callable[[MessageContent], object], threads: ThreadPoolExe
 
     async def in_thread(message: AioMessage) -> object:
         content = MessageContent(message.topic, message.record, message.delivery_number)
-        return await asyncio.get_running_loop().run_in_executor(threads, handler, content)
+        seen = contextvars.copy_context()  # what observers have put there
+        return await asyncio.get_running_loop().run_in_executor(threads, seen.run, handler, content)
 
     return in_thread
 

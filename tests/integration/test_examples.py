@@ -51,8 +51,8 @@ def test_the_worker_goes_on_over_a_kill_of_the_store(store: StoreProcess) -> Non
     with store, Producer(store.address, keep_trying=60) as producer:
         producer.send("jobs", "first")
         worker = subprocess.Popen([*command, store.address], stdout=subprocess.PIPE, text=True)
+        assert worker.stdout is not None
         try:
-            assert worker.stdout is not None
             assert worker.stdout.readline() == "done first\n"
             store.restart(signal.SIGKILL)
             producer.send("jobs", "second")
