@@ -71,7 +71,7 @@ protos: venv ## generate the Python code of the contracts under protos/
 
 constraints: ## renew constraints.txt from pyproject.toml (needs the uv command)
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
-	uv pip compile pyproject.toml --quiet --extra spark --group dev --universal --python-version 3.11 --upgrade \
+	uv pip compile pyproject.toml --quiet --extra spark --extra tracing --group dev --universal --python-version 3.11 --upgrade \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header; } > constraints.new
 	@mv constraints.new constraints.txt
 

@@ -34,7 +34,7 @@ addresses. Which module has what::
     cluster, stores_channel, places          the stores of a broker: calls go to whoever answers
     lingering                                messages that are sent together
     statuses                                 what becomes of a message, and of a pull
-    observing, metrics                       what a program may see of all this; and as Prometheus metrics
+    observing, metrics, tracing              what a program may see of all this: Prometheus, OpenTelemetry
     attending                                streams on which the broker asks
     background                               the event loop of the plain clients
     store_client, aio, results, records, encode, channels, identity, errors
