@@ -193,7 +193,8 @@ class _Writing:
         if not found.batches:
             return
         rows = pa.Table.from_batches(found.batches)
-        writer, before = self._open.pop(place, None) or (self._begin(place, rows.schema), 0)
+        is_open = place in self._open
+        writer, before = self._open.pop(place) if is_open else (self._begin(place, rows.schema), 0)
         self._open[place] = writer, before + found.bytes
         writer.write_table(rows, row_group_size=max(1, len(rows)))
         self._gathered -= found.bytes

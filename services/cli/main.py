@@ -69,7 +69,8 @@ def _root(
         "TANDEM_TLS_KEY": tls_key,
     }
     for name, replaced in (("context", (SERVER, *ADDRESSES)), ("server", ADDRESSES)):
-        if call.get_parameter_source(name).name == "COMMANDLINE":  # what is typed wins over the environment
+        source = call.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":  # what is typed wins over the environment
             for variable in replaced:
                 os.environ.pop(variable, None)
     # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.

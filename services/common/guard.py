@@ -264,7 +264,7 @@ async def abort(context: Context, method: str, error: Exception, statuses: Statu
         code = grpc.StatusCode[status.code]
         if code is grpc.StatusCode.INTERNAL:
             log.failure("call failed", error, method=method)
-        trailers = ((STATUS_KEY, status.rocketmq), (KIND_KEY, error.kind.name))
+        trailers: tuple[tuple[str, str], ...] = ((STATUS_KEY, status.rocketmq), (KIND_KEY, error.kind.name))
         if error.master_address is not None:
             trailers = (*trailers, (MASTER_KEY, error.master_address))
         await context.abort(code, error.explain()[:_DETAILS_LIMIT], trailers)

@@ -127,7 +127,7 @@ def plan_node(
         if setting not in _KNOWN:
             raise unknown_setting(setting, f"option {setting}", _KNOWN)
     of_node = _node_settings(directory, ports, peer, is_slave)
-    own = {
+    own: dict[str, Mapping[str, object]] = {
         "store": {"grpcPort": ports.store, "metricsPort": ports.store_metrics, **_on("grpcHost", host)},
         "metasync": {"grpcPort": ports.metasync, "metricsPort": ports.metasync_metrics},
         "replicator": {"grpcPort": ports.replicator, "metricsPort": ports.replicator_metrics},

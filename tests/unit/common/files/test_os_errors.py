@@ -8,6 +8,7 @@ import pytest
 from tandemmq.common.files.os_errors import cure_of
 from tandemmq.store import __main__ as service
 from tandemmq.store.log.errors import DiskFailed, DiskFull, disk_error
+from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import StoreSettings
 
@@ -51,7 +52,7 @@ def test_a_store_that_does_not_start_for_want_of_room_does_not_go_on_by_itself(m
     def fails(*_: object, **__: object) -> None:
         raise running
 
-    monkeypatch.setattr(service.MessageStore, "open", fails)
+    monkeypatch.setattr(MessageStore, "open", fails)
     with pytest.raises(DiskFull) as raised:
         service._opened(StoreSettings(), StoreMetrics("c", "b"))
     assert "start the store again" in raised.value.explain()
