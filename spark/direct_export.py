@@ -193,8 +193,7 @@ class _Writing:
         if not found.batches:
             return
         rows = pa.Table.from_batches(found.batches)
-        is_open = place in self._open
-        writer, before = self._open.pop(place) if is_open else (self._begin(place, rows.schema), 0)
+        writer, before = self._open.pop(place) if place in self._open else (self._begin(place, rows.schema), 0)
         self._open[place] = writer, before + found.bytes
         writer.write_table(rows, row_group_size=max(1, len(rows)))
         self._gathered -= found.bytes

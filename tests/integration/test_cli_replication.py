@@ -101,7 +101,7 @@ def test_settings_of_an_admin(tmp_path: Path) -> None:
     by_name = {one["name"]: one["value"] for one in shown.document["settings"]}
     assert (by_name["adminDirectory"], by_name["jobsKept"]) == (str(tmp_path), "7")
     refused = tandem("admin", "--data", str(tmp_path), "--set", "adminNodes=nowhere")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "'nowhere' is no node" in refused.err
     assert len(refused.err.splitlines()) == 1
 
@@ -109,7 +109,7 @@ def test_settings_of_an_admin(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["replicator", "metasync"])
 def test_a_misspelt_setting_is_one_line(name: str, tmp_path: Path) -> None:
     refused = tandem(name, "--data", str(tmp_path), "--set", "brokerNam=x")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "did you mean brokerName?" in refused.err
     assert len(refused.err.splitlines()) == 1
 
@@ -153,7 +153,7 @@ def test_a_store_is_no_replicator(tmp_path: Path) -> None:
     finally:
         running.stop()
     assert refused.code == 1
-    assert "is no TandemMQ replicator of this version" in refused.err
+    assert "a store answers, and a replicator is wanted" in refused.err
 
 
 def test_the_address_comes_from_the_environment_too() -> None:
