@@ -27,6 +27,30 @@ if TYPE_CHECKING:
 _TOGETHER_SECONDS = 0.5
 
 
+ClientHost = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="ADDRESS",
+        help="Serve clients, the name server and, where an accessFile says who may do what, admin and console on "
+        "this address of the machine; 0.0.0.0: on all. What only the node itself needs stays on 127.0.0.1.",
+    ),
+]
+
+
+BasePort = Annotated[
+    int,
+    typer.Option(
+        "--port",
+        "-p",
+        metavar="N",
+        help="Port for clients; the other ports follow from it: console N-1, metasync N+1, admin N+2, replicator "
+        "N+3, internal N+1000, metrics N+1020 to N+1023, name server N+1795, classic clients N+2830, HA N+2831. 0: "
+        "any that are free.",
+    ),
+]
+
+
 def up(
     data: Annotated[
         Path,
@@ -45,26 +69,8 @@ def up(
             "SYNC_MASTER, unless --set says otherwise). Its ports are those of the first plus 100.",
         ),
     ] = False,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            help="Serve clients, the name server and, where an accessFile says who may do what, admin and console on "
-            "this address of the machine; 0.0.0.0: on all. What only the node itself needs stays on 127.0.0.1.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port",
-            "-p",
-            metavar="N",
-            help="Port for clients; the other ports follow from it: console N-1, metasync N+1, admin N+2, replicator "
-            "N+3, internal N+1000, metrics N+1020 to N+1023, name server N+1795, classic clients N+2830, HA N+2831. 0: "
-            "any that are free.",
-        ),
-    ] = default_ports.STORE,
+    host: ClientHost = "127.0.0.1",
+    port: BasePort = default_ports.STORE,
     admin: Annotated[
         bool,
         typer.Option(
