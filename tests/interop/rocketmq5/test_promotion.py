@@ -22,7 +22,8 @@ def test_a_client_goes_on_at_an_address_that_follows_the_master(tmp_path: Path, 
         survives(language, address.address, SECONDS, {"SENT 15": lambda: _promote(pair, address)})
 
 
-LANGUAGES = ["python", "node", "go", "java", "rust"]
+LANGUAGES = ["python", "java"]
+"""Those whose clients take a list of addresses, and have left a dead one within a minute."""
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
