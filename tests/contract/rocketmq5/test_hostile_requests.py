@@ -55,8 +55,8 @@ REFUSED: dict[str, tuple[Change, int]] = {
     "long group": (system(message_type=pb.FIFO, message_group="g" * 65), pb.ILLEGAL_MESSAGE_GROUP),
     "fifo without group": (system(message_type=pb.FIFO), pb.ILLEGAL_MESSAGE_GROUP),
     "delay without time": (system(message_type=pb.DELAY), pb.ILLEGAL_DELIVERY_TIME),
-    "delay of more than a day": (
-        system(message_type=pb.DELAY, delivery_timestamp=Timestamp(seconds=int(time.time()) + 86_460)),
+    "delay of two days": (
+        system(message_type=pb.DELAY, delivery_timestamp=Timestamp(seconds=int(time.time()) + 2 * 86_400)),
         pb.ILLEGAL_DELIVERY_TIME,
     ),
     "delay too far": (system(message_type=pb.DELAY, delivery_timestamp=FAR), pb.ILLEGAL_DELIVERY_TIME),
