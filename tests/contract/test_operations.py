@@ -68,7 +68,14 @@ def test_a_message_that_comes_again_is_seen_by_its_number(
             delivery_pb2.ChangeInvisibleRequest(group="repeats", topic="again", changes=[change]), timeout=60
         )
     (topic,) = view(operations, "repeats").topics
-    assert (topic.most_deliveries, topic.ready, topic.in_flight) == (3, 1, 0)
+    assert (topic.most_deliveries, topic.ready, topic.in_flight, topic.put_off) == (3, 1, 0, 0)
+    (one,) = receive_all(delivery, "repeats", "again", 1)
+    change = delivery_pb2.InvisibleChange(handle=one.handle, invisible_ms=3_600_000)
+    delivery.ChangeInvisible(
+        delivery_pb2.ChangeInvisibleRequest(group="repeats", topic="again", changes=[change]), timeout=60
+    )
+    (topic,) = view(operations, "repeats").topics
+    assert (topic.most_deliveries, topic.ready, topic.in_flight, topic.put_off) == (4, 0, 0, 1)
 
 
 def test_a_group_that_consumes_in_two_ways_is_seen_as_both(

@@ -20,7 +20,7 @@ from tandemmq.cli.nouns.calls import (
     noun,
     read_pages,
 )
-from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, in_words, remarks, say_members
+from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, held, in_words, remarks, say_members
 from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.talk.options import Json
@@ -61,8 +61,9 @@ def list_groups(
 ) -> None:
     """List groups: how far they are behind, what their members hold, what they consume.
 
-    `in flight`: messages that members hold. `ready`: that they can get now. `attempts`: most deliveries of one message
-    that is not dealt with. `oldest`: the oldest of these. A group that is `mixed` acknowledges and commits offsets.
+    `in flight`: messages that members hold, and those that were put off: they have failed, and come later. `ready`:
+    that members can get now. `attempts`: most deliveries of one message that is not dealt with. `oldest`: the oldest of
+    these. A group that is `mixed` acknowledges and commits offsets.
 
     With --json: one document, {"groups": [{"broker", "config": {...}, "lag", "topics", "dead_letters", "view":
     {"topics": [{"topic", "in_flight", "ready", "most_deliveries", "oldest_ms", ...}], "consumers", "acknowledges",
@@ -135,8 +136,8 @@ def _say_topics(output: Output, found: "GroupDetails") -> None:
     rows = []
     for key, (lag, queues) in sorted(topics.items()):
         one = seen.get(key)
-        held = ("-",) * 4 if one is None else (one.in_flight, one.ready, one.most_deliveries, age(one.oldest_ms))
-        rows.append((*key, queues, lag, *held))
+        work = ("-",) * 4 if one is None else (held([one]), one.ready, one.most_deliveries, age(one.oldest_ms))
+        rows.append((*key, queues, lag, *work))
     output.table(
         ("topic", "broker", "queues", "behind", "in flight", "ready", "attempts", "oldest"),
         rows,

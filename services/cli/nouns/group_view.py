@@ -7,6 +7,8 @@ from tandemmq.cli.nouns.calls import comma
 from tandemmq.cli.talk.moments import show_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tandemmq.admin.v1.admin_pb2 import Group, GroupDetails
     from tandemmq.cli.talk.output import Output
     from tandemmq.delivery.v1.operations_pb2 import GroupTopicView, GroupView
@@ -23,12 +25,19 @@ def cells(group: "Group") -> tuple[str, ...]:
         return (_UNKNOWN,) * len(COLUMNS)
     view = group.view
     return (
-        f"{sum(one.in_flight for one in view.topics):,}",
+        held(view.topics),
         f"{sum(one.ready for one in view.topics):,}",
         f"{max((one.most_deliveries for one in view.topics), default=0)}",
         age(min((one.oldest_ms for one in view.topics if one.oldest_ms), default=0)),
         f"{view.consumers}" + (f" + {view.producers} sending" if view.producers else ""),
     )
+
+
+def held(topics: "Iterable[GroupTopicView]") -> str:
+    """Messages that members hold, and those that have failed and wait for their next delivery."""
+    views = list(topics)
+    put_off = sum(one.put_off for one in views)
+    return f"{sum(one.in_flight for one in views):,}" + (f" + {put_off:,} put off" if put_off else "")
 
 
 def remarks(group: "Group") -> str:

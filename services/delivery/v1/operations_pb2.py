@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from tandemmq.metadata.v1 import metadata_pb2 as tandemmq_dot_metadata_dot_v1_dot_metadata__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/delivery/v1/operations.proto\x12\x14tandemmq.delivery.v1\x1a#tandemmq/metadata/v1/metadata.proto\"9\n\x11ViewGroupsRequest\x12\x0e\n\x06groups\x18\x01 \x03(\t\x12\x14\n\x0cwith_members\x18\x02 \x01(\x08\"E\n\x12ViewGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.GroupView\"\xea\x01\n\tGroupView\x12\r\n\x05group\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.tandemmq.delivery.v1.GroupTopicView\x12\x11\n\tconsumers\x18\x03 \x01(\x05\x12\x11\n\tproducers\x18\x04 \x01(\x05\x12\x14\n\x0c\x61\x63knowledges\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ommits\x18\x06 \x01(\x08\x12\x31\n\x07members\x18\x07 \x03(\x0b\x32 .tandemmq.delivery.v1.MemberView\x12\x18\n\x10\x64iffering_topics\x18\x08 \x03(\t\"\x95\x01\n\x0eGroupTopicView\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0b\n\x03lag\x18\x02 \x01(\x03\x12\x11\n\tin_flight\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x03\x12\x17\n\x0fmost_deliveries\x18\x05 \x01(\x05\x12\x11\n\toldest_ms\x18\x06 \x01(\x03\x12\x19\n\x11oldest_waiting_ms\x18\x07 \x01(\x03\"\x8c\x02\n\nMemberView\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\x08\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08language\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x06 \x01(\t\x12J\n\rsubscriptions\x18\x07 \x03(\x0b\x32\x33.tandemmq.delivery.v1.MemberView.SubscriptionsEntry\x12\x11\n\tsilent_ms\x18\x08 \x01(\x03\x1a\x34\n\x12SubscriptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x12ViewWaitingRequest\x12\r\n\x05limit\x18\x01 \x01(\x05\"\xec\x01\n\x13ViewWaitingResponse\x12\x0e\n\x06timers\x18\x01 \x01(\x03\x12\x12\n\ntimers_due\x18\x02 \x01(\x03\x12\x16\n\x0etimers_late_ms\x18\x03 \x01(\x03\x12\x1a\n\x12timers_not_indexed\x18\x04 \x01(\x03\x12/\n\x06levels\x18\x05 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.LevelView\x12\x15\n\rhalf_messages\x18\x06 \x01(\x03\x12\x35\n\x06halves\x18\x07 \x03(\x0b\x32%.tandemmq.delivery.v1.HalfMessageView\"=\n\tLevelView\x12\r\n\x05level\x18\x01 \x01(\x05\x12\x10\n\x08messages\x18\x02 \x01(\x03\x12\x0f\n\x07late_ms\x18\x03 \x01(\x03\"w\n\x0fHalfMessageView\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x63hecks\x18\x05 \x01(\x05\x12\x0e\n\x06handle\x18\x06 \x01(\t\"G\n\x12\x43reateTopicRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.tandemmq.metadata.v1.TopicConfig\"\x15\n\x13\x43reateTopicResponse\"S\n\x12\x43reateGroupRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32-.tandemmq.metadata.v1.SubscriptionGroupConfig\"\x15\n\x13\x43reateGroupResponse\"6\n\x12ShowThreadsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\"I\n\x11TryMessageRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\"*\n\x0cMemberAnswer\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t2\xd1\x04\n\nOperations\x12_\n\nViewGroups\x12\'.tandemmq.delivery.v1.ViewGroupsRequest\x1a(.tandemmq.delivery.v1.ViewGroupsResponse\x12\x62\n\x0bViewWaiting\x12(.tandemmq.delivery.v1.ViewWaitingRequest\x1a).tandemmq.delivery.v1.ViewWaitingResponse\x12\x62\n\x0b\x43reateTopic\x12(.tandemmq.delivery.v1.CreateTopicRequest\x1a).tandemmq.delivery.v1.CreateTopicResponse\x12\x62\n\x0b\x43reateGroup\x12(.tandemmq.delivery.v1.CreateGroupRequest\x1a).tandemmq.delivery.v1.CreateGroupResponse\x12[\n\x0bShowThreads\x12(.tandemmq.delivery.v1.ShowThreadsRequest\x1a\".tandemmq.delivery.v1.MemberAnswer\x12Y\n\nTryMessage\x12\'.tandemmq.delivery.v1.TryMessageRequest\x1a\".tandemmq.delivery.v1.MemberAnswerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/delivery/v1/operations.proto\x12\x14tandemmq.delivery.v1\x1a#tandemmq/metadata/v1/metadata.proto\"9\n\x11ViewGroupsRequest\x12\x0e\n\x06groups\x18\x01 \x03(\t\x12\x14\n\x0cwith_members\x18\x02 \x01(\x08\"E\n\x12ViewGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.GroupView\"\xea\x01\n\tGroupView\x12\r\n\x05group\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.tandemmq.delivery.v1.GroupTopicView\x12\x11\n\tconsumers\x18\x03 \x01(\x05\x12\x11\n\tproducers\x18\x04 \x01(\x05\x12\x14\n\x0c\x61\x63knowledges\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ommits\x18\x06 \x01(\x08\x12\x31\n\x07members\x18\x07 \x03(\x0b\x32 .tandemmq.delivery.v1.MemberView\x12\x18\n\x10\x64iffering_topics\x18\x08 \x03(\t\"\xa6\x01\n\x0eGroupTopicView\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0b\n\x03lag\x18\x02 \x01(\x03\x12\x11\n\tin_flight\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x03\x12\x17\n\x0fmost_deliveries\x18\x05 \x01(\x05\x12\x11\n\toldest_ms\x18\x06 \x01(\x03\x12\x19\n\x11oldest_waiting_ms\x18\x07 \x01(\x03\x12\x0f\n\x07put_off\x18\x08 \x01(\x03\"\x8c\x02\n\nMemberView\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\x08\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08language\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x06 \x01(\t\x12J\n\rsubscriptions\x18\x07 \x03(\x0b\x32\x33.tandemmq.delivery.v1.MemberView.SubscriptionsEntry\x12\x11\n\tsilent_ms\x18\x08 \x01(\x03\x1a\x34\n\x12SubscriptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x12ViewWaitingRequest\x12\r\n\x05limit\x18\x01 \x01(\x05\"\xec\x01\n\x13ViewWaitingResponse\x12\x0e\n\x06timers\x18\x01 \x01(\x03\x12\x12\n\ntimers_due\x18\x02 \x01(\x03\x12\x16\n\x0etimers_late_ms\x18\x03 \x01(\x03\x12\x1a\n\x12timers_not_indexed\x18\x04 \x01(\x03\x12/\n\x06levels\x18\x05 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.LevelView\x12\x15\n\rhalf_messages\x18\x06 \x01(\x03\x12\x35\n\x06halves\x18\x07 \x03(\x0b\x32%.tandemmq.delivery.v1.HalfMessageView\"=\n\tLevelView\x12\r\n\x05level\x18\x01 \x01(\x05\x12\x10\n\x08messages\x18\x02 \x01(\x03\x12\x0f\n\x07late_ms\x18\x03 \x01(\x03\"w\n\x0fHalfMessageView\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x63hecks\x18\x05 \x01(\x05\x12\x0e\n\x06handle\x18\x06 \x01(\t\"G\n\x12\x43reateTopicRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.tandemmq.metadata.v1.TopicConfig\"\x15\n\x13\x43reateTopicResponse\"S\n\x12\x43reateGroupRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32-.tandemmq.metadata.v1.SubscriptionGroupConfig\"\x15\n\x13\x43reateGroupResponse\"6\n\x12ShowThreadsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\"I\n\x11TryMessageRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\"*\n\x0cMemberAnswer\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t2\xd1\x04\n\nOperations\x12_\n\nViewGroups\x12\'.tandemmq.delivery.v1.ViewGroupsRequest\x1a(.tandemmq.delivery.v1.ViewGroupsResponse\x12\x62\n\x0bViewWaiting\x12(.tandemmq.delivery.v1.ViewWaitingRequest\x1a).tandemmq.delivery.v1.ViewWaitingResponse\x12\x62\n\x0b\x43reateTopic\x12(.tandemmq.delivery.v1.CreateTopicRequest\x1a).tandemmq.delivery.v1.CreateTopicResponse\x12\x62\n\x0b\x43reateGroup\x12(.tandemmq.delivery.v1.CreateGroupRequest\x1a).tandemmq.delivery.v1.CreateGroupResponse\x12[\n\x0bShowThreads\x12(.tandemmq.delivery.v1.ShowThreadsRequest\x1a\".tandemmq.delivery.v1.MemberAnswer\x12Y\n\nTryMessage\x12\'.tandemmq.delivery.v1.TryMessageRequest\x1a\".tandemmq.delivery.v1.MemberAnswerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,33 +41,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPVIEW']._serialized_start=231
   _globals['_GROUPVIEW']._serialized_end=465
   _globals['_GROUPTOPICVIEW']._serialized_start=468
-  _globals['_GROUPTOPICVIEW']._serialized_end=617
-  _globals['_MEMBERVIEW']._serialized_start=620
-  _globals['_MEMBERVIEW']._serialized_end=888
-  _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_start=836
-  _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_end=888
-  _globals['_VIEWWAITINGREQUEST']._serialized_start=890
-  _globals['_VIEWWAITINGREQUEST']._serialized_end=925
-  _globals['_VIEWWAITINGRESPONSE']._serialized_start=928
-  _globals['_VIEWWAITINGRESPONSE']._serialized_end=1164
-  _globals['_LEVELVIEW']._serialized_start=1166
-  _globals['_LEVELVIEW']._serialized_end=1227
-  _globals['_HALFMESSAGEVIEW']._serialized_start=1229
-  _globals['_HALFMESSAGEVIEW']._serialized_end=1348
-  _globals['_CREATETOPICREQUEST']._serialized_start=1350
-  _globals['_CREATETOPICREQUEST']._serialized_end=1421
-  _globals['_CREATETOPICRESPONSE']._serialized_start=1423
-  _globals['_CREATETOPICRESPONSE']._serialized_end=1444
-  _globals['_CREATEGROUPREQUEST']._serialized_start=1446
-  _globals['_CREATEGROUPREQUEST']._serialized_end=1529
-  _globals['_CREATEGROUPRESPONSE']._serialized_start=1531
-  _globals['_CREATEGROUPRESPONSE']._serialized_end=1552
-  _globals['_SHOWTHREADSREQUEST']._serialized_start=1554
-  _globals['_SHOWTHREADSREQUEST']._serialized_end=1608
-  _globals['_TRYMESSAGEREQUEST']._serialized_start=1610
-  _globals['_TRYMESSAGEREQUEST']._serialized_end=1683
-  _globals['_MEMBERANSWER']._serialized_start=1685
-  _globals['_MEMBERANSWER']._serialized_end=1727
-  _globals['_OPERATIONS']._serialized_start=1730
-  _globals['_OPERATIONS']._serialized_end=2323
+  _globals['_GROUPTOPICVIEW']._serialized_end=634
+  _globals['_MEMBERVIEW']._serialized_start=637
+  _globals['_MEMBERVIEW']._serialized_end=905
+  _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_start=853
+  _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_end=905
+  _globals['_VIEWWAITINGREQUEST']._serialized_start=907
+  _globals['_VIEWWAITINGREQUEST']._serialized_end=942
+  _globals['_VIEWWAITINGRESPONSE']._serialized_start=945
+  _globals['_VIEWWAITINGRESPONSE']._serialized_end=1181
+  _globals['_LEVELVIEW']._serialized_start=1183
+  _globals['_LEVELVIEW']._serialized_end=1244
+  _globals['_HALFMESSAGEVIEW']._serialized_start=1246
+  _globals['_HALFMESSAGEVIEW']._serialized_end=1365
+  _globals['_CREATETOPICREQUEST']._serialized_start=1367
+  _globals['_CREATETOPICREQUEST']._serialized_end=1438
+  _globals['_CREATETOPICRESPONSE']._serialized_start=1440
+  _globals['_CREATETOPICRESPONSE']._serialized_end=1461
+  _globals['_CREATEGROUPREQUEST']._serialized_start=1463
+  _globals['_CREATEGROUPREQUEST']._serialized_end=1546
+  _globals['_CREATEGROUPRESPONSE']._serialized_start=1548
+  _globals['_CREATEGROUPRESPONSE']._serialized_end=1569
+  _globals['_SHOWTHREADSREQUEST']._serialized_start=1571
+  _globals['_SHOWTHREADSREQUEST']._serialized_end=1625
+  _globals['_TRYMESSAGEREQUEST']._serialized_start=1627
+  _globals['_TRYMESSAGEREQUEST']._serialized_end=1700
+  _globals['_MEMBERANSWER']._serialized_start=1702
+  _globals['_MEMBERANSWER']._serialized_end=1744
+  _globals['_OPERATIONS']._serialized_start=1747
+  _globals['_OPERATIONS']._serialized_end=2340
 # @@protoc_insertion_point(module_scope)

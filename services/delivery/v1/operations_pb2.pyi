@@ -141,6 +141,7 @@ class GroupTopicView(_message.Message):
     MOST_DELIVERIES_FIELD_NUMBER: _builtins.int
     OLDEST_MS_FIELD_NUMBER: _builtins.int
     OLDEST_WAITING_MS_FIELD_NUMBER: _builtins.int
+    PUT_OFF_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     lag: _builtins.int
     """Messages that are not dealt with."""
@@ -154,6 +155,8 @@ class GroupTopicView(_message.Message):
     """When the oldest message that is not dealt with was stored; 0: there is none, or it cannot be read."""
     oldest_waiting_ms: _builtins.int
     """The same of those that were never given out."""
+    put_off: _builtins.int
+    """Messages that are not dealt with, that nobody holds, and whose next delivery is later: they have failed."""
     def __init__(
         self,
         *,
@@ -164,10 +167,11 @@ class GroupTopicView(_message.Message):
         most_deliveries: _builtins.int = ...,
         oldest_ms: _builtins.int = ...,
         oldest_waiting_ms: _builtins.int = ...,
+        put_off: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["in_flight", b"in_flight", "lag", b"lag", "most_deliveries", b"most_deliveries", "oldest_ms", b"oldest_ms", "oldest_waiting_ms", b"oldest_waiting_ms", "ready", b"ready", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["in_flight", b"in_flight", "lag", b"lag", "most_deliveries", b"most_deliveries", "oldest_ms", b"oldest_ms", "oldest_waiting_ms", b"oldest_waiting_ms", "put_off", b"put_off", "ready", b"ready", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -37,6 +37,8 @@ class GroupFigures(NamedTuple):
     """The oldest that is not dealt with."""
     oldest_waiting_ms: int = 0
     """The oldest that was never given out."""
+    put_off: int = 0
+    """Those that have failed, that nobody holds, and whose time has not come."""
 
 
 class Figures:
@@ -92,9 +94,8 @@ class Figures:
             most = max(most, *(entry.number for entry in entries[at : at + _AT_A_TIME]))
             await slices.pause()
         waiting = self._time(place, progress.given) if progress.given < end else 0
-        return GroupFigures(
-            place.group, place.topic, lag, in_flight, ready, most, self._time(place, progress.cursor), waiting
-        )
+        oldest, put_off = self._time(place, progress.cursor), len(self._ledger.put_off_at(place))
+        return GroupFigures(place.group, place.topic, lag, in_flight, ready, most, oldest, waiting, put_off)
 
     def _time(self, place: Place, offset: int) -> int:
         """When a message was stored; 0 where it cannot be read."""
@@ -117,6 +118,7 @@ def _together(one: GroupFigures, other: GroupFigures) -> GroupFigures:
         max(one.most_deliveries, other.most_deliveries),
         _older(one.oldest_ms, other.oldest_ms),
         _older(one.oldest_waiting_ms, other.oldest_waiting_ms),
+        one.put_off + other.put_off,
     )
 
 

@@ -10,6 +10,7 @@ export function atWork({ view }) {
   const oldest = view.topics.map((topic) => num(topic.oldestMs)).filter(Boolean);
   return {
     inFlight: sum(view.topics, "inFlight"),
+    putOff: sum(view.topics, "putOff"),
     ready: sum(view.topics, "ready"),
     attempts: Math.max(0, ...view.topics.map((topic) => num(topic.mostDeliveries))),
     oldestMs: oldest.length ? Math.min(...oldest) : 0,

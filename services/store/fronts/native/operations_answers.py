@@ -31,6 +31,7 @@ def _topic(one: GroupFigures) -> pb.GroupTopicView:
         in_flight=one.in_flight,
         ready=one.ready,
         most_deliveries=one.most_deliveries,
+        put_off=one.put_off,
         oldest_ms=one.oldest_ms,
         oldest_waiting_ms=one.oldest_waiting_ms,
     )
