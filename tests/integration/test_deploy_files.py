@@ -1,0 +1,36 @@
+"""Sample settings and systemd units: what they name is there, and a wrong setting is not tried again and again."""
+
+import configparser
+from pathlib import Path
+
+import pytest
+
+from tandemmq.cli.commands import CommandsByName
+from tests.integration.test_cli import tandem
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+OF_A_NODE = ("store", "replicator", "metasync")
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [*((name, service) for name in ("master", "slave") for service in OF_A_NODE), ("admin", "admin")],
+)
+def test_settings_are_such(name: str, service: str) -> None:
+    shown = tandem("settings", "--service", service, "--config", str(DEPLOY / "conf" / f"{name}.conf"), "--json")
+    assert shown.code == 0, shown.err
+    assert any(one["origin"]["layer"] == "file" for one in shown.document["settings"])
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda path: path.name)
+def test_units_start_a_service_and_give_wrong_settings_up(path: Path) -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(path)
+    program, service, option, config = unit["Service"]["ExecStart"].split()
+    assert program.endswith("/tandem")
+    assert path.name == f"tandem-{service}.service"
+    assert service in CommandsByName()
+    assert (option, Path(config).suffix) == ("--config", ".conf")
+    assert unit["Service"]["RestartPreventExitStatus"] == "2"
+    assert unit["Service"]["Restart"] == "always"
