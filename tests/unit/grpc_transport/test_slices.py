@@ -81,7 +81,7 @@ def test_who_fails_while_more_waits_is_not_looked_at_in_each_turn() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
         assert not one.protocol._scheduled
-        assert not one.server.turns.lags(one.protocol)
+        assert one.protocol not in one.server.turns.lagging
         one.protocol.connection_lost(None)
 
     run_by_hand(go())

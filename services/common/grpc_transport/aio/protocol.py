@@ -131,19 +131,18 @@ class Protocol(ServerHolding):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed: every call on it is cancelled; where they are thousands, in slices."""
         self._transport = None
-        turns = self.server.turns
-        turns.leave(self)
-        self._end_calls(turns.slice_ends())
+        self._end_calls()
 
-    def _end_calls(self, slice_ends: float) -> float:
-        self.slice_ends = slice_ends
+    def _end_calls(self) -> None:
+        self.slice_ends = self.server.turns.slice_ends()
         if not self.connection.lost(self._slice_over):
-            self.server.turns.lag(self, self._end_calls)
-            return slice_ends - self.slice_ends
+            self.server.turns.lagging.add(self)
+            self.loop.call_soon(self._end_calls)
+            return
         self.parked.clear()
         self.account.close()
+        self.server.turns.lagging.discard(self)
         self.server.gone(self)
-        return slice_ends - self.slice_ends
 
     # -- the connection's calls ---------------------------------------------------------------------------------------
 
@@ -232,13 +231,10 @@ class Protocol(ServerHolding):
         """What was put off to a turn of its own: waiting requests and writers, then a flush."""
         if self._transport is None:
             return  # lost meanwhile: what came before that is nobody's
+        sender = self.connection.sender
         self.slice_ends = self.server.turns.slice_ends()
         if self.connection.reader.behind and not self._paused:
-            self._fall_behind()
-        self._go_on()
-
-    def _go_on(self) -> None:
-        sender = self.connection.sender
+            self._read_on()
         if not sender.congested:
             sender.flush_all()
             self._unpark()
@@ -268,22 +264,20 @@ class Protocol(ServerHolding):
 
     def _fall_behind(self) -> None:
         """More has come than is read in a slice: the rest waits, and what else comes stays in the socket."""
-        if self._transport is not None and self.server.turns.lag(self, self._read_on):
+        self._schedule()
+        lagging = self.server.turns.lagging
+        if self not in lagging and self._transport is not None:
+            lagging.add(self)
             self._transport.pause_reading()
 
-    def _read_on(self, slice_ends: float) -> float:
-        """It is this connection's turn to be read."""
-        transport = self._transport
-        self.slice_ends = slice_ends
-        if transport is None or self._paused:
-            return 0.0
+    def _read_on(self) -> None:
         self.connection.receive(b"")
         if self.connection.reader.behind:
-            self.server.turns.lag(self, self._read_on)
-        elif not transport.is_closing():
-            transport.resume_reading()
-        self._go_on()
-        return slice_ends - self.slice_ends
+            self._schedule()
+            return
+        self.server.turns.lagging.discard(self)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _finish(self) -> None:
         """The connection is over: say so to the other side, and close when it has heard."""
