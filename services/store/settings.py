@@ -1,7 +1,6 @@
 """The settings of the store, under RocketMQ's names where RocketMQ has the setting.
 
-Two profiles give defaults: `server`, which is RocketMQ's own, and `embedded`, a small store under ./data for a laptop
-or a test.
+Two profiles give defaults: `server`, RocketMQ's own, and `embedded`, a small store under ./data for a laptop or a test.
 """
 
 import socket

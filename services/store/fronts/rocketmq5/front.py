@@ -18,7 +18,7 @@ from tandemmq.store.fronts.rocketmq5.acks import Acks, encoded
 from tandemmq.store.fronts.rocketmq5.answered import Answered, CallTimes
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_metrics import SERVICE as METRICS_SERVICE
-from tandemmq.store.fronts.rocketmq5.client_metrics import ClientMetrics
+from tandemmq.store.fronts.rocketmq5.client_metrics import OtlpMetrics
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
@@ -62,7 +62,7 @@ class RocketMQ5Front:
         self._answered = Answered(SigningIdentity(guard, secrets), guard, metrics)
         self._attached: _Parts | None = None
         self._core: ConsumerCore | None = None
-        self.metrics = ClientMetrics()
+        self.metrics = OtlpMetrics()
 
     def attach(
         self,

@@ -89,7 +89,8 @@ function topicProgress(topic, queues, work) {
   const lag = queues.reduce((sum, queue) => sum + num(queue.lag), 0);
   return h("section", { key: topic, "aria-label": `Progress in ${topic}` },
     h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`${count(lag)} not consumed`, lag ? "warn" : "good"),
-      work.inFlight > 0 && badge(`${count(work.inFlight)} in flight`), work.putOff > 0 && badge(`${count(work.putOff)} put off`), work.attempts > 1 && badge(`came ${count(work.attempts)} times`, "warn")),
+      work.inFlight > 0 && badge(`${count(work.inFlight)} in flight`), work.putOff > 0 && badge(`${count(work.putOff)} put off`),
+      work.attempts > 1 && badge(`came ${count(work.attempts)} times`, "warn")),
     table({
       label: `Progress in ${topic}`,
       rows: queues,
