@@ -58,10 +58,10 @@ def own(certificate: Certificate) -> tuple[object, ...]:
     return "--tls-cert", certificate.certificate, "--tls-key", certificate.key
 
 
-def said(*arguments: object, environment: dict[str, object] | None = None) -> str:
+def said(*arguments: object, environment: dict[str, object] | None = None, code: int = 1) -> str:
     """The one line that a failed command says."""
     outcome = tandem(*arguments, environment=environment)
-    assert (outcome.code, outcome.out) == (1, "")
+    assert (outcome.code, outcome.out) == (code, "")
     (line,) = outcome.err.splitlines()
     return line
 
@@ -190,12 +190,14 @@ def test_credentials(stores: Stores, certificates: Certificates, tmp_path: Path)
 @pytest.mark.slow
 def test_options_that_cannot_be_used(stores: Stores, tmp_path: Path, certificates: Certificates) -> None:
     to = ("offsets", "--address", stores.tls)
-    assert said("--user", "alice", *to) == (
+    assert said("--user", "alice", *to, code=2) == (
         "tandem: TANDEM_SECRET_FILE is missing (TANDEM_USER and TANDEM_SECRET_FILE go together.)"
     )
-    assert "TANDEM_TLS_KEY is missing" in said("--tls-cert", certificates.caller.certificate, *to)
+    assert "TANDEM_TLS_KEY is missing" in said("--tls-cert", certificates.caller.certificate, *to, code=2)
     nothing = tmp_path / "nothing"
-    assert f"TANDEM_SECRET_FILE={nothing}: No such file" in said("--user", "alice", "--secret-file", nothing, *to)
-    assert f"{nothing}: No such file" in said("--tls-ca", nothing, *to)
+    assert f"TANDEM_SECRET_FILE={nothing}: No such file" in said(
+        "--user", "alice", "--secret-file", nothing, *to, code=2
+    )
+    assert f"{nothing}: No such file" in said("--tls-ca", nothing, *to, code=2)
     (tmp_path / "no.pem").write_text("no certificate")
     assert f"cannot be called: {tmp_path / 'no.pem'}: " in said("--tls-ca", tmp_path / "no.pem", *to)
