@@ -1,8 +1,8 @@
-"""ClientMetrics: what a client does, as Prometheus metrics of the program that uses it.
+"""PrometheusMetrics: what a client does, as Prometheus metrics of the program that uses it.
 
 ::
 
-    metrics = ClientMetrics()
+    metrics = PrometheusMetrics()
     with Producer("127.0.0.1:8081", observers=[metrics]) as producer: ...
     prometheus_client.start_http_server(9000)
 """
@@ -21,7 +21,7 @@ from tandemmq.client.outgoing import Sent
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
-class ClientMetrics(ClientObserver):
+class PrometheusMetrics(ClientObserver):
     """Counts and durations; one serves all producers, consumers and workers of a program."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY, clock: Callable[[], float] = time.perf_counter) -> None:

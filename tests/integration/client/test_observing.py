@@ -6,13 +6,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tandemmq.client import Consumer, DeadLetter, MessageContent, Outgoing, Producer, Refused, Retry, aio
-from tandemmq.client.metrics import ClientMetrics
+from tandemmq.client.metrics import PrometheusMetrics
 from tests.contract.store_process import StoreProcess
 
 
 def test_sends_are_counted_by_their_end(store: StoreProcess) -> None:
     registry = CollectorRegistry()
-    with Producer(store.address, group="shop", linger=0.01, observers=[ClientMetrics(registry)]) as producer:
+    with Producer(store.address, group="shop", linger=0.01, observers=[PrometheusMetrics(registry)]) as producer:
         for one in [producer.send_soon("counted", str(number)) for number in range(5)]:
             one.result(60)
         producer.send("counted", "ordered", order_key="k")
@@ -33,7 +33,7 @@ def test_what_comes_is_counted_by_its_end(store: StoreProcess) -> None:
     with Producer(store.address) as producer:
         for body in ("kept", "again", "dropped"):
             producer.send("arrived", body)
-    with Consumer(store.address, group="g", topic="arrived", observers=[ClientMetrics(registry)]) as consumer:
+    with Consumer(store.address, group="g", topic="arrived", observers=[PrometheusMetrics(registry)]) as consumer:
         for _ in range(4):
             message = consumer.receive(30)
             assert message is not None
@@ -64,7 +64,9 @@ async def test_a_workers_handlers_are_measured(store: StoreProcess) -> None:
 
     async with aio.Producer(store.address) as producer:
         await producer.send("worked", "x")
-    await aio.worker(handle, store.address, group="g", topic="worked", stop=stop, observers=[ClientMetrics(registry)])
+    await aio.worker(
+        handle, store.address, group="g", topic="worked", stop=stop, observers=[PrometheusMetrics(registry)]
+    )
     assert tries == 2
     assert value(registry, "tandem_client_handler_seconds_count", group="g", topic="worked") == 2
 
