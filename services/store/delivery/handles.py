@@ -30,7 +30,14 @@ LONGEST_HANDLE = 200
 _VERSION = 1
 _HASH_SIZE = 8
 _MOST = (1 << 63) - 1
+_KIND_AT = 1 + _HASH_SIZE
+_NUMBERS = 5
 _HANDLE = re.compile(r"[A-Za-z0-9_-]+")
+_TO_BASE64 = bytes.maketrans(b"-_", b"+/")
+_PADDING = (b"", b"", b"==", b"=")
+_LAST = ("", "", "AQgw", "AEIMQUYcgkosw048")
+"""What a text can end with whose last characters stand for bytes and no bits after them, by its length modulo 4."""
+
 _REMEDY = "Give back the handle as it was received, with the group and topic it was received for."
 
 
@@ -44,6 +51,9 @@ class Shown(IntEnum):
     """`%RETRY%<group>_<topic>`, a Java broker's own for POP."""
     POP_RETRY_V2 = 3
     """`%RETRY%<group>+<topic>`."""
+
+
+_KINDS = frozenset(Shown)
 
 
 def own_topic(group: str, topic: str, shown: Shown) -> str:
@@ -100,51 +110,47 @@ def decode_handle(text: str, group: str, topic: str) -> ReceiptHandle:
         BadHandle: it cannot be read, or is one of another group or topic.
     """
     data = _bytes(text)
-    names, kind, at = data[1 : 1 + _HASH_SIZE], data[1 + _HASH_SIZE], 2 + _HASH_SIZE
-    if kind not in Shown.__members__.values():
+    kind = data[_KIND_AT]
+    if kind == Shown.AS_ASKED:
+        place_topic = topic
+    elif kind in _KINDS:
+        place_topic = own_topic(group, topic, Shown(kind))
+    else:
         raise _unreadable()
-    place_topic = own_topic(group, topic, Shown(kind))
-    if names != _name_hash(group, place_topic):
+    if data[1:_KIND_AT] != _name_hash(group, place_topic):
         raise BadHandle(f"The receipt handle is not one of group {group} and topic {topic}.", remedy=_REMEDY)
-    numbers: list[int] = []
-    for _ in range(5):
-        number, at = _varint(data, at)
-        numbers.append(number)
-    if at != len(data):
-        raise _unreadable()
-    queue, offset, delivery, resets, start = numbers
+    queue, offset, delivery, resets, start = _numbers(data)
     return ReceiptHandle(Place(group, place_topic, queue), offset, delivery, resets, start)
 
 
 def _bytes(text: str) -> bytes:
     """The bytes of a handle before its checksum, which is right. Raises BadHandle."""
-    if len(text) > LONGEST_HANDLE or not _HANDLE.fullmatch(text):
+    rest = len(text) % 4
+    if len(text) > LONGEST_HANDLE or not _HANDLE.fullmatch(text) or (rest and text[-1] not in _LAST[rest]):
         raise _unreadable()
-    try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        raise _unreadable() from None
-    if _text(data) != text:  # bits after the last byte
-        raise _unreadable()
-    whole, check = data[:-4], data[-4:]
-    if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole).to_bytes(4, "big") != check:
+    data = binascii.a2b_base64(text.encode().translate(_TO_BASE64) + _PADDING[rest])
+    whole = data[:-4]
+    if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole) != int.from_bytes(data[-4:], "big"):
         raise _unreadable()
     return whole
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and the index after it. Raises BadHandle."""
+def _numbers(data: bytes) -> list[int]:
+    """The five varints that end a handle. Raises BadHandle."""
+    numbers: list[int] = []
     number = shift = 0
-    while at < len(data):
-        byte = data[at]
-        at += 1
+    for byte in data[_KIND_AT + 1 :]:
         number |= (byte & 0x7F) << shift
         if number > _MOST:
-            break
-        if not byte & 0x80:
-            return number, at
-        shift += 7
-    raise _unreadable()
+            raise _unreadable()
+        if byte > 0x7F:
+            shift += 7
+        else:
+            numbers.append(number)
+            number = shift = 0
+    if len(numbers) != _NUMBERS or data[-1] > 0x7F:
+        raise _unreadable()
+    return numbers
 
 
 def _unreadable() -> BadHandle:
