@@ -151,7 +151,8 @@ class Journal:
         base = self._base.position(Position(self.next, self._store.commit_log.max_offset))
         for body, written in encode_records(base, self.start, list(facts), self._most_bytes):
             try:
-                place = self._store.append(Message(JOURNAL_TOPIC, 0, body, store_host=self._host), reserved=True)
+                message = Message(JOURNAL_TOPIC, 0, body, store_host=self._host)
+                place = self._store.append(message, reserved=True, told=False)  # nobody reads it while we write it
             except StoreError as error:
                 self._failed(error)
                 raise

@@ -47,6 +47,7 @@ class Dispatcher:
         self._observer: Observer = parts.observer
         self._loading: asyncio.Future[object] | None = None
         self._scheduled = False
+        self._told = False  # somebody was told of a record that is not dispatched yet
         self._due = 0.0  # loop time before which no turn begins
         self._records = 0
         self._stopped = False
@@ -82,11 +83,13 @@ class Dispatcher:
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
-    def kick(self) -> None:
+    def kick(self, *, told: bool = True) -> None:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.
 
-        Where the last dispatch was a moment ago: together with what comes until its time.
+        Where the last dispatch was a moment ago: together with what comes until its time. `told`: somebody is told of
+        them, and may look for them at once.
         """
+        self._told = self._told or told
         if self._scheduled:
             return
         self._scheduled = True
@@ -98,9 +101,12 @@ class Dispatcher:
             self._timers.call_at(self._due, self._turn)
             self._due += _GATHER_SECONDS
 
-    def catch_up(self) -> None:
-        """Dispatch now what is still being gathered: whoever has been told of a message must find it."""
-        while self._scheduled:
+    def catch_up(self, *, told: bool = False) -> None:
+        """Dispatch now what is still being gathered: whoever has been told of a message must find it.
+
+        `told`: only if somebody was told of any of it.
+        """
+        while self._scheduled and (self._told or not told):
             before = self.position
             self._turn()
             if self.position == before:  # the disk refuses; what is dispatched is all there is to see
@@ -110,6 +116,7 @@ class Dispatcher:
         self._scheduled = False
         limit = self._limit()
         if self.position >= limit or self._stopped:
+            self._told = False
             return
         if limit - self.position > _BUSY_BYTES or self._records > _BUSY_RECORDS:
             self._load_compiled()
@@ -125,6 +132,8 @@ class Dispatcher:
             return
         if self._flags.clear(Reason.QUEUE_ERROR):
             log.info("Consume queues and index are written again")
+        if self.position >= limit:
+            self._told = False
         if before < self.position < limit and not self._scheduled:  # too much for one turn: the next follows at once
             self._scheduled = True
             self._timers.call_soon(self._turn)

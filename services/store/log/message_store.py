@@ -256,10 +256,11 @@ class MessageStore:
         """The reasons in words; empty while writable."""
         return self.flags.why
 
-    def append(self, message: Message, *, reserved: bool = False) -> Appended:
+    def append(self, message: Message, *, reserved: bool = False, told: bool = True) -> Appended:
         """Append one message. Raises NotWritable, DiskFull, StoreClosed, RecordTooLarge, QueueNotReady: none stored.
 
-        `reserved`: also where the disk is too full for messages, into the reserve of the newest log file.
+        `reserved`: also where the disk is too full for messages, into the reserve of the newest log file. `told`:
+        whether somebody will look for it in its queue at once; else it is there some milliseconds later.
         """
         begun = time.perf_counter()
         if not (reserved and self.flags.only_disks_full):
@@ -268,7 +269,7 @@ class MessageStore:
             appended = self.commit_log.append(message, reserved=reserved)
         except DiskFull as error:
             raise self._disk_full(error) from error
-        self._after_append(begun, 1, appended.size)
+        self._after_append(begun, 1, appended.size, told=told)
         return appended
 
     def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
@@ -335,15 +336,15 @@ class MessageStore:
         else:
             self._parts.timers.call_later(1.0, self._try_disk_again)
 
-    def _after_append(self, begun: float, messages: int, size: int) -> None:
-        self.grew()
+    def _after_append(self, begun: float, messages: int, size: int, *, told: bool = True) -> None:
+        self.grew(told=told)
         self.observer.appended(time.perf_counter() - begun, messages, size)
 
-    def grew(self) -> None:
-        """Tell those who follow the log that there are new records in it."""
+    def grew(self, *, told: bool = True) -> None:
+        """Tell those who follow the log that there are new records in it. `told`: see `append`."""
         self.grown()  # first, so that what is waited for goes out before queues and index are seen to
         if self._seen_at_once:
-            self._dispatcher.kick()
+            self._dispatcher.kick(told=told)
 
     # -- flush ------------------------------------------------------------------------------------------------------
 
@@ -407,7 +408,7 @@ class MessageStore:
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Give a queue, or None where no message has been dispatched to it yet."""
-        self._dispatcher.catch_up()
+        self._dispatcher.catch_up(told=True)
         queue = self._parts.queues.get(topic, queue_id)
         if queue is not None and queue.corrected_for < self.commit_log.min_offset:
             queue.correct_min_offset(self.commit_log.min_offset)  # retention has not come to it yet

@@ -87,6 +87,7 @@ async def test_a_damaged_record_is_passed_over(tmp_path: Path) -> None:
         for facts in (Dealt(PLACE, 0), Dealt(PLACE, 1), Dealt(PLACE, 2)):
             one.delivery.journal.note(facts)
             await one.delivery.journal.safe()
+        one.store.catch_up()
         queue = one.store.queue(JOURNAL_TOPIC, 0)
         assert queue is not None
         unit = queue.read(2, 1)[0]

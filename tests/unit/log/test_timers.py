@@ -103,3 +103,33 @@ async def test_a_store_is_opened_in_a_thread_which_has_no_timers(tmp_path: Path)
         store.start()
         assert store.append(message(1)).queue_offset == already
         await store.close()
+
+
+async def test_what_nobody_was_told_of_is_dispatched_with_what_comes_and_at_its_time(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    store = opened(tmp_path, timers=timers, **QUIET)
+
+    def seen() -> int:
+        queue = store.queue("Topic0", 0)
+        return 0 if queue is None else queue.max_offset
+
+    store.append(message(6))
+    assert seen() == 1, "who was told of a message finds it"
+    store.append(message(12), told=False)
+    assert seen() == 1
+    await timers.advance(0.01)
+    assert seen() == 2
+    store.append(message(18), told=False)
+    store.append(message(24))
+    assert seen() == 4
+    store.append(message(30), told=False)
+    assert seen() == 4
+    store.catch_up()
+    assert seen() == 5
+    store.append(message(36), told=False)
+    await store.close()
+    again = opened(tmp_path, **QUIET)
+    queue = again.queue("Topic0", 0)
+    assert queue is not None
+    assert queue.max_offset == 6
+    await again.close()
