@@ -132,7 +132,7 @@ def test_a_directory_without_a_log_is_told_at_once(tmp_path: Path, monkeypatch: 
 def test_sizes_that_the_files_contradict_are_told_before_anything_is_done(tmp_path: Path) -> None:
     copy = shutil.copytree(golden_store("clean") / "store", tmp_path / "store")
     told = tandem("rebuild", str(copy))
-    assert told.returncode == 1
+    assert told.returncode == 2
     assert "maxHashSlotNum and maxIndexNum" in told.stderr
     assert not (Path(copy) / "tandem.rebuild").exists()
 

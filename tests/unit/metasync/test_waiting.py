@@ -1,7 +1,7 @@
 """What metasync does again and again, by timers that the test moves on."""
 
 import asyncio
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -50,9 +50,8 @@ async def test_a_store_that_is_away_is_asked_less_often(tmp_path: Path) -> None:
     following = asyncio.create_task(store.follow(1.0, changed))
     await timers.advance(1 + 1 + 2 + 4 + 4)
     pauses = [later - earlier for earlier, later in pairwise(store.asked)]
-    assert [most / 2 <= pause <= most for most, pause in zip((1, 2, 4, 4), pauses, strict=False)] == [True] * len(
-        pauses
-    )
+    longest = chain((1, 2), repeat(4))  # where they are short by chance, there are more of them
+    assert all(most / 2 <= pause <= most for most, pause in zip(longest, pauses, strict=False)), pauses
     assert len(pauses) >= 4
     store.answer = Standing(NodeRole.SLAVE, 7, "store")
     await timers.advance(LONGEST_PAUSE + 1)
