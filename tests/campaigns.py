@@ -24,8 +24,14 @@ SERVED_BY = ["fast", *in_campaigns("grpcio")]
 """What serves gRPC: our own transport, and grpcio's as the one that says what is right."""
 
 
+_CAMPAIGN_SECONDS = 1_800
+"""Patience with as many examples as a campaign draws: thousands of stores take minutes, and more beside other work."""
+
+
 def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
     """Like given: draws a test's last arguments, `few` times in `make test` and `many` times in `make campaigns`."""
+
+    campaign = pytest.param(many, marks=[pytest.mark.slow, pytest.mark.timeout(_CAMPAIGN_SECONDS)])
 
     def decorate(test: Callable[..., None]) -> Any:
         fixtures = list(signature(test).parameters)[: -len(arguments)]
@@ -34,7 +40,7 @@ def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[
         @pytest.mark.filterwarnings(
             "ignore:Generating overly large repr"
         )  # of a few large messages: it takes time, no more
-        @pytest.mark.parametrize("count", [few, *in_campaigns(many)])
+        @pytest.mark.parametrize("count", [few, campaign])
         @wraps(test)
         def run(count: int, **fixtures: Any) -> None:
             settings(max_examples=count, deadline=None)(given(*arguments)(test))(**fixtures)
