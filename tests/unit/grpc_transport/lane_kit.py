@@ -6,6 +6,8 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing
 from copy import copy
+from functools import partial
+from itertools import groupby
 from typing import Any, TypeVar
 
 import grpc
@@ -200,6 +202,22 @@ Event = bytes | Callable[[One], None] | None
 """What happens to a connection; None: a turn of the event loop."""
 
 
+async def outside_of_tasks(do: Callable[[], None]) -> None:
+    """Call it as the event loop calls protocols: in a task no handler can begin, and all calls would fail alike."""
+    raised: list[Exception] = []
+
+    def call() -> None:
+        try:
+            do()
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            raised.append(error)
+
+    asyncio.get_running_loop().call_soon(call)
+    await asyncio.sleep(0)
+    for error in raised:
+        raise error
+
+
 def run_by_hand(work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine gives in a loop of its own."""
     with asyncio.Runner(loop_factory=HandMovedLoop) as runner:
@@ -211,21 +229,29 @@ def run(events: Sequence[Event], limits: Limits, *, lane: bool) -> tuple[list[di
     logging.disable(logging.CRITICAL)  # faults of handlers are part of the game
 
     async def go() -> tuple[list[dict[str, object]], int]:
-        one, states = One(limits, lane=lane), []
-        for event in events:
-            if isinstance(event, bytes):
-                if one.protocol._transport is not None and not one.transport.is_closing():
+        one = One(limits, lane=lane)
+        states: list[dict[str, object]] = []
+
+        def happen(together: Sequence[Event]) -> None:
+            for event in together:
+                if callable(event):
+                    event(one)
+                elif event and one.protocol._transport is not None and not one.transport.is_closing():
                     one.protocol.data_received(event)
-            elif event is None:
+                states.append(one.state())
+
+        for is_turn, together in groupby(events, lambda event: event is None):
+            if not is_turn:
+                await outside_of_tasks(partial(happen, list(together)))
+                continue
+            for _ in together:
                 await asyncio.sleep(0)
-            else:
-                event(one)
-            states.append(one.state())
-        one.congest(False)
+                states.append(one.state())
+        await outside_of_tasks(partial(one.congest, False))
         for _ in range(4):
             await asyncio.sleep(0)
         states.append(one.state())
-        one.protocol.connection_lost(None)
+        await outside_of_tasks(partial(one.protocol.connection_lost, None))
         states.append(one.state())
         if one.server.tasks:
             await asyncio.wait(one.server.tasks)

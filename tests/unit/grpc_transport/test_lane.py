@@ -12,7 +12,7 @@ from tandemmq.store.compiled_core import core_problem
 from tests.campaigns import examples
 from tests.faults.transport_mutations import Mutator
 from tests.seed import SEED
-from tests.unit.grpc_transport.lane_kit import Event, One, compare, run_by_hand
+from tests.unit.grpc_transport.lane_kit import Event, One, compare, run, run_by_hand
 from tests.unit.grpc_transport.wire import (
     PROBE,
     Indexing,
@@ -329,6 +329,18 @@ def test_what_the_slice_has_no_time_for_begins_in_the_next_one() -> None:
         one.protocol.connection_lost(None)
 
     run_by_hand(go())
+
+
+def test_what_the_short_way_leaves_is_handled() -> None:
+    """And what is sent to methods without one: as without a lane, the handlers are called."""
+    others = [headers(at, literals(request_fields(name))) for at, name in ((3, "Wait"), (5, "Repeat"))]
+    sent = call(1, b"none") + b"".join(
+        head + data(3 + 2 * at, message(b"m"), end=True) for at, head in enumerate(others)
+    )
+    for lane in (True, False):
+        states, _ = run([GREETING + sent, None, None, None], Limits(), lane=lane)
+        assert states[-1]["handled"] == [b"none", b"m"]
+        assert str(states[-1]["written"]).count("handler failed") == 0
 
 
 def test_windows_are_granted_again() -> None:
