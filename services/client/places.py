@@ -1,7 +1,7 @@
 """Places: the addresses of a broker's stores, and at which of them the next call is made. No I/O."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 DOUBT_SECONDS = 30.0
 """For so long an address is not believed that a store has told and that did not answer."""
@@ -53,3 +53,12 @@ class Places:
         if silent and address == self._told:
             self._told = ""
             self._doubted = {address: self._clock() + DOUBT_SECONDS}
+
+    def pass_over(self, tried: Collection[str]) -> bool:
+        """Go on to an address that is not among those `tried`. False: there is none, and nothing changes."""
+        everywhere = self.all
+        at = everywhere.index(self.current) if self.current in everywhere else 0
+        following = (one for one in (*everywhere[at:], *everywhere[:at]) if one not in tried)
+        left = next(following, "")
+        self.current = left or self.current
+        return bool(left)

@@ -43,7 +43,7 @@ class ManyStores:
             return False
         self.places.leave(address, silent=isinstance(failed, StoreUnreachable))
         nothing_done = reads or isinstance(failed, RequestFailed) or failed.message.startswith(_NEVER_SENT)
-        return nothing_done and self.places.current not in tried
+        return nothing_done and self.places.pass_over(tried)
 
     def stream_ended(self, failed: ClientError) -> None:
         """A stream at the present address has failed: the next one begins where it may go better."""
