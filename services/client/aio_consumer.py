@@ -14,7 +14,7 @@ from tandemmq.client.cluster import Access, Cluster, pause_before
 from tandemmq.client.errors import ClientError, ClientFault, DamagedMessage
 from tandemmq.client.holding import Held, Holding
 from tandemmq.client.message import MessageContent
-from tandemmq.client.observing import Observers
+from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import Seconds, seconds_of
 from tandemmq.client.records import one_record
 from tandemmq.delivery.v1 import delivery_pb2
@@ -285,13 +285,11 @@ class Consumer:
             held = self._holding.take(one.handle, one.invisible_ms)
             self._ready.append(Message(content, held, self._holding, self._ready))
         if answer.messages:
-            for observer in self.observers:
-                observer.received(self.group, self.topic, len(answer.messages))
+            tell(self.observers, lambda one: one.received(self.group, self.topic, len(answer.messages)))
             await self._tell()
 
     def _settled(self, ending: str) -> None:
-        for observer in self.observers:
-            observer.settled(self.group, self.topic, ending)
+        tell(self.observers, lambda one: one.settled(self.group, self.topic, ending))
 
     async def _beat(self) -> None:
         """Say that we are there, so that the group's members can be seen."""

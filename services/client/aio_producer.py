@@ -14,7 +14,7 @@ from tandemmq.client.attending import Attending
 from tandemmq.client.cluster import Access, Cluster
 from tandemmq.client.encode import Outgoing
 from tandemmq.client.lingering import Lingering
-from tandemmq.client.observing import Observers
+from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import (
     Extras,
     Seconds,
@@ -153,26 +153,26 @@ class Producer:
             receipts = await self._store_all(ready)
             if not any_status:
                 check_ok(*receipts)
-            return [tell(receipt) for tell, receipt in zip(told, receipts, strict=True)]
+            return [receive(receipt) for receive, receipt in zip(told, receipts, strict=True)]
 
     @contextmanager
     def _told(self, message: Outgoing) -> Iterator[Callable[[Sent], Sent]]:
         """Around a send: the observers hear of it, and of the receipt that goes through what this gives."""
-        ends = [one.sending(message.topic, cast(dict[str, str], message.properties)) for one in self._observers]
+        properties = cast(dict[str, str], message.properties)
+        ends = tell(self._observers, lambda one: one.sending(message.topic, properties))
         receipts: list[Sent] = []
 
-        def tell(receipt: Sent) -> Sent:
+        def receive(receipt: Sent) -> Sent:
             receipts.append(receipt)
             return receipt
 
         try:
-            yield tell
+            yield receive
         except BaseException as error:
-            for ended in ends:
-                ended(None, error)
+            failure = error
+            tell(ends, lambda ended: ended(None, failure))
             raise
-        for ended in ends:
-            ended(receipts[0], None)
+        tell(ends, lambda ended: ended(receipts[0], None))
 
     async def recall(self, message: Sent) -> None:
         """Take back a message that waits for its time. What was delivered meanwhile is not taken back."""
