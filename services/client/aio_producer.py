@@ -28,6 +28,7 @@ from tandemmq.client.outgoing import (
 )
 from tandemmq.client.records import one_record
 from tandemmq.client.results import batch_request, send_request
+from tandemmq.client.statuses import SendStatus
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.record import Record
@@ -150,10 +151,11 @@ class Producer:
         ready = [_renamed(one) for one in messages]
         with ExitStack() as stack:
             told = [stack.enter_context(self._told(one)) for one in ready]
-            receipts = await self._store_all(ready)
+            stored = await self._store_all(ready)
+            receipts = [receive(receipt) for receive, receipt in zip(told, stored, strict=True)]
             if not any_status:
                 check_ok(*receipts)
-            return [receive(receipt) for receive, receipt in zip(told, receipts, strict=True)]
+            return receipts
 
     @contextmanager
     def _told(self, message: Outgoing) -> Iterator[Callable[[Sent], Sent]]:
@@ -169,8 +171,9 @@ class Producer:
         try:
             yield receive
         except BaseException as error:
-            failure = error
-            tell(ends, lambda ended: ended(None, failure))
+            receipt = next(iter(receipts), None)  # of a batch, in which another message may be the one that failed
+            failure = None if receipt is not None and receipt.status is SendStatus.PUT_OK else error
+            tell(ends, lambda ended: ended(receipt, failure))
             raise
         tell(ends, lambda ended: ended(receipts[0], None))
 

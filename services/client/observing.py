@@ -14,7 +14,7 @@ One = TypeVar("One")
 Said = TypeVar("Said")
 
 Ended = Callable[[Sent | None, BaseException | None], None]
-"""Told of the end of a send: its receipt, or what was raised."""
+"""Told of the end of a send: its receipt, what was raised because of it, or both of a batch's message that has both."""
 
 
 class ClientObserver:

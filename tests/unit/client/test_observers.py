@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.client import ClientObserver, MessageContent, Sent, aio
+from tandemmq.client import ClientObserver, MessageContent, NotReplicated, Outgoing, Sent, aio
 from tandemmq.client.cluster import Cluster
 from tandemmq.client.holding import Holding
 from tandemmq.client.observing import Ended, observed_handling
@@ -57,12 +57,30 @@ class Hiding(ClientObserver):
             yield
 
 
+class Noting(ClientObserver):
+    """Notes the ends of sends."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[str, str, str]] = []
+
+    def sending(self, topic: str, properties: MutableMapping[str, str]) -> Ended:
+        def ended(sent: Sent | None, error: BaseException | None) -> None:
+            self.ends.append(
+                (topic, "" if sent is None else sent.status, "" if error is None else type(error).__name__)
+            )
+
+        return ended
+
+
 class Answering:
     """A cluster whose every call succeeds."""
 
     async def call(self, which: object, request: Any, answer_type: Any, **_options: object) -> Any:
         if answer_type is store_pb2.SendResponse:
             return store_pb2.SendResponse(receipt=store_pb2.SendReceipt(unique_key="k", status=store_pb2.PUT_OK))
+        if answer_type is store_pb2.SendBatchResponse:
+            statuses = (store_pb2.PUT_OK, store_pb2.FLUSH_SLAVE_TIMEOUT)
+            return store_pb2.SendBatchResponse(receipts=[store_pb2.SendReceipt(status=one) for one in statuses])
         return delivery_pb2.AcknowledgeResponse(outcomes=[delivery_pb2.Outcome() for _ in request.handles])
 
     async def close(self) -> None:
@@ -88,3 +106,12 @@ def test_a_handler_ends_as_without_them(observer: ClientObserver) -> None:
         pass
     with pytest.raises(ValueError, match="the handler's"), observed_handling([observer], "g", MESSAGE):
         raise ValueError("the handler's")
+
+
+async def test_each_message_of_a_batch_has_its_own_end() -> None:
+    noting = Noting()
+    async with aio.Producer("a:1", observers=[noting]) as producer:
+        producer._cluster = cast(Cluster, Answering())
+        with pytest.raises(NotReplicated):
+            await producer.send_batch([Outgoing("safe", b"x"), Outgoing("less", b"x")])
+    assert sorted(noting.ends) == [("less", "FLUSH_SLAVE_TIMEOUT", "NotReplicated"), ("safe", "PUT_OK", "")]
