@@ -217,7 +217,7 @@ class _Crew:
                     line.popleft()
                 elif self._tries.is_last(line[0]):
                     await self._give_up(line.popleft())
-                elif not await self._pause(seconds_of(wait)):
+                elif not await self._pause(wait):
                     break
                 else:
                     line[0] = line[0].tried()
@@ -240,22 +240,31 @@ class _Crew:
             return True
         return False
 
-    async def _handle(self, message: Message) -> Seconds | None:
-        """One try; gives how long the message waits, if there is to be another."""
+    async def _handle(self, message: Message) -> float | None:
+        """One try; gives how many seconds the message waits, if there is to be another."""
         try:
             with observed_handling(self._consumer.observers, self._consumer.group, message):
                 await self._handler(message)
         except DeadLetter as reason:
             await self._bury(message, str(reason))
         except Retry as asked:
-            return self._retry_after(message.delivery_number) if asked.after is None else asked.after
+            return self._wait(message, asked.after)
         except Exception:
             log.exception("%s: the handler failed", _name(message))
-            return self._retry_after(message.delivery_number)
+            return self._wait(message)
         else:
             await self._settle(message, message.ack)
             self.counts.done += 1
         return None
+
+    def _wait(self, message: Message, asked: Seconds | None = None) -> float:
+        """Seconds until the next try. What the program says and is no duration does not keep the message for ever."""
+        number = message.delivery_number
+        try:
+            return seconds_of(self._retry_after(number) if asked is None else asked)
+        except Exception:
+            log.exception("%s: nobody knows how long it is to wait", _name(message))
+            return back_off(number)
 
     async def _give_up(self, message: Message) -> None:
         await self._bury(message, f"{message.delivery_number} tries have failed")
@@ -265,8 +274,8 @@ class _Crew:
         await self._settle(message, message.dead_letter)
         self.counts.dead += 1
 
-    async def _put_off(self, message: Message, wait: Seconds) -> None:
-        log.info("%s: comes again in %s s", _name(message), seconds_of(wait))
+    async def _put_off(self, message: Message, wait: float) -> None:
+        log.info("%s: comes again in %s s", _name(message), wait)
         await self._settle(message, lambda: message.retry(wait))
         self.counts.retried += 1
 

@@ -1,0 +1,58 @@
+"""A worker's message where program or store say what nobody expects: it is not kept from others for ever."""
+
+from typing import Any, cast
+
+import pytest
+
+from tandemmq.client import MessageContent, Retry
+from tandemmq.client.aio_consumer import Consumer, Message
+from tandemmq.client.aio_worker import BackOff, Handler, _Crew, _Tries
+from tandemmq.client.cluster import Cluster
+from tandemmq.client.holding import Holding
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.store.format.record import Record
+
+
+class Told:
+    """A cluster that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.waits: list[int] = []
+
+    async def call(self, which: object, request: Any, answer_type: type[Any], **_options: object) -> Any:
+        self.waits += [one.invisible_ms for one in request.changes]
+        return delivery_pb2.ChangeInvisibleResponse(outcomes=[delivery_pb2.Outcome() for _ in request.changes])
+
+
+def crew_of(handler: Handler, back_off: BackOff, told: Any) -> tuple[_Crew, Holding, Message]:
+    consumer = Consumer("a:1", group="g", topic="t")
+    holding = Holding(cast(Cluster, told), "g", "t", 30.0)
+    record = cast(Record, RecordOfTest())
+    message = Message(MessageContent("t", record, 1), holding.take("h", 30_000), holding, consumer._ready)
+    return _Crew(handler, 1, back_off, _Tries(consumer, None), consumer), holding, message
+
+
+class RecordOfTest:
+    """As much of a record as a worker looks at."""
+
+    properties: dict[str, str] = {}
+    unique_key = "k"
+    order_key = ""
+
+
+def wrong_back_off(number: int) -> float:
+    raise KeyError(number)
+
+
+@pytest.mark.parametrize(
+    ("after", "back_off"), [(-1.0, lambda number: 0), (None, lambda number: -1), (None, wrong_back_off)]
+)
+async def test_a_wait_that_is_none(after: float | None, back_off: BackOff) -> None:
+    async def handle(message: Message) -> None:
+        raise Retry(after)
+
+    told = Told()
+    crew, holding, message = crew_of(handle, back_off, told)
+    await crew.take(message)
+    await crew.finish(10)
+    assert (told.waits, len(holding), crew.counts.retried) == ([1_000], 0, 1)
