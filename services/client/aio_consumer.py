@@ -74,6 +74,10 @@ class Message(MessageContent):
         """Nobody has looked at it: it comes again at once, to whichever member, and this delivery does not count."""
         await self._holding.give_back([self._held])
 
+    def let_go(self) -> None:
+        """Renew it no more: it comes again when its time is over, to whichever member, unless it is settled before."""
+        self._holding.let_go(self._held)
+
     async def dead_letter(self) -> None:
         """It goes to the group's dead letters, and comes no more."""
         await self._holding.forward(self._held)

@@ -280,12 +280,13 @@ class _Crew:
         self.counts.retried += 1
 
     async def _settle(self, message: Message, call: Callable[[], Awaitable[None]]) -> None:
-        """What cannot be said is no disaster: the message comes again."""
+        """What cannot be said is no disaster: the message is renewed no more, and comes again."""
         try:
             await call()
         except NoLongerHeld as error:
             log.warning("%s: it was given to others too: %s", _name(message), error)
         except ClientError as error:
+            message.let_go()
             log.warning("%s: the store was not told, so it comes again: %s", _name(message), error)
 
 

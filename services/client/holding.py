@@ -130,6 +130,10 @@ class Holding:
         except ClientError as error:
             log.info("%d messages come again when their time is over: %s", len(back), error)
 
+    def let_go(self, held: Held) -> None:
+        """It is renewed no more."""
+        self._held.discard(held)
+
     # -- keeping ----------------------------------------------------------------------------------------------------
 
     async def keep(self) -> None:

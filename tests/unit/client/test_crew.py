@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.client import MessageContent, Retry
+from tandemmq.client import DeadLetter, MessageContent, Refused, Retry
 from tandemmq.client.aio_consumer import Consumer, Message
 from tandemmq.client.aio_worker import BackOff, Handler, _Crew, _Tries
 from tandemmq.client.cluster import Cluster
@@ -14,12 +14,14 @@ from tandemmq.store.format.record import Record
 
 
 class Told:
-    """A cluster that notes what it is told."""
+    """A cluster that notes how long messages are to wait, and refuses all else."""
 
     def __init__(self) -> None:
         self.waits: list[int] = []
 
     async def call(self, which: object, request: Any, answer_type: type[Any], **_options: object) -> Any:
+        if answer_type is not delivery_pb2.ChangeInvisibleResponse:
+            raise Refused("not you", "PERMISSION_DENIED")
         self.waits += [one.invisible_ms for one in request.changes]
         return delivery_pb2.ChangeInvisibleResponse(outcomes=[delivery_pb2.Outcome() for _ in request.changes])
 
@@ -56,3 +58,15 @@ async def test_a_wait_that_is_none(after: float | None, back_off: BackOff) -> No
     await crew.take(message)
     await crew.finish(10)
     assert (told.waits, len(holding), crew.counts.retried) == ([1_000], 0, 1)
+
+
+@pytest.mark.parametrize("end", [None, DeadLetter("hopeless")])
+async def test_an_end_that_the_store_refuses(end: Exception | None) -> None:
+    async def handle(message: Message) -> None:
+        if end is not None:
+            raise end
+
+    crew, holding, message = crew_of(handle, lambda number: 0, Told())
+    await crew.take(message)
+    await crew.finish(10)
+    assert len(holding) == 0, "it is renewed, and comes never again while this worker lives"
