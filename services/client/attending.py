@@ -47,19 +47,28 @@ class Attending:
         self._heartbeat = heartbeat_of(self.client_id, memberships)
         self._asked = asked
         self._answers: set[asyncio.Task[None]] = set()
-        self._tasks = [
-            asyncio.create_task(self._attend(address), name=f"attend {address}") for address in cluster.addresses
-        ]
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._attend_all()
+        cluster.on_led = self._attend_all
 
     async def close(self) -> None:
         """End the streams; the broker asks others from now on."""
-        for task in (*self._tasks, *self._answers):
+        self._cluster.on_led = None
+        tasks = (*self._tasks.values(), *self._answers)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._answers, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _attend_all(self) -> None:
+        """Also a master of which only a slave has told."""
+        for address in self._cluster.addresses:
+            task = self._tasks.get(address)
+            if task is None or task.done():
+                self._tasks[address] = asyncio.create_task(self._attend(address), name=f"attend {address}")
 
     async def _attend(self, address: str) -> None:
         attempt = 0
-        while True:
+        while address in self._cluster.addresses:
             try:
                 call = self._cluster.stubs(address).delivery.Attend(self._heartbeats())
                 async for command in call:

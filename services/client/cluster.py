@@ -65,6 +65,8 @@ class Cluster:
         self._access = access
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, Stubs] = {}
+        self.on_led: Callable[[], None] | None = None
+        """Called when a store has told who is master: `addresses` may have one more."""
 
     @property
     def current(self) -> str:
@@ -111,6 +113,8 @@ class Cluster:
                 return answer
             if isinstance(failed, NotMaster) and failed.leader not in led and self._places.lead_to(failed.leader):
                 led.add(failed.leader)
+                if self.on_led is not None:
+                    self.on_led()
                 continue
             if not failed.retriable:
                 raise failed from None
