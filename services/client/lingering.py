@@ -34,7 +34,7 @@ class Lingering:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(self, message: Outgoing) -> Sent:
-        """Store a message with others. Raises what sending it raises."""
+        """Store a message with others; who is cancelled in time has not sent it. Raises what sending it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Sent] = loop.create_future()
         self._waiting.append((message, done))
@@ -55,7 +55,8 @@ class Lingering:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        gathered, self._waiting, self._bytes = self._waiting, [], 0
+        gathered = [one for one in self._waiting if not one[1].done()]  # who is done has called it off
+        self._waiting, self._bytes = [], 0
         if gathered:
             task = asyncio.create_task(self._send(gathered), name="send what was gathered")
             self._tasks.add(task)

@@ -63,6 +63,17 @@ async def test_the_end_sends_what_waits() -> None:
     assert (await sending).unique_key == "last"
 
 
+async def test_what_is_called_off_in_time_is_not_sent() -> None:
+    store = Store()
+    lingering = Lingering(LONG, store.send_all, store.send_one)
+    sending = [asyncio.create_task(lingering.send(one)) for one in of(b"1", b"2", b"3")]
+    await asyncio.sleep(0)
+    sending[1].cancel()
+    await asyncio.gather(sending[1], return_exceptions=True)
+    await lingering.close()
+    assert store.requests == [[b"1", b"3"]]
+
+
 async def test_a_message_that_is_refused_is_refused_alone() -> None:
     store = Store()
     lingering = Lingering(0.01, store.send_all, store.send_one)
