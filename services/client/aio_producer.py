@@ -109,6 +109,11 @@ class Producer:
             await self._attending.close()
         await self._cluster.close()
 
+    def hurry(self) -> None:
+        """What lingers, and what is sent from now on, leaves at once."""
+        if self._lingering is not None:
+            self._lingering.hurry()
+
     # -- sending ----------------------------------------------------------------------------------------------------
 
     async def send(self, topic: str, body: bytes | str, *, any_status: bool = False, **extras: Unpack[Extras]) -> Sent:

@@ -45,9 +45,14 @@ class Lingering:
             self._timer = loop.call_later(self._seconds, self._flush)
         return await done
 
+    def hurry(self) -> None:
+        """Send what waits; from now on nothing waits for long."""
+        self._seconds = 0.0
+        self._flush()
+
     async def close(self) -> None:
         """Send what waits, and wait for what is under way."""
-        self._flush()
+        self.hurry()
         while self._tasks:
             await asyncio.gather(*self._tasks)
 

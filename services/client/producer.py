@@ -49,7 +49,8 @@ class Producer:
         self.close()
 
     def close(self) -> None:
-        """Wait for what is being sent, and end the connections."""
+        """Wait for what is being sent, which lingers no more, and end the connections."""
+        BACKGROUND.loop.call_soon_threadsafe(self._inner.hurry)
         wait(tuple(self._soon))
         BACKGROUND.run(self._inner.close())
 

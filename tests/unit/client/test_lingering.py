@@ -1,13 +1,17 @@
 """Messages that are sent together: how many requests, and whose failure is whose."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from tandemmq.client import ClientFault, Outgoing, Refused, SendStatus, StoreUnreachable
+from tandemmq.client import ClientFault, Outgoing, Producer, Refused, SendStatus, StoreUnreachable
+from tandemmq.client.cluster import Cluster
 from tandemmq.client.lingering import MOST_MESSAGES, Lingering
 from tandemmq.client.outgoing import Sent
+from tandemmq.store.v1 import store_pb2
 
 LONG = 3600.0
 """Seconds that no test waits."""
@@ -94,3 +98,20 @@ async def test_a_failure_is_everybodys(failure: Exception, raised: type[Exceptio
     ends = await asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2")), return_exceptions=True)
     assert [type(one) for one in ends] == [raised, raised]
     assert len(store.requests) == 1
+
+
+def test_the_end_of_a_plain_producer_sends_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def call(_self: Cluster, _which: object, request: Any, answer_type: type[Any], **_options: object) -> Any:
+        receipt = store_pb2.SendReceipt(status=store_pb2.PUT_OK)
+        if answer_type is store_pb2.SendResponse:  # one that came alone, after the end had begun
+            return store_pb2.SendResponse(receipt=receipt)
+        return store_pb2.SendBatchResponse(receipts=[receipt for _ in request.messages])
+
+    monkeypatch.setattr(Cluster, "call", call)
+    producer = Producer("127.0.0.1:1", linger=LONG)
+    soon = [producer.send_soon("t", b"x") for _ in range(3)]
+    ending = threading.Thread(target=producer.close, daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
+    assert [one.result().status for one in soon] == [SendStatus.PUT_OK] * 3
