@@ -4,7 +4,8 @@
 
     TandemError
     ├── ClientError
-    │   ├── RequestFailed         a store has answered, and did not do what was asked, or not all of it
+    │   ├── RequestFailed         a store has answered, and did not do what was asked, or not all of it; itself: a
+    │   │   │                     fault in the store that nobody foresaw, of which its log tells
     │   │   ├── Refused           no repetition helps: something has to be changed first
     │   │   │   ├── NoLongerHeld     the message was given to somebody else meanwhile, or is dealt with
     │   │   │   ├── GroupRefused     the consumer group does not exist, or may not consume
@@ -63,7 +64,11 @@ class Retriable(ClientError):
 
 
 class RequestFailed(ClientError):
-    """A store has answered, and did not do what was asked, or not all of it."""
+    """A store has answered, and did not do what was asked, or not all of it.
+
+    Itself, and none of its subclasses: something failed in the store that nobody foresaw, and its log says what. What
+    was sent may be stored or not.
+    """
 
     sent: "tuple[Sent, ...]" = ()
     """Of a send: the receipts of what was stored nevertheless, in order; empty: nothing was."""
@@ -170,7 +175,7 @@ def refused(message: str, code: str, status: str, kind: str = "", master: str | 
     found = _STATUSES.get(status)
     if found is None:
         passes = code == "UNAVAILABLE" or (code == "RESOURCE_EXHAUSTED" and status) or status == _ELSEWHERE
-        found = NotTaken if passes else Refused
+        found = NotTaken if passes else RequestFailed if code == _UNFORESEEN else Refused
     return found(message, code, status)
 
 
@@ -183,6 +188,9 @@ def not_ok(status: str, message: str, sent: "tuple[Sent, ...]") -> RequestFailed
 
 _ELSEWHERE = "SERVICE_NOT_AVAILABLE"
 """What a store says that can do nothing, or is not the master."""
+
+_UNFORESEEN = "INTERNAL"
+"""The code of what failed in a store at whatever point: nobody knows what it has done before that."""
 
 _NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
 """Codes that gRPC itself gives where no store said anything."""

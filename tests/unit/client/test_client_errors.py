@@ -38,7 +38,7 @@ ELSEWHERE = "SERVICE_NOT_AVAILABLE"
         ("RESOURCE_EXHAUSTED", "", "", Refused),  # gRPC's own: larger than the store takes
         ("UNAVAILABLE", "IN_SYNC_REPLICAS_NOT_ENOUGH", "FEW_REPLICAS", NotReplicated),
         ("DATA_LOSS", "FLUSH_DISK_TIMEOUT", "NOT_DURABLE", NotDurable),
-        ("INTERNAL", "UNKNOWN_ERROR", "INTERNAL", Refused),
+        ("INTERNAL", "UNKNOWN_ERROR", "INTERNAL", RequestFailed),
     ],
 )
 def test_what_a_refusal_becomes(code: str, status: str, kind: str, error: type[RequestFailed]) -> None:

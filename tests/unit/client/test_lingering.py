@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tandemmq.client import ClientFault, Outgoing, Producer, Refused, SendStatus, StoreUnreachable
+from tandemmq.client import ClientFault, Outgoing, Producer, Refused, RequestFailed, SendStatus, StoreUnreachable
 from tandemmq.client.cluster import Cluster
+from tandemmq.client.errors import refused
 from tandemmq.client.lingering import MOST_MESSAGES, Lingering
 from tandemmq.client.outgoing import Sent
 from tandemmq.store.v1 import store_pb2
@@ -89,7 +90,12 @@ async def test_a_message_that_is_refused_is_refused_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "raised"), [(StoreUnreachable("gone", "UNAVAILABLE"), StoreUnreachable), (KeyError("x"), ClientFault)]
+    ("failure", "raised"),
+    [
+        (StoreUnreachable("gone", "UNAVAILABLE"), StoreUnreachable),
+        (refused("an incident", "INTERNAL", "UNKNOWN_ERROR"), RequestFailed),  # it may be stored
+        (KeyError("x"), ClientFault),
+    ],
 )
 async def test_a_failure_is_everybodys(failure: Exception, raised: type[Exception]) -> None:
     store = Store()
