@@ -97,7 +97,7 @@ class StoreClient:
         await self.close()
 
     async def find_master(self) -> bool:
-        """With several addresses: let what follows go to the master; if none answers that takes messages, to any."""
+        """With several addresses: let what follows go to the master, also to one whose disk is full; else to any."""
         stores = self._channel
         if not isinstance(stores, ManyStores):
             return True
@@ -108,7 +108,7 @@ class StoreClient:
                 log = await stub.GetLog(store_pb2.GetLogRequest(), timeout=LOOK_SECONDS)
             except grpc.aio.AioRpcError:
                 continue
-            if log.state.writable:
+            if log.state.master or log.state.writable:  # stores of older releases do not say the former
                 stores.places.current = address
                 return True
             answering = answering or address

@@ -78,7 +78,7 @@ class StoreClient:
         self.close()
 
     def find_master(self) -> bool:
-        """With several addresses: let what follows go to the master; if none answers that takes messages, to any.
+        """With several addresses: let what follows go to the master, also to one whose disk is full; else to any.
 
         Gives whether there is one; with one address always True. Streams begin where the last call was answered, and do
         not go on to another store by themselves.
@@ -92,7 +92,7 @@ class StoreClient:
                 log = StoreStub(stores.at(address)).GetLog(store_pb2.GetLogRequest(), timeout=LOOK_SECONDS)
             except grpc.RpcError:
                 continue
-            if log.state.writable:
+            if log.state.master or log.state.writable:  # stores of older releases do not say the former
                 stores.places.current = address
                 return True
             answering = answering or address

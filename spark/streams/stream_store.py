@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 def check_master(client: StoreClient) -> None:
     """Of several stores only the master is read: a slave may be behind. Raises StoreUnreachable: there is none."""
     if not client.find_master():
-        raise StoreUnreachable("none of them is a master that takes messages", "UNAVAILABLE")
+        raise StoreUnreachable("none of them is the master", "UNAVAILABLE")
 
 
 def is_away(error: ClientError) -> bool:

@@ -957,6 +957,7 @@ class LogState(_message.Message):
     WRITABLE_FIELD_NUMBER: _builtins.int
     NOT_WRITABLE_REASON_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    MASTER_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     """First byte that is still there."""
     max_offset: _builtins.int
@@ -966,6 +967,8 @@ class LogState(_message.Message):
     writable: _builtins.bool
     not_writable_reason: _builtins.str
     """Why not; empty if it is."""
+    master: _builtins.bool
+    """Whether this store is the master: it is no slave, and was not replaced. It may be one that takes no messages at present."""
     @_builtins.property
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[Global___DamagedRange]:
         """Ranges of the log that are damaged and are skipped."""
@@ -979,10 +982,11 @@ class LogState(_message.Message):
         writable: _builtins.bool = ...,
         not_writable_reason: _builtins.str = ...,
         damaged: _abc.Iterable[Global___DamagedRange] | None = ...,
+        master: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "flushed_offset", b"flushed_offset", "max_offset", b"max_offset", "min_offset", b"min_offset", "not_writable_reason", b"not_writable_reason", "writable", b"writable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "flushed_offset", b"flushed_offset", "master", b"master", "max_offset", b"max_offset", "min_offset", b"min_offset", "not_writable_reason", b"not_writable_reason", "writable", b"writable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,12 +1,14 @@
 """At which of several stores a call is made, and where it goes on."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
 
-from tandemmq.client.stores_channel import stores_channel
+from tandemmq.client import StoreClient, aio
+from tandemmq.client.stores_channel import aio_stores_channel, stores_channel
+from tandemmq.store.v1 import store_pb2
 
 A, B, C = "a:1", "b:2", "c:3"
 
@@ -86,3 +88,41 @@ def test_what_may_be_stored_is_not_sent_again() -> None:
         send(None)
     assert stores.asked == [A]
     assert send(None) == B
+
+
+class Log:
+    """A channel to a store that says what its log is like."""
+
+    def __init__(self, state: store_pb2.LogState) -> None:
+        self._answer = store_pb2.GetLogResponse(state=state)
+
+    def unary_unary(self, *_arguments: Any, **_options: Any) -> Callable[..., Any]:
+        return lambda request, **_options: self._answer
+
+    unary_stream = stream_unary = stream_stream = unary_unary
+
+
+class AioLog(Log):
+    """The same for asyncio."""
+
+    def unary_unary(self, *_arguments: Any, **_options: Any) -> Callable[..., Any]:
+        async def answer(_request: object, timeout: float) -> store_pb2.GetLogResponse:
+            return self._answer
+
+        return answer
+
+
+SLAVE = store_pb2.LogState(not_writable_reason="a slave")
+FULL = store_pb2.LogState(not_writable_reason="the disk is full", master=True)
+OLD_RELEASE = store_pb2.LogState(writable=True)
+
+
+@pytest.mark.parametrize(("other", "found"), [(FULL, True), (OLD_RELEASE, True), (SLAVE, False)])
+async def test_a_master_is_found_that_takes_nothing_at_present(other: store_pb2.LogState, found: bool) -> None:
+    """Streams of Spark read it; they do not wait until its disk has room again."""
+    states = {A: SLAVE, B: other}
+    plain: Any = stores_channel((A, B), lambda address: cast(grpc.Channel, Log(states[address])))
+    assert StoreClient((A, B), channel=plain).find_master() is found
+    waiting: Any = aio_stores_channel((A, B), lambda address: cast(grpc.aio.Channel, AioLog(states[address])))
+    assert await aio.StoreClient((A, B), channel=waiting).find_master() is found
+    assert plain.places.current == waiting.places.current == (B if found else A)

@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from tandemmq.store.fronts.native.answers import log_state
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import Context, StoreServicer
@@ -46,6 +47,12 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
         pulled = await servicer.Pull(store_pb2.PullRequest(topic="orders"), context)
         assert (pulled.count, pulled.max_offset) == (1, 1), "reads go on; what is not on disk is not seen"
         state = (await servicer.ListQueues(store_pb2.ListQueuesRequest(), context)).log
-        assert not state.writable
+        assert (state.writable, state.master) == (False, True)
         assert "Input/output error" in state.not_writable_reason
         disk.dead = False
+
+
+async def test_a_slave_says_that_it_is_one(tmp_path: Path) -> None:
+    async with broker(tmp_path, broker_role="SLAVE") as kit:
+        state = log_state(kit.broker.store)
+        assert (state.writable, state.master) == (False, False)

@@ -200,6 +200,7 @@ def log_state(store: MessageStore) -> store_pb2.LogState:
         flushed_offset=store.flushed_offset,
         writable=store.writable,
         not_writable_reason=store.why_not_writable,
+        master=store.replica.elsewhere is None,
         damaged=[
             store_pb2.DamagedRange(
                 begin_offset=known.begin, end_offset=known.end, reason=f"{known.kind}: {known.reason}"
