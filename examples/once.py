@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from itertools import islice
 
 from tandemmq.client import Consumer, Outgoing, Producer
 
@@ -27,7 +28,7 @@ with Producer(address) as producer:
     producer.send_batch([Outgoing("payments", b"2", properties={"payment": "p-2"})])  # its sender has died in between
 
 with Consumer(address, group="bank", topic="payments") as consumer:
-    while (message := consumer.receive(timeout=3)) is not None:
+    for message in islice(consumer, 3):
         pay_in(message.properties["payment"], int(message.body))
         message.ack()  # behind the commit: what dies in between comes again, and is known then
 

@@ -32,6 +32,6 @@ with Producer(address, group="shop", check=check) as producer:
         print("refused")
 
 with Consumer(address, group="kitchen", topic="shop-orders") as consumer:
-    while (message := consumer.receive(timeout=3)) is not None:
+    while (message := consumer.receive(timeout=5)) is not None:
         print(message.body.decode())
         message.ack()
