@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import grpc
 
-from tandemmq.common.addresses import host_port, parse_host_port
+from tandemmq.common.addresses import check_address
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import Timers
@@ -94,6 +94,8 @@ class Signpost:
 
     async def _ask(self, address: str) -> str:
         """Where clients find the store there, if it is a master; else an empty text."""
+        if check_address(address) is not None:
+            return ""
         channel = self._dial(address)
         try:
             answer = await ReplicationStub(channel).Status(StatusRequest(), timeout=_ANSWER_SECONDS)
@@ -102,7 +104,7 @@ class Signpost:
         finally:
             await channel.close()
         theirs = answer.identity
-        if _is_no_master(theirs) or theirs.epoch < self._view.identity.epoch or not theirs.client_address:
+        if _is_no_master(theirs) or theirs.epoch < self._view.identity.epoch:
             return ""
         return completed(theirs.client_address, address)
 
@@ -119,7 +121,7 @@ def others_of(state: RoleState) -> Iterable[str]:
 
 
 def completed(client_address: str, replicator: str) -> str:
-    """The address for clients; one that names no host is at that of the replicator."""
-    if not client_address.startswith(":"):
-        return client_address
-    return host_port(parse_host_port(replicator)[0], int(client_address[1:]))
+    """The address for clients; one that names no host is at that of the replicator. Empty: what was told is none."""
+    if client_address.startswith(":"):
+        client_address = replicator.rpartition(":")[0] + client_address
+    return client_address if check_address(client_address) is None else ""
