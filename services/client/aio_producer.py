@@ -13,6 +13,7 @@ from typing import Self, Unpack, cast
 from tandemmq.client.attending import Attending
 from tandemmq.client.cluster import Access, Cluster
 from tandemmq.client.encode import Outgoing
+from tandemmq.client.errors import Refused
 from tandemmq.client.lingering import Lingering
 from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import (
@@ -254,10 +255,18 @@ class Producer:
 
     async def send_half(self, message: Outgoing) -> Sent:
         """Store one message of a transaction; `Transaction.send` is how it is called."""
-        self._ends[message.properties[names.UNIQ_KEY]] = TransactionState.UNKNOWN
+        key = message.properties[names.UNIQ_KEY]
+        self._ends[key] = TransactionState.UNKNOWN
         half = replace(message, properties={**message.properties, names.TRAN_MSG: "true", names.PGROUP: self._group})
-        with self._told(half) as told:
-            return told(await self._store(half))
+        try:
+            with self._told(half) as told:
+                return told(await self._store(half))
+        except Refused:
+            del self._ends[key]
+            raise
+        except BaseException:
+            self._ends[key] = TransactionState.ROLLBACK  # it may be stored, and belongs to nobody
+            raise
 
     async def _end(self, transaction: "Transaction", state: TransactionState) -> None:
         for one in transaction.messages:
