@@ -68,11 +68,13 @@ def _root(
         "TANDEM_TLS_CERT": tls_cert,
         "TANDEM_TLS_KEY": tls_key,
     }
+    is_typed = {name: getattr(call.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in call.params}
     for name, replaced in (("context", (SERVER, *ADDRESSES)), ("server", ADDRESSES)):
-        source = call.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":  # what is typed wins over the environment
+        if is_typed[name]:  # what is typed wins over the environment
             for variable in replaced:
                 os.environ.pop(variable, None)
+    if is_typed["context"] and not is_typed["server"]:  # it is what the environment had
+        given[SERVER] = None
     # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
     if call.invoked_subcommand not in OF_THIS_MACHINE and not call.resilient_parsing:

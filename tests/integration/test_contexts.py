@@ -76,6 +76,9 @@ def test_what_is_typed_wins_over_the_environment(file: Path) -> None:
     of_another = {"TANDEM_ADDRESS": "127.0.0.1:3"}
     assert "127.0.0.1:4" in tandem("--server", "127.0.0.1:4", "offsets", environment=of_another).err
     assert "127.0.0.1:1" in tandem("--context", "gone", "offsets", environment=of_another).err
+    of_another = {"TANDEM_SERVER": "127.0.0.1:3"}
+    assert "127.0.0.1:1;" in tandem("--context", "gone", "offsets", environment=of_another).err
+    assert "127.0.0.1:4;" in tandem("--context", "gone", "--server", "127.0.0.1:4", "offsets").err
 
 
 def test_credentials_of_one_place_are_not_mixed_with_another_s() -> None:
