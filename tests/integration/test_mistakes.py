@@ -82,6 +82,8 @@ MISTAKES = [
     failed("offsets nothing --address {store}", "no topic nothing"),
     wrong("worker orders g orders --address {store}", "MODULE:FUNCTION"),
     failed("consume bad/group orders --address {store}", "'bad/group' is no name"),
+    wrong("consume billing orders --address here,{store}", "'here' is no address of a store", "HOST:PORT"),
+    wrong("bench --address here,{store}", "'here' is no address of a store"),
     failed("recall orders nonsense --address {store}", "recall handle cannot be read"),
     failed(f"group list --address {NOBODY}", f"no admin answers at {NOBODY}", "`tandem up`"),
     failed("topic list --address {store}", "a store answers, and an admin is wanted", "127.0.0.1:8083"),

@@ -45,7 +45,7 @@ def connect(address: str) -> "Iterator[StoreClient]":
         WrongUsage: the address is none. CallFailed: a call failed, in the client or on its bare stub. UnusableFile,
         UnreadableSecret, BadUserName: the root options name what cannot be used.
     """
-    address = ",".join(resolved(STORE, one.strip()) for one in address.split(","))
+    address = resolved(STORE, address)
     from tandemmq.client import Identity, StoreClient
 
     with told(STORE, address), StoreClient(address, **Identity.from_environment().arguments()) as client:
@@ -71,8 +71,12 @@ def check_addresses(addresses: str) -> None:
 
 
 def resolved(kind: ServiceKind, address: str) -> str:
-    """Where such a service answers, if `address` is the one address of a cluster: else that. Raises as `connect`."""
-    check_address(kind, address)
+    """Where such a service answers, if `address` is the one of a cluster, or several of it: else that.
+
+    Raises as `connect`.
+    """
+    for one in address.split(","):
+        check_address(kind, one.strip())
     if not os.environ.get(SERVER):
         return address
     from tandemmq.cli.talk.discovery import resolve
