@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.cli.talk import discovery
 from tandemmq.cli.talk.contexts import ClusterContext, Contexts, UnreadableContexts, choose, contexts_file, variables_of
 from tandemmq.cli.talk.discovery import candidates, of_cluster
+from tandemmq.cli.talk.failures import CallFailed
 from tests.integration.test_cli import Outcome, tandem
 from tests.integration.test_up import Up, running
 
@@ -160,4 +162,21 @@ def test_a_context_is_nothing_to_a_service(file: Path) -> None:
 
 def test_an_admin_is_looked_for_beside_the_store_and_at_the_usual_port() -> None:
     assert list(candidates("h:9081", "store", "admin")) == ["h:9083", "h:8083"]
-    assert list(candidates("h:8081", "store", "replicator")) == ["h:8084"]
+    assert list(candidates("h:8081", "store", "admin")) == ["h:8083"]
+    assert list(candidates("h:9081", "store", "replicator")) == ["h:9084"]
+
+
+def test_what_another_cluster_has_at_the_usual_port_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tandemmq.admin.v1 import admin_pb2
+
+    there = {"h:9081": "store", "h:8081": "store", "h:8083": "admin", "h:8084": "replicator"}
+    known = [admin_pb2.ServiceState(service=there[f"h:{port}"], address=f"h:{port}") for port in (8081, 8084)]
+    monkeypatch.setattr(discovery, "service_at", lambda address: there.get(address, ""))
+    monkeypatch.setattr(discovery, "_cluster_at", lambda _: admin_pb2.Cluster(nodes=[admin_pb2.Node(services=known)]))
+    monkeypatch.setenv("TANDEM_SERVER", "h:9081")
+    for service in ("admin", "replicator"):
+        with pytest.raises(CallFailed, match=f"from the store at h:9081 no {service} is found"):
+            discovery.resolve(service, "h:9081")
+    known.append(admin_pb2.ServiceState(service="store", address="10.0.0.5:9081"))
+    assert discovery.resolve("admin", "h:9081") == "h:8083"
+    assert discovery.resolve("replicator", "h:9081") == "h:8084"

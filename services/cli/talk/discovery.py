@@ -1,7 +1,8 @@
 """One address of a cluster, from which the rest is found: whoever answers there says what it is, and admin knows all.
 
 An admin knows where each service is. A store, metasync or replicator knows no admin: it is looked for where `tandem up`
-puts it, the same way from that port as by default, and at the usual port of the same host.
+puts it, the same way from that port as by default, and at the usual port of the same host: another cluster's
+may be there, so one that does not know the port that was named is not asked. Other services are looked for beside only.
 """
 
 import os
@@ -54,28 +55,41 @@ def _from(server: str, answering: str, service: str) -> str:
     if answering == "admin":
         return _told_by_admin(server, service)
     for candidate in candidates(server, answering, service):
-        if service_at(candidate) == service:
+        if service_at(candidate) == service and (service != "admin" or _looks_after(candidate, server, answering)):
             return candidate
     for candidate in candidates(server, answering, "admin"):
-        if service != "admin" and service_at(candidate) == "admin":
+        if service != "admin" and service_at(candidate) == "admin" and _looks_after(candidate, server, answering):
             return _told_by_admin(candidate, service)
     return ""
 
 
 def candidates(server: str, answering: str, service: str) -> Iterator[str]:
-    """Where a service would be beside another."""
+    """Where a service would be beside another, and an admin besides."""
     host, port = _split(server)
-    beside = port + _PORTS[service] - _PORTS.get(answering, port)
-    yield from dict.fromkeys(f"{host}:{each}" for each in (beside, _PORTS[service]) if 0 < each < 1 << 16)
+    ports = [port + _PORTS[service] - _PORTS.get(answering, port), *([_PORTS[service]] if service == "admin" else ())]
+    yield from dict.fromkeys(f"{host}:{each}" for each in ports if 0 < each < 1 << 16)
+
+
+def _looks_after(admin: str, server: str, answering: str) -> bool:
+    """Whether that admin is the one of `server`: beside it, or it knows its port; hosts have several names."""
+    is_beside = admin == next(candidates(server, answering, "admin"), "")
+    return is_beside or _split(server)[1] in _ports_of(_cluster_at(admin))
+
+
+def _ports_of(cluster: "Cluster") -> set[int]:
+    return {_split(one.address)[1] for node in cluster.nodes for one in node.services}
 
 
 def _told_by_admin(server: str, service: str) -> str:
+    return of_cluster(_cluster_at(server), service, _split(server)[0])
+
+
+def _cluster_at(admin: str) -> "Cluster":
     from tandemmq.admin.v1 import admin_pb2
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 
-    with _channel(server) as channel:
-        cluster = AdminStub(channel).GetCluster(admin_pb2.GetClusterRequest(), timeout=_SECONDS)
-    return of_cluster(cluster, service, _split(server)[0])
+    with _channel(admin) as channel:
+        return AdminStub(channel).GetCluster(admin_pb2.GetClusterRequest(), timeout=_SECONDS)
 
 
 def of_cluster(cluster: "Cluster", service: str, host: str) -> str:
