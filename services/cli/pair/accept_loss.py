@@ -12,6 +12,9 @@ from tandemmq.cli.talk.output import Output
 if TYPE_CHECKING:
     from tandemmq.store.log.recovery.accepted_loss import AcceptedLoss
 
+_OF_A_STORE = ("commitlog", "consumequeue", "checkpoint", "tandem.manifest")
+"""One of them is there where a store has been, even if the whole log is what is lost."""
+
 
 def accept_loss(
     config: Config = None,
@@ -39,8 +42,9 @@ def accept_loss(
     from tandemmq.store.log.recovery.accepted_loss import find_loss
 
     settings = read_settings(config, data, overrides).store_config()
-    if not (settings.store_path_root_dir / "commitlog").is_dir():
-        raise NotThere(f"{settings.store_path_root_dir} is no store directory: it has no commitlog/")
+    root = settings.store_path_root_dir
+    if not any((root / name).exists() for name in _OF_A_STORE):
+        raise NotThere(f"{root} is no store directory: it has none of {', '.join(_OF_A_STORE)}")
     loss = (accept if yes_lose_messages else find_loss)(settings, LocalDisk())
     output = Output(as_json=as_json)
     if as_json:
