@@ -17,6 +17,7 @@ from tandemmq.cli.talk.moments import show_seconds
 from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
 from tandemmq.common import default_ports
+from tandemmq.common.addresses import is_loopback
 
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
@@ -123,13 +124,20 @@ def up(
     given = split_settings(overrides)
     nodes = _plan(data, slave, host, port, config, given, as_json, admin=admin, names=names)
     check_free(_ports(nodes))
-    if admin and nodes[0].admin_host != host:
-        Output(as_json=as_json).remark(
-            f"Clients are served on {host}, admin and console on {nodes[0].admin_host} only: from elsewhere they are "
-            "reached with an accessFile (docs/security.md), or accessOpen=true."
-        )
+    if admin and (remark := where_admin_is(host, nodes[0].admin_host)):
+        Output(as_json=as_json).remark(remark)
     layout = Layout.APART if processes else Layout.SINGLE if single_process else Layout.PAIRED
     uvloop.run(_run(nodes, layout, as_json))
+
+
+def where_admin_is(host: str, admin_host: str) -> str:
+    """What is said where others reach the clients' port, and not admin; empty where there is nothing to say."""
+    if is_loopback(host) or not is_loopback(admin_host):
+        return ""
+    return (
+        f"Clients are served on {host}, admin and console on {admin_host} only: from elsewhere they are reached with "
+        "an accessFile (docs/security.md), or accessOpen=true."
+    )
 
 
 def _ports(nodes: list["NodePlan"]) -> dict[str, "Ports | AdminPorts | NamesPorts"]:
