@@ -127,7 +127,7 @@ class Collector:
         self, nodes: Iterable[admin_pb2.Node], books: list[Book], lags: list[Lag], latencies: Mapping[Lag, int]
     ) -> None:
         """The hour's history has a point more, if it is time for it."""
-        if (at := time.time()) < self._history.due:
+        if not self._history.is_due(at := time.time()):
             return
         behind: Counter[str] = Counter()
         for lag in lags:

@@ -28,6 +28,14 @@ class SeriesName(NamedTuple):
     measure: str
 
 
+class CountedPart(NamedTuple):
+    """Of what a counter is: a series is the sum of its parts."""
+
+    series: SeriesName
+    part: str
+    """Of several counters of a series each has another; the growth of one that is new is not known."""
+
+
 class HourHistory:
     """Takes the readings of each round; gives what the last hour was."""
 
@@ -41,27 +49,22 @@ class HourHistory:
         """Series of the newest round that were not kept."""
         self._points = math.ceil(SPAN_SECONDS / self.step)
         self._series: dict[SeriesName, array[float]] = {}
-        self._counted: Mapping[SeriesName, float] = {}
+        self._counted: Mapping[CountedPart, float] = {}
         self._counted_at = 0.0
         self._round = 0
 
-    @property
-    def due(self) -> float:
-        """From when on the next point is due, seconds since 1970: a round that comes a little early counts."""
-        return self.last + 0.9 * self.step
+    def is_due(self, at: float) -> bool:
+        """Whether a point is due, `at` seconds since 1970. A round that comes a little early counts."""
+        return not 0 <= at - self.last < 0.9 * self.step  # a clock that went back is one that has gone on
 
-    def note(self, at: float, counters: Mapping[SeriesName, float], gauges: Mapping[SeriesName, float]) -> None:
+    def note(self, at: float, counters: Mapping[CountedPart, float], gauges: Mapping[SeriesName, float]) -> None:
         """A point of every series. `at`: seconds since 1970.
 
-        `counters` only grow, and their series is the growth a second; where one shrank, or the clock did not move on,
-        nobody knows it. What is missing from a round has a gap there, and is forgotten after an hour of gaps.
+        `counters` only grow, and their series is the growth a second; where a part shrank, came or went, or the clock
+        did not move on, nobody knows it. What is missing from a round has a gap there, and is forgotten after an hour
+        of gaps.
         """
-        seconds = at - self._counted_at
-        rates = {
-            name: (value - self._counted[name]) / seconds
-            for name, value in counters.items()
-            if seconds > 0 and value >= self._counted.get(name, math.inf)
-        }
+        rates = self._rates(at - self._counted_at, counters)
         self._counted, self._counted_at, self.last = counters, at, at
         here = self._round % self._points
         self._round += 1
@@ -70,6 +73,18 @@ class HourHistory:
         self.left_out = sum(self._put(name, here, value) for name, value in (*gauges.items(), *rates.items()))
         if here == 0:
             self._series = {name: values for name, values in self._series.items() if not all(map(math.isnan, values))}
+
+    def _rates(self, seconds: float, counters: Mapping[CountedPart, float]) -> dict[SeriesName, float]:
+        if seconds <= 0:
+            return {}
+        unknown = {one.series for one in self._counted.keys() ^ counters.keys()}
+        growth: dict[SeriesName, float] = {}
+        for one, value in counters.items():
+            before = self._counted.get(one, value)
+            growth[one.series] = growth.get(one.series, 0) + value - before
+            if value < before:
+                unknown.add(one.series)
+        return {series: grown / seconds for series, grown in growth.items() if series not in unknown}
 
     def _put(self, name: SeriesName, here: int, value: float) -> bool:
         """Whether there was no room for it."""

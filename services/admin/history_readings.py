@@ -1,12 +1,11 @@
 """What a round of collecting says for the hour's history: counters and gauges by series."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tandemmq.admin.books import Book
-from tandemmq.admin.history import SeriesName
+from tandemmq.admin.history import CountedPart, SeriesName
 from tandemmq.admin.v1 import admin_pb2
 
 _AT_ONCE = 250
@@ -16,7 +15,7 @@ _AT_ONCE = 250
 class HistoryReadings(NamedTuple):
     """Of one round; see HourHistory.note."""
 
-    counters: Mapping[SeriesName, float]
+    counters: Mapping[CountedPart, float]
     gauges: Mapping[SeriesName, float]
 
 
@@ -27,7 +26,7 @@ async def read_history(
     waits: Mapping[str, int],
 ) -> HistoryReadings:
     """`lags`: messages that groups have not consumed; `waits`: ms that the oldest of them waits, of some groups."""
-    counters: Counter[SeriesName] = Counter()
+    counters: dict[CountedPart, float] = {}
     gauges: dict[SeriesName, float] = {}
     for node in nodes:
         _read_node(node, counters, gauges)
@@ -39,9 +38,9 @@ async def read_history(
     return HistoryReadings(counters, gauges)
 
 
-def _read_node(node: admin_pb2.Node, counters: Counter[SeriesName], gauges: dict[SeriesName, float]) -> None:
+def _read_node(node: admin_pb2.Node, counters: dict[CountedPart, float], gauges: dict[SeriesName, float]) -> None:
     if node.HasField("log"):
-        counters[SeriesName("node", node.name, "bytes_in")] = node.log.max_offset
+        counters[CountedPart(SeriesName("node", node.name, "bytes_in"), "")] = node.log.max_offset
     if node.HasField("disk"):
         gauges[SeriesName("node", node.name, "disk_used")] = node.disk.total_bytes - node.disk.free_bytes
     if node.HasField("replication") and node.replication.replicas:
@@ -50,26 +49,32 @@ def _read_node(node: admin_pb2.Node, counters: Counter[SeriesName], gauges: dict
         gauges[SeriesName("node", node.name, "replication_silence")] = slowest.ack_age_seconds
 
 
-async def _read_topics(book: Book, counters: Counter[SeriesName]) -> None:
+async def _read_topics(book: Book, counters: dict[CountedPart, float]) -> None:
     """Ends of queues that are being rebuilt do not count: nobody knows them yet."""
     if book.ends is None or book.store is None:
         return
     whole = 0
+    rebuilding = []
     for at, topic in enumerate(list(book.ends.topics), 1):
         queues = book.ends.queues(topic).values()
-        if not any(queue.rebuilding for queue in queues):
+        if any(queue.rebuilding for queue in queues):
+            rebuilding.append(topic)
+        else:
             written = sum(queue.high for queue in queues)
-            counters[SeriesName("topic", topic, "messages_in")] += written
+            counters[CountedPart(SeriesName("topic", topic, "messages_in"), book.broker)] = written
             whole += written
         if at % _AT_ONCE == 0:
             await asyncio.sleep(0)
-    counters[SeriesName("node", book.store.name, "messages_in")] += whole
+    counters[CountedPart(SeriesName("node", book.store.name, "messages_in"), f"without {rebuilding}")] = whole
 
 
-async def _read_groups(book: Book, counters: Counter[SeriesName]) -> None:
+async def _read_groups(book: Book, counters: dict[CountedPart, float]) -> None:
+    """Where a group begins to consume a queue, nobody knows what it has consumed of it since the last round."""
     if book.tables is None:
         return
     for at, (group, topics) in enumerate(list(book.tables.offsets.items()), 1):
-        counters[SeriesName("group", group, "consumed")] += sum(sum(offsets.values()) for offsets in topics.values())
+        part = f"{book.broker}, {sum(map(len, topics.values()))} queues"
+        consumed = sum(sum(offsets.values()) for offsets in topics.values())
+        counters[CountedPart(SeriesName("group", group, "consumed"), part)] = consumed
         if at % _AT_ONCE == 0:
             await asyncio.sleep(0)

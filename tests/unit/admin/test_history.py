@@ -1,18 +1,23 @@
 """The hour's history: rings of points, growth of counters, gaps, and what is forgotten."""
 
+import asyncio
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tandemmq.admin import history as module
 from tandemmq.admin.errors import BadAdminRequest
-from tandemmq.admin.history import HourHistory, SeriesName
+from tandemmq.admin.history import CountedPart, HourHistory, SeriesName
 from tandemmq.admin.history_answer import tell_history
+from tandemmq.admin.history_readings import read_history
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.nouns.figures import sparkline
 
 LAG = SeriesName("group", "billing", "lag")
 ORDERS = SeriesName("topic", "orders", "messages_in")
+HERE, THERE = CountedPart(ORDERS, "broker-a"), CountedPart(ORDERS, "broker-b")
 
 
 def shown(history: HourHistory, series: SeriesName) -> list[float | None]:
@@ -24,28 +29,77 @@ def shown(history: HourHistory, series: SeriesName) -> list[float | None]:
 def test_a_counter_is_shown_as_growth_a_second() -> None:
     history = HourHistory(15.0)
     for at, counted in ((1000.0, 50), (1015.0, 200), (1030.0, 200)):
-        history.note(at, {ORDERS: counted}, {})
+        history.note(at, {HERE: counted}, {})
     assert shown(history, ORDERS) == [None, 10.0, 0.0]
 
 
 def test_a_counter_that_shrank_is_a_gap_and_no_spike_follows() -> None:
     history = HourHistory(15.0)
     for at, counted in ((0.0, 1000), (15.0, 1150), (30.0, 30), (45.0, 60)):
-        history.note(1000 + at, {ORDERS: counted}, {})
+        history.note(1000 + at, {HERE: counted}, {})
     assert shown(history, ORDERS) == [None, 10.0, None, 2.0]
 
 
 def test_what_was_away_has_a_gap_and_its_next_rate_is_unknown() -> None:
     history = HourHistory(15.0)
     for at, counted in ((0.0, 0), (15.0, 150), (30.0, None), (45.0, 9000), (60.0, 9150)):
-        history.note(1000 + at, {} if counted is None else {ORDERS: counted}, {})
+        history.note(1000 + at, {} if counted is None else {HERE: counted}, {})
     assert shown(history, ORDERS) == [None, 10.0, None, None, 10.0]
+
+
+def test_a_part_that_comes_or_goes_is_no_growth_of_the_whole() -> None:
+    history = HourHistory(15.0)
+    for at, counted in (
+        (0, {HERE: 100, THERE: 9000}),
+        (15, {HERE: 115, THERE: 9015}),
+        (30, {HERE: 130}),  # the other broker is away
+        (45, {HERE: 145}),
+        (60, {HERE: 160, THERE: 9030}),
+        (75, {HERE: 175, THERE: 9060}),
+    ):
+        history.note(1000.0 + at, counted, {})
+    assert shown(history, ORDERS) == [None, 2.0, None, 1.0, None, 3.0]
+
+
+def book(ends: dict[str, tuple[int, bool]], offsets: dict[str, dict[str, dict[int, int]]]) -> Any:
+    """A broker's: end of each topic's one queue, and whether that is being rebuilt; offsets by group, topic, queue."""
+    return SimpleNamespace(
+        broker="broker-a",
+        store=SimpleNamespace(name="a"),
+        ends=SimpleNamespace(
+            topics=dict(ends), queues=lambda topic: {0: SimpleNamespace(high=ends[topic][0], rebuilding=ends[topic][1])}
+        ),
+        tables=SimpleNamespace(offsets=offsets),
+    )
+
+
+def rounds(*books: Any) -> HourHistory:
+    history = HourHistory(15.0)
+    for number, one in enumerate(books):
+        history.note(1000.0 + 15 * number, *asyncio.run(read_history([], [one], {}, {})))
+    return history
+
+
+def test_a_topic_that_was_rebuilt_is_no_spike_of_its_node() -> None:
+    old = {"big": (9_000_000, False), "orders": (0, False)}
+    history = rounds(
+        *(book({**old, "big": (9_000_000, rebuilding), "orders": (end, False)}, {})
+          for rebuilding, end in ((False, 0), (True, 15), (True, 30), (False, 45), (False, 60)))
+    )  # fmt: skip
+    assert shown(history, SeriesName("node", "a", "messages_in")) == [None, None, 1.0, None, 1.0]
+    assert shown(history, ORDERS) == [None, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_queue_that_a_group_begins_with_is_no_spike_of_what_it_consumes() -> None:
+    offsets: list[dict[int, int]] = [{0: 100}, {0: 115}, {0: 130, 1: 9_000_000}, {0: 145, 1: 9_000_000}]
+    history = rounds(*(book({}, {"billing": {"orders": one}}) for one in offsets))
+    assert shown(history, SeriesName("group", "billing", "consumed")) == [None, 1.0, None, 1.0]
 
 
 def test_a_clock_that_goes_back_gives_no_rate() -> None:
     history = HourHistory(15.0)
-    history.note(1000.0, {ORDERS: 0}, {LAG: 1})
-    history.note(900.0, {ORDERS: 10}, {LAG: 2})
+    history.note(1000.0, {HERE: 0}, {LAG: 1})
+    history.note(900.0, {HERE: 10}, {LAG: 2})
     assert shown(history, ORDERS) == []
     assert shown(history, LAG) == [1.0, 2.0]
 
@@ -79,7 +133,16 @@ def test_a_round_counts_when_it_comes_a_little_early() -> None:
     history = HourHistory(1.0)
     assert history.step == module.SHORTEST_STEP
     history.note(1000.0, {}, {LAG: 1})
-    assert 1000.0 + 13 < history.due < 1000.0 + 15
+    assert not history.is_due(1013.0)
+    assert history.is_due(1014.0)
+
+
+def test_a_clock_that_went_back_an_hour_does_not_stop_the_history() -> None:
+    history = HourHistory(15.0)
+    assert history.is_due(5000.0)
+    history.note(5000.0, {}, {LAG: 1})
+    assert not history.is_due(5001.0)
+    assert history.is_due(1400.0)
 
 
 def test_the_answer_has_the_series_of_what_was_asked_for() -> None:
