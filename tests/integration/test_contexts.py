@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tandemmq.cli.talk import discovery
-from tandemmq.cli.talk.contexts import ClusterContext, Contexts, UnreadableContexts, choose, contexts_file, variables_of
+from tandemmq.cli.talk.contexts import (
+    ClusterContext,
+    Contexts,
+    HomeUnknown,
+    UnreadableContexts,
+    choose,
+    contexts_file,
+    variables_of,
+)
 from tandemmq.cli.talk.discovery import candidates, of_cluster
 from tandemmq.cli.talk.failures import CallFailed
 from tests.integration.test_cli import Outcome, tandem
@@ -109,6 +117,25 @@ def test_no_context_is_no_error_and_an_empty_name_means_none(tmp_path: Path) -> 
     (tmp_path / "f").write_text('{"contexts": {"a": {}}}')
     with pytest.raises(UnreadableContexts):
         choose(None, there)
+
+
+def test_who_has_no_home_has_no_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TANDEM_CONTEXT", raising=False)
+    at_home = {"TANDEM_CONTEXTS_FILE": "", "XDG_CONFIG_HOME": "", "HOME": "/dev/null"}
+    told = tandem("offsets", "--address", "127.0.0.1:1", environment=at_home).err
+    assert "no store answers at 127.0.0.1:1" in told
+    assert "cannot be made" in tandem("context", "add", "x", "--server", "h:1", environment=at_home).err
+
+
+def test_who_is_not_known_to_the_machine_has_no_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody_knows() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody_knows)
+    assert choose(None, {}) is None
+    with pytest.raises(HomeUnknown) as raised:
+        choose("prod", {})
+    assert "TANDEM_CONTEXTS_FILE names one" in raised.value.explain()
 
 
 @pytest.fixture(scope="module")

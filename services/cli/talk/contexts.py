@@ -34,6 +34,12 @@ class UnreadableContexts(CommandFailed):
     """The file of the contexts cannot be read, or is none."""
 
 
+class HomeUnknown(UnreadableContexts):
+    """The user has no home directory, so there is no place for the file."""
+
+    remedy = f"{FILE} names one"
+
+
 @dataclass(frozen=True)
 class ClusterContext:
     """A cluster, and who we are there. Empty texts are what was not given; files are absolute paths."""
@@ -84,11 +90,14 @@ class Contexts:
 
 
 def contexts_file(environment: Mapping[str, str] | None = None) -> Path:
-    """Where they are: TANDEM_CONTEXTS_FILE, or in the user's configuration directory."""
+    """Where they are: TANDEM_CONTEXTS_FILE, or in the user's configuration directory. Raises HomeUnknown."""
     found = os.environ if environment is None else environment
     if named := found.get(FILE):
         return Path(named)
-    return Path(found.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tandem" / "contexts.json"
+    try:
+        return Path(found.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tandem" / "contexts.json"
+    except RuntimeError as error:
+        raise HomeUnknown("no file of contexts: this user has no home directory") from error
 
 
 def variables_of(context: ClusterContext, environment: Mapping[str, str]) -> dict[str, str]:
@@ -109,11 +118,19 @@ def choose(name: str | None, environment: Mapping[str, str]) -> ClusterContext |
     Raises NoContext, UnreadableContexts.
     """
     name = environment.get(CONTEXT) if name is None else name
-    if name == "":
+    if name == "" or (name is None and not _may_be_there(environment)):
         return None
     contexts = Contexts.read(contexts_file(environment))
     name = name or contexts.current
     return contexts.of(name) if name else None
+
+
+def _may_be_there(environment: Mapping[str, str]) -> bool:
+    """False where nobody has named a file and the user has no directory for it: no home, or that of somebody else."""
+    try:
+        return bool(environment.get(FILE)) or os.access(contexts_file(environment).parent, os.X_OK)
+    except HomeUnknown:
+        return False
 
 
 def _context(value: Mapping[str, str]) -> ClusterContext:
