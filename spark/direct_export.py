@@ -18,6 +18,7 @@ import numpy as np
 
 from tandemmq.common.errors import Kind
 from tandemmq.common.files.file_system import LOCAL
+from tandemmq.common.files.replacing import make_dirs
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.export import ExportFailed, ExportReport, ExportRequest, check, local_target, source_options
 from tandemmq.spark.reading.log_files import list_log_files
@@ -71,7 +72,7 @@ def export_directly(request: ExportRequest, tell: Callable[[int, int], None] | N
         ArrowMissing: there is no pyarrow.
         NotAStore, UnequalFiles, MissingLog: of the log.
         BadJobOption: what was asked for cannot be, or the target is not empty.
-        ExportFailed: a file cannot be written; nothing has been put in place.
+        ExportFailed: a file cannot be written; nothing has been put in place, unless that is what failed.
     """
     check(request)
     target = local_target(request.target)
@@ -90,7 +91,6 @@ def export_directly(request: ExportRequest, tell: Callable[[int, int], None] | N
         messages, damaged = _copy(request, writing, tell or (lambda done, total: None))
         writing.finish()
         written = _publish(staging, target, replace=request.mode == "overwrite")
-        (target / "_SUCCESS").touch()
     except OSError as error:
         raise ExportFailed(f"Writing to {request.target}: {error.strerror or error}") from error
     finally:
@@ -249,17 +249,32 @@ def _escaped(name: str) -> str:
 
 
 def _publish(staging: Path, target: Path, *, replace: bool) -> list[Path]:
-    """Give the files their places; with `replace` in place of what their topics and days have. Raises OSError."""
+    """Give the files their places, durably; with `replace` in place of what their topics and days have. Raises OSError.
+
+    What is replaced goes when the new is there: whoever is killed in between leaves too much, and not too little.
+    """
     written = []
     for folder, _, names in os.walk(staging):
         place = target / Path(folder).relative_to(staging)
         if not names:
             continue
-        place.mkdir(parents=True, exist_ok=True)
-        if replace:
-            for old in place.glob("part-*"):
-                old.unlink()
+        make_dirs(LOCAL, place)
+        before = list(place.glob("part-*"))
         for name in sorted(names):
+            _sync(Path(folder) / name)
             LOCAL.rename(Path(folder) / name, place / name)
             written.append(place / name)
+        LOCAL.sync_dir(place)
+        for old in before if replace else ():
+            old.unlink()
+    (target / "_SUCCESS").touch()
+    LOCAL.sync_dir(target)
     return written
+
+
+def _sync(path: Path) -> None:
+    fd = LOCAL.open(path, os.O_RDONLY)
+    try:
+        LOCAL.sync(fd)
+    finally:
+        os.close(fd)

@@ -12,6 +12,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: the extra `expo
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from tandemmq.common.files.file_system import LocalFileSystem
 from tandemmq.spark import direct_export
 from tandemmq.spark.direct_export import export_directly
 from tandemmq.spark.errors import BadJobOption
@@ -124,6 +125,32 @@ def test_a_failure_leaves_nothing_half_done(store: Path, tmp_path: Path, monkeyp
     with pytest.raises(ExportFailed, match="No space left on device"):
         export_directly(ExportRequest(store, str(out)))
     assert list(out.iterdir()) == []
+
+
+def test_files_are_on_the_disk_before_they_take_the_place_of_others(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    export_directly(ExportRequest(store, str(out)))
+    old = set(out.rglob("part-*"))
+    synced: list[str] = []
+
+    class SyncWatchingFiles(LocalFileSystem):
+        def sync(self, fd: int) -> None:
+            synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+            super().sync(fd)
+
+        def rename(self, source: Path, target: Path) -> None:
+            assert source.name in synced
+            assert old <= set(out.rglob("part-*"))
+            super().rename(source, target)
+
+    monkeypatch.setattr(direct_export, "LOCAL", SyncWatchingFiles())
+    asked = ExportRequest(store, str(out), topics=("rest",), mode="overwrite")
+    assert export_directly(asked).files == 1
+    (new,) = set(out.rglob("part-*")) - old
+    assert synced == [new.name]
+    assert len(old - set(out.rglob("part-*"))) == 1
 
 
 def test_the_command_needs_no_spark(store: Path, tmp_path: Path) -> None:
