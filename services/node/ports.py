@@ -23,7 +23,7 @@ _TRIES = 1_000
 
 def dialled(host: str) -> str:
     """How one writes, on this machine, the address of what is served on `host`."""
-    if host in ("0.0.0.0", ""):
+    if host == "0.0.0.0":
         return HOST
     bare = host.removeprefix("[").removesuffix("]")
     return f"[{'::1' if bare == '::' else bare}]" if ":" in bare else bare
@@ -142,6 +142,8 @@ def is_taken(port: int) -> bool:
 def check_host(host: str) -> None:
     """Raise BadPlan if nothing can be served on that address of this machine."""
     bare = host.removeprefix("[").removesuffix("]")
+    if not bare:
+        raise BadPlan("an address is wanted, and none was given", remedy="0.0.0.0 stands for all of this machine")
     try:
         with socket.socket(socket.AF_INET6 if ":" in bare else socket.AF_INET) as probe:
             probe.bind((bare, 0))

@@ -117,6 +117,7 @@ MISTAKES = [
     wrong("up --set grpcPort=9000", "grpcPort is chosen by the node itself", "--port"),
     wrong("up --port 70000", "70000 is no base", "1 to 62704"),
     wrong("up --processes --single-process", "one of the two"),
+    wrong("up --host=", "an address is wanted", "0.0.0.0"),
     wrong("up --host 192.0.2.1", "192.0.2.1 is no address of this machine", "0.0.0.0"),
     wrong("completion tcsh", "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
     wrong("user add ann", "--file", "TANDEM_ACCESS_FILE"),
