@@ -102,6 +102,10 @@ def _number_columns(columns: Sequence[str], rows: Sequence[Row]) -> list[bool]:
     return [all(isinstance(row[at], int) for row in rows) for at in range(len(columns))]
 
 
+_BETWEEN = 2
+"""Blanks between two columns, of a plain table and of one on a terminal."""
+
+
 def _terminal_width() -> int:
     from rich.console import Console
 
@@ -112,12 +116,10 @@ def fitting(
     columns: Sequence[str], rows: Sequence[Row], drop: Sequence[str], width: int
 ) -> tuple[Sequence[str], Sequence[Row], list[str]]:
     """What is left of a table in that width, and which columns are not."""
-    widths = {
-        name: max(len(name), *(len(_shown(row[at])) for row in rows)) for at, name in enumerate(columns)
-    }  # as a plain table has them; one more between two columns
+    widths = {name: max(len(name), *(len(_shown(row[at])) for row in rows)) for at, name in enumerate(columns)}
     dropped: list[str] = []
     for name in drop:
-        if sum(widths.values()) + len(widths) - 1 <= width:
+        if sum(widths.values()) + _BETWEEN * (len(widths) - 1) <= width:
             break
         if widths.pop(name, None) is not None:
             dropped.append(name)
