@@ -211,7 +211,9 @@ class Receiver:
         self, call: ReceiveCall, source: Source, progress: QueueProgress, offset: int, answer: Answer
     ) -> bool:
         """Give out, pass, bury, move or set aside one message that is ready; False where it cannot be read now."""
-        place, entry = source.place, progress.entries[offset]
+        place, entry = source.place, progress.entries.get(offset)
+        if entry is None:
+            return True  # settled by one before it, which was buried or had gone
         data = self._reader.one(place, offset)
         if data is Absence.LATER:
             return False

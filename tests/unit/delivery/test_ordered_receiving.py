@@ -105,6 +105,19 @@ async def test_a_dead_letter_settles_what_was_acknowledged_behind_it(tmp_path: P
         assert at.cursor() == 3
 
 
+async def test_a_dead_letter_among_what_is_due_takes_along_what_was_acknowledged_behind_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2", "y0")
+        at.groups.put(consume_message_orderly=True, retry_max_times=0)
+        first = await at.take()
+        await at.receiving.forward(GROUP, TOPIC, first[3].handle)  # makes the topic of dead letters
+        await at.acknowledge(first[1:2])
+        await at.timers.advance(SECONDS)
+        assert await at.take() == []
+        assert at.cursor() == 4
+        assert await at.take() == []
+
+
 async def test_a_later_one_that_is_due_first_waits_for_the_earlier(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         ordered(at, "x0", "x1")
