@@ -50,9 +50,16 @@ class Acknowledger:
         self._dealt = dealt
 
     async def acknowledge(
-        self, group: str, topic: str, handles: Sequence[str], durability: Durability, *, in_time: bool = False
+        self,
+        group: str,
+        topic: str,
+        handles: Sequence[str],
+        durability: Durability,
+        *,
+        ordered: bool,
+        in_time: bool = False,
     ) -> list[Outcome]:
-        """See `port.DeliveryPort`."""
+        """See `port.DeliveryPort`. `ordered`: whether the group is at present."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
         for text in handles:
@@ -60,7 +67,8 @@ class Acknowledger:
                 handle = decode_handle(text, group, topic)
                 if self._used(handle):
                     self._check_time(handle, in_time=in_time)
-                    for place, offset in self._lines.acknowledge(handle.place, handle.offset):
+                    spot = handle.place, handle.offset
+                    for place, offset in self._lines.acknowledge(*spot) if ordered else (spot,):
                         done.setdefault(place, set()).add(offset)
                 elif self._moves.waits_elsewhere(handle):
                     self._moves.take_back(handle)

@@ -57,11 +57,10 @@ class OrderLines:
         return [offset for offset in range(begin, end) if offset in held] if held else []
 
     def acknowledge(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
-        """A message is acknowledged. Gives what is dealt with by that: none while it is not its turn."""
-        lines = self._groups.get((place.group, place.topic))
-        if lines is None:
-            return ((place, offset),)
-        return _placed(place, lines.acknowledge((place.queue, offset)))
+        """A message of an ordered group is acknowledged. Gives what is dealt with by that: none before its turn."""
+        if not self.known(place.group, place.topic):
+            return ((place, offset),)  # nobody knows whose turn it is
+        return _placed(place, self._groups[place.group, place.topic].acknowledge((place.queue, offset)))
 
     def reopen(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
         """A message is given out again. Gives those that were acknowledged out of turn: they come again after it."""

@@ -325,8 +325,10 @@ class Receiving:
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        durability = self._durability(group)
-        return await self._there.acknowledger.acknowledge(group, topic, handles, durability, in_time=in_time)
+        config, durability = self._groups.get(group), self._durability(group)
+        ordered = config is not None and config.consume_message_orderly
+        acknowledge = self._there.acknowledger.acknowledge
+        return await acknowledge(group, topic, handles, durability, ordered=ordered, in_time=in_time)
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""

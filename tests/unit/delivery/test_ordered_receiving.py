@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
@@ -116,6 +117,23 @@ async def test_a_dead_letter_among_what_is_due_takes_along_what_was_acknowledged
         assert await at.take() == []
         assert at.cursor() == 4
         assert await at.take() == []
+
+
+async def test_what_the_group_is_now_says_whether_an_acknowledgement_waits_for_its_turn(tmp_path: Path) -> None:
+    """Also before anybody has received in order: as after a start."""
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2", "x3")
+        at.groups.put()
+        first = await at.take()
+        at.groups.put(consume_message_orderly=True)
+        await at.acknowledge(first[1:2])
+        assert len(at.ledger.progress(Place(GROUP, TOPIC, 0)).entries) == 4  # type: ignore[union-attr]
+        await at.acknowledge(first[:1])
+        assert at.cursor() == 2
+        at.groups.put()
+        await at.acknowledge(first[3:])
+        await at.timers.advance(SECONDS)
+        assert bodies(await at.take()) == ["x2"]
 
 
 async def test_a_later_one_that_is_due_first_waits_for_the_earlier(tmp_path: Path) -> None:
