@@ -13,7 +13,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import Outcome
-from tandemmq.store.delivery.progress import runs
+from tandemmq.store.delivery.progress import deals
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import RetryMoves
@@ -67,15 +67,13 @@ class Acknowledger:
                 handle = decode_handle(text, group, topic)
                 if self._used(handle):
                     self._check_time(handle, in_time=in_time)
-                    spot = handle.place, handle.offset
-                    for place, offset in self._lines.acknowledge(*spot) if ordered else (spot,):
-                        done.setdefault(place, set()).add(offset)
+                    done.setdefault(handle.place, set()).add(handle.offset)
                 elif self._moves.waits_elsewhere(handle):
                     self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
-        facts = [Dealt(place, *run) for place, offsets in done.items() for run in runs(sorted(offsets))]
+        facts = deals(self._lines.acknowledge(done) if ordered else done)
         if facts:
             self._journal.note(*facts)
             self._dealt(facts)

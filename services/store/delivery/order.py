@@ -12,7 +12,7 @@ comes again too: who gets messages in order gets them again from the first that 
 """
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import dropwhile, takewhile
 
 from tandemmq.store.delivery.facts import Place
@@ -124,13 +124,20 @@ class MessageGroups:
         """A message is set aside until it is first."""
         self.held.setdefault(spot[0], set()).add(spot[1])
 
-    def acknowledge(self, spot: Spot) -> list[Spot]:
-        """A message is acknowledged. Gives what is settled by that: none while one before it is not acknowledged."""
-        key = self._keys.get(spot)
-        if key is None:
-            return [spot]
-        self._acknowledged.add(spot)
-        return self._settled(self._lines[key])
+    def acknowledge(self, spots: Iterable[Spot]) -> list[Spot]:
+        """Messages are acknowledged. Gives what is settled by that: none while one before them is not acknowledged."""
+        settled: list[Spot] = []
+        lines: dict[str, None] = {}
+        for spot in spots:
+            key = self._keys.get(spot)
+            if key is None:
+                settled.append(spot)
+            else:
+                self._acknowledged.add(spot)
+                lines[key] = None
+        for key in lines:
+            settled += self._settled(self._lines[key])
+        return settled
 
     def _settled(self, line: Line) -> list[Spot]:
         """The messages at the head of a line that are acknowledged."""
@@ -145,25 +152,30 @@ class MessageGroups:
         self._acknowledged.difference_update(behind)
         return behind
 
-    def dealt(self, spot: Spot) -> tuple[Spot | None, list[Spot]]:
-        """A message is dealt with.
+    def dealt(self, spots: Iterable[Spot]) -> tuple[list[Spot], list[Spot]]:
+        """Messages are dealt with.
 
-        Gives the one that was set aside for it, and is first now: it no longer is. And those that are settled by that.
+        Gives those that were set aside for them, and are first now: they no longer are. And what is settled by that.
         """
-        self._acknowledged.discard(spot)
-        key = self._keys.pop(spot, None)
-        self._let_go(spot)
-        if key is None:
-            return None, []
-        line = self._lines[key]
-        line.drop(spot)
-        head = line.head()
-        if head is None:
-            del self._lines[key]
-            return None, []
-        if head in self._acknowledged:
-            return None, self._settled(line)
-        return (head if self._let_go(head) else None), []
+        lines: dict[str, Line] = {}
+        for spot in spots:
+            self._acknowledged.discard(spot)
+            self._let_go(spot)
+            key = self._keys.pop(spot, None)
+            if key is not None:
+                lines[key] = self._lines[key]
+                lines[key].drop(spot)
+        freed: list[Spot] = []
+        settled: list[Spot] = []
+        for key, line in lines.items():
+            head = line.head()
+            if head is None:
+                del self._lines[key]
+            elif head in self._acknowledged:
+                settled += self._settled(line)
+            elif self._let_go(head):
+                freed.append(head)
+        return freed, settled
 
     def _let_go(self, spot: Spot) -> bool:
         held = self.held.get(spot[0])

@@ -1,8 +1,8 @@
 """The lines of all ordered groups, made of the ledger's open entries when they are first needed."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.facts import Dealt, Place
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.order import MessageGroups, Spot, line_key
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
@@ -56,33 +56,44 @@ class OrderLines:
         held = lines.held.get(place.queue, ())
         return [offset for offset in range(begin, end) if offset in held] if held else []
 
-    def acknowledge(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
-        """A message of an ordered group is acknowledged. Gives what is dealt with by that: none before its turn."""
-        if not self.known(place.group, place.topic):
-            return ((place, offset),)  # nobody knows whose turn it is
-        return _placed(place, self._groups[place.group, place.topic].acknowledge((place.queue, offset)))
+    def acknowledge(self, done: Mapping[Place, set[int]]) -> dict[Place, set[int]]:
+        """Messages of an ordered group are acknowledged. Gives what is dealt with by that: none before its turn."""
+        dealt: dict[Place, set[int]] = {}
+        for place, offsets in done.items():
+            if self.known(place.group, place.topic):
+                lines = self._groups[place.group, place.topic]
+                settled = lines.acknowledge((place.queue, offset) for offset in sorted(offsets))
+                for behind, offset in _placed(place, settled):
+                    dealt.setdefault(behind, set()).add(offset)
+            else:  # nobody knows whose turn it is
+                dealt.setdefault(place, set()).update(offsets)
+        return dealt
 
     def reopen(self, place: Place, offset: int) -> Iterable[tuple[Place, int]]:
         """A message is given out again. Gives those that were acknowledged out of turn: they come again after it."""
         lines = self._groups.get((place.group, place.topic))
         return () if lines is None else _placed(place, lines.reopen((place.queue, offset)))
 
-    def dealt(self, place: Place, offsets: Iterable[int]) -> list[tuple[Place, int]]:
+    def dealt(self, facts: Iterable[Dealt]) -> dict[Place, set[int]]:
         """Messages are dealt with: those that come next in their lines are ready.
 
         Gives those that come next and were acknowledged before: they are to be dealt with too.
         """
-        lines = self._groups.get((place.group, place.topic))
-        if lines is None:
-            return []
-        settled: dict[Spot, None] = {}
-        for offset in offsets:
-            settled.pop((place.queue, offset), None)
-            freed, acknowledged = lines.dealt((place.queue, offset))
-            settled.update(dict.fromkeys(acknowledged))
-            if freed is not None:
-                self._ledger.put_back(Place(place.group, place.topic, freed[0]), freed[1])
-        return _placed(place, settled)
+        topics: dict[tuple[str, str], list[Dealt]] = {}
+        for fact in facts:
+            topic = fact.place.group, fact.place.topic
+            if topic in self._groups:
+                topics.setdefault(topic, []).append(fact)
+        found: dict[Place, set[int]] = {}
+        for topic, some in topics.items():
+            freed, settled = self._groups[topic].dealt(
+                (one.place.queue, offset) for one in some for offset in range(one.first, one.first + one.messages)
+            )
+            for place, offset in _placed(some[0].place, freed):
+                self._ledger.put_back(place, offset)
+            for place, offset in _placed(some[0].place, settled):
+                found.setdefault(place, set()).add(offset)
+        return found
 
     def forget(self, group: str, topic: str) -> None:
         """The cursor was set: the lines are made anew when they are needed."""

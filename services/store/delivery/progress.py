@@ -13,7 +13,7 @@ becomes entries.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
@@ -190,6 +190,11 @@ def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
         if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
             yield offsets[begin], at - begin
             begin = at
+
+
+def deals(done: Mapping[Place, Collection[int]]) -> list[Dealt]:
+    """The facts that messages are dealt with."""
+    return [Dealt(place, *run) for place, offsets in done.items() for run in runs(sorted(offsets))]
 
 
 def held_runs(offsets: Sequence[int], holdings: dict[int, RenewedBy]) -> Iterator[HeldRun]:

@@ -34,6 +34,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
+from tandemmq.store.delivery.progress import deals
 from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
 from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, Source, too_much
 from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
@@ -396,17 +397,14 @@ class Receiving:
         parts = self._parts
         if parts is None:
             return
-        settled: list[tuple[Place, int]] = []
         for fact in facts:
-            offsets = range(fact.first, fact.first + fact.messages)
-            settled += parts.lines.dealt(fact.place, offsets)
-            if parts.side.dealt(fact.place, offsets):
+            if parts.side.dealt(fact.place, range(fact.first, fact.first + fact.messages)):
                 self.waiters.wake(fact.place)
         if parts.side.all_blocked:
             for place in parts.side.unblock_all():
                 self.waiters.wake(place)
-        if settled:
-            following = [Dealt(place, offset) for place, offset in settled]
+        following = deals(parts.lines.dealt(facts))
+        if following:
             self._journal.note(*following)
             self._dealt(following)
         parts.alarm.look()

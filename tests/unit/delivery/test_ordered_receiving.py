@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from tandemmq.store.delivery.facts import Place
+import pytest
+
+from tandemmq.store.delivery.facts import Dealt, Fact, Place
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
@@ -134,6 +136,24 @@ async def test_what_the_group_is_now_says_whether_an_acknowledgement_waits_for_i
         await at.acknowledge(first[3:])
         await at.timers.advance(SECONDS)
         assert bodies(await at.take()) == ["x2"]
+
+
+async def test_what_a_message_settles_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(tmp_path) as at:
+        ordered(at, *(f"{'xy'[number % 2]}{number}" for number in range(40)))
+        given, noted = await at.take(40), list[Dealt]()
+        note = at.journal.note
+
+        def noting(*facts: Fact) -> None:
+            noted.extend(fact for fact in facts if isinstance(fact, Dealt))
+            note(*facts)
+
+        monkeypatch.setattr(at.journal, "note", noting)
+        await at.acknowledge(given[0::2])
+        assert [(one.first, one.messages) for one in noted] == [(number, 1) for number in range(0, 40, 2)]
+        await at.acknowledge(given[1::2])
+        assert at.cursor() == 40
+        assert len(noted) == 40
 
 
 async def test_a_later_one_that_is_due_first_waits_for_the_earlier(tmp_path: Path) -> None:
