@@ -8,9 +8,9 @@ import re
 
 from tandemmq.common.topic_names import GROUP_TOPICS, PREDEFINED_GROUPS, is_name, longest_topic
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.receive_rules import LONGEST_GROUP
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
-LONGEST_GROUP = 120
 LONGEST_NAMESPACE = 64
 
 _namespace = re.compile(r"[a-zA-Z0-9_-]*").fullmatch
