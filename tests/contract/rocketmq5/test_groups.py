@@ -15,6 +15,10 @@ GROUPS: dict[str, dict[str, Any]] = {
     "ordered": {"consumeMessageOrderly": True, "retryMaxTimes": 2},
     "in-go": {"consumeMessageOrderly": True},
     "few": {"retryMaxTimes": 1},
+    "patient": {
+        "retryMaxTimes": 2,
+        "groupRetryPolicy": {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [5_000, 86_400_000]}},
+    },
 }
 
 
@@ -40,6 +44,19 @@ def test_rule_13_a_group_in_order_has_an_assignment_for_each_queue(grouped: Stor
         settings = stream.next("settings").settings
         assert settings.subscription.fifo
         assert settings.backoff_policy.max_attempts == 3
+
+
+def test_a_group_waits_no_longer_than_its_clients_may_ask(grouped: StoreProcess) -> None:
+    """Who asks for more is refused, and would ask again for ever."""
+    with V2Client(grouped.address) as client:
+        stream = client.stream()
+        stream.say(client.consumer(pb.PUSH_CONSUMER, "patient", "waits"))
+        waits = [one.ToSeconds() for one in stream.next("settings").settings.backoff_policy.customized_backoff.next]
+        assert waits == [5, 43_200]
+        client.send(message("waits"))
+        [given] = client.take("patient", "waits", 1)
+        handle = given.system_properties.receipt_handle
+        assert client.change("patient", "waits", handle, waits[-1]).status.code == pb.OK
 
 
 def test_messages_of_a_group_come_in_order_and_lock_it(grouped: StoreProcess) -> None:

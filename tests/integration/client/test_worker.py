@@ -134,7 +134,7 @@ async def test_the_group_says_how_often_a_message_is_tried(
 
 
 async def test_the_group_says_how_long_a_failed_message_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [0, 250]}}
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [0, 250, 86_400_000]}}
     groups = {"waiting": {"groupName": "waiting", "retryMaxTimes": 16, "groupRetryPolicy": policy}}
     config = tmp_path / "store" / "config"
     config.mkdir(parents=True)
@@ -153,7 +153,7 @@ async def test_the_group_says_how_long_a_failed_message_waits(tmp_path: Path, mo
         send(own, "waited", ["poison"])
         await asyncio.wait_for(aio.worker(handle, own.address, group="waiting", topic="waited", stop=stop), 60)
         assert tries == [1, 2, 3]
-        for group, waits in (("waiting", [0, 0.25, 0.25, 0.25]), ("of-no-policy", [3_600] * 4)):
+        for group, waits in (("waiting", [0, 0.25, 43_200, 43_200]), ("of-no-policy", [3_600] * 4)):
             async with aio.Consumer(own.address, group=group, topic="waited") as consumer:
                 await consumer._greeted.wait()
                 wait = aio_worker._policy_of(consumer)

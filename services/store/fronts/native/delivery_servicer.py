@@ -17,6 +17,7 @@ from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.delivery.errors import BadInvisibleTime
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
 from tandemmq.store.delivery.port import Batch, DeliveryPort
+from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.attendance import HEARTBEAT_MS, Attendance
@@ -226,7 +227,7 @@ class DeliveryServicer(delivery_pb2_grpc.DeliveryServicer):
         return delivery_pb2.HeartbeatResponse(
             next_ms=HEARTBEAT_MS,
             retry_max_times={one.name: one.retry_max_times for one in groups},
-            retry_waits={one.name: delivery_pb2.RetryWaits(ms=one.retry_policy) for one in groups if one.retry_policy},
+            retry_waits={one.name: _waits(one.retry_policy) for one in groups if one.retry_policy},
         )
 
     def _groups_of(self, members: Sequence[Member]) -> list[GroupConfig]:
@@ -265,3 +266,8 @@ async def each(calls: Sequence[Awaitable[Result]]) -> list[Result | TandemError]
 
 def _starting() -> StoreStarting:
     return StoreStarting("The store is still recovering.", remedy="Try again when its health says SERVING.")
+
+
+def _waits(policy: Sequence[int]) -> delivery_pb2.RetryWaits:
+    """As consumers may ask for them."""
+    return delivery_pb2.RetryWaits(ms=[min(one, MOST_INVISIBLE_MS) for one in policy])

@@ -8,6 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2
 from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 
 PRODUCER_ATTEMPTS = 3
@@ -78,7 +79,8 @@ def _consumer(answer: settings_pb2.Settings, group: GroupConfig) -> None:
     policy.Clear()
     attempts = group.retry_max_times + 1 if group.retry_max_times >= 0 else 2**31 - 1
     policy.max_attempts = attempts
-    waits = [group.back_off_ms(number) for number in range(1, max(2, min(attempts, 32)))]
+    numbers = range(1, max(2, min(attempts, 32)))
+    waits = [min(group.back_off_ms(number), MOST_INVISIBLE_MS) for number in numbers]  # as clients may ask for them
     if answer.user_agent.language == pb.NODE_JS:  # it does not know the other one (rule 9)
         longest = min(max(waits), _EXPONENTIAL_LONGEST_SECONDS * 1_000)
         policy.exponential_backoff.CopyFrom(
