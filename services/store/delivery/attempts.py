@@ -43,7 +43,9 @@ class Attempts:
 
     def remember(self, key: AttemptKey, given: Sequence[tuple[Share, Shown]]) -> None:
         """An attempt was given these messages."""
-        self._given.pop(key, None)
+        before = self._given.pop(key, None)
+        if before is not None:
+            before.clear()  # they are this answer's now: see `take_back`
         self._given[key] = list(given)
         if len(self._given) > _MOST:
             self._given.popitem(last=False)
@@ -52,6 +54,13 @@ class Attempts:
         """What an attempt was given before; the receiver looks which of it still counts."""
         return self._given.get(key, [])
 
-    def forget(self, key: AttemptKey) -> None:
-        """Its answer never left."""
-        self._given.pop(key, None)
+    def take_back(self, key: AttemptKey, given: Sequence[tuple[Share, Shown]]) -> bool:
+        """An answer never left. Whether its messages are there again: not so where a repeat was given them since.
+
+        `given`: what `get` has said of it.
+        """
+        if not given:
+            return False
+        if self._given.get(key) is given:
+            del self._given[key]
+        return True

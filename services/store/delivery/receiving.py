@@ -4,7 +4,7 @@ It works while this store is the master. Each time it becomes one, the parts are
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -306,7 +306,20 @@ class Receiving:
         parts = self._there
         sent = partial(parts.renewals.sent, wish.group, wish.client_id) if wish.renew else None
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
-        return GivenBatch(answer.messages, answer.shares, self._take_back, sent)
+        return GivenBatch(answer.messages, answer.shares, self._way_back(wish), sent)
+
+    def _way_back(self, wish: Wish) -> Callable[[Sequence[Share]], None]:
+        """For the messages of an answer that never leaves."""
+        if not wish.attempt_id:
+            return self._take_back
+        attempts, key = self._there.attempts, AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
+        given = attempts.get(key)
+
+        def back(shares: Sequence[Share]) -> None:
+            if attempts.take_back(key, given):
+                self._take_back(shares)
+
+        return back
 
     def _take_back(self, shares: Sequence[Share]) -> None:
         """The answer was never written: its messages are there again, uncounted."""

@@ -141,6 +141,23 @@ async def test_a_repeated_attempt_gets_the_same_messages_with_the_same_numbers(t
         assert bodies(await at.take(2, attempt_id="one")) == ["b"]
 
 
+async def test_an_answer_that_never_left_takes_nothing_from_the_repeat_of_its_attempt(tmp_path: Path) -> None:
+    """The connection of the first is known to be gone only when the client has asked again on another one."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        lost = await at.receive(attempt_id="one")
+        again = await at.receive(attempt_id="one")
+        lost.release()
+        assert await at.take() == []
+        again.release()
+        given = await at.take(attempt_id="two")
+        assert (bodies(given), numbers(given)) == (["a", "b"], [1, 1])
+        lost.release()
+        again.release()
+        assert await at.take() == []
+        assert [one.error for one in await at.acknowledge(given)] == [None, None]
+
+
 async def test_tags_that_do_not_match_are_passed_for_good(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         at.send("a", TAGS="red")
