@@ -98,6 +98,7 @@ async def test_an_acknowledgement_does_not_wait_for_ever() -> None:
     consumer = aio.Consumer("a:1", group="g", topic="t", observers=[Broken()])
     holding = Holding(cast(Cluster, Answering()), "g", "t", 30.0, consumer._settled)
     await asyncio.wait_for(holding.acknowledge(holding.take("h", 30_000)), 10)
+    assert len(holding) == 0
 
 
 @pytest.mark.parametrize("observer", [Broken(), Unmade(), Hiding()])
