@@ -129,8 +129,8 @@ def _bytes(text: str) -> bytes:
     if len(text) > LONGEST_HANDLE or not _HANDLE.fullmatch(text) or (rest and text[-1] not in _LAST[rest]):
         raise _unreadable()
     data = binascii.a2b_base64(text.encode().translate(_TO_BASE64) + _PADDING[rest])
-    whole = data[:-4]
-    if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole) != int.from_bytes(data[-4:], "big"):
+    whole, check = data[:-4], data[-4:]
+    if len(whole) < _HASH_SIZE + 7 or whole[0] != _VERSION or crc32(whole).to_bytes(4, "big") != check:
         raise _unreadable()
     return whole
 
