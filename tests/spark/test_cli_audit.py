@@ -136,7 +136,7 @@ def test_a_store_that_takes_messages(tmp_path: Path) -> None:
             file.write(bytes(20))
         assert document(store.directory, "--running", store.address)["findings"][0]["kind"] == "unit-missing"
         other = tandem(golden_store("clean") / "store", "--running", store.address)
-        assert other.returncode == 1
+        assert other.returncode == 2
         assert "has its files in" in other.stderr
 
 

@@ -592,7 +592,7 @@ class Acknowledge(_message.Message):
     group: _builtins.str
     topic: _builtins.str
     in_time: _builtins.bool
-    """whether one whose invisible time is over is refused"""
+    """one whose invisible time is over is refused; in an ordered group one counts when all before it do"""
     @_builtins.property
     def handles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(

@@ -56,10 +56,10 @@ class Acknowledger:
         handles: Sequence[str],
         durability: Durability,
         *,
-        ordered: bool,
+        in_turn: bool = False,
         in_time: bool = False,
     ) -> list[Outcome]:
-        """See `port.DeliveryPort`. `ordered`: whether the group is at present."""
+        """See `port.DeliveryPort`. `in_turn`: they count when all before them do, in their message groups."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
         for text in handles:
@@ -73,7 +73,7 @@ class Acknowledger:
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
-        facts = deals(self._lines.acknowledge(done) if ordered else done)
+        facts = deals(self._lines.acknowledge(done) if in_turn else done)
         if facts:
             self._journal.note(*facts)
             self._dealt(facts)

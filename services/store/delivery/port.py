@@ -125,8 +125,8 @@ class ConsumingPort(Protocol):
     ) -> list[Outcome]:
         """Messages are dealt with; done when that is as durable as a send. In the order of `handles`.
 
-        `in_time`: whether one whose invisible time is over is refused; else it counts until it is given out again.
-        In an ordered group one counts when all before it do: see `order`.
+        `in_time`: as RocketMQ's broker has it. One whose invisible time is over is refused, and in an ordered group one
+        counts when all before it do (see `order`). Else each counts at once, until it is given out again.
         """
         ...
 

@@ -340,9 +340,9 @@ class Receiving:
     ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         config, durability = self._groups.get(group), self._durability(group)
-        ordered = config is not None and config.consume_message_orderly
+        in_turn = in_time and config is not None and config.consume_message_orderly
         acknowledge = self._there.acknowledger.acknowledge
-        return await acknowledge(group, topic, handles, durability, ordered=ordered, in_time=in_time)
+        return await acknowledge(group, topic, handles, durability, in_turn=in_turn, in_time=in_time)
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""

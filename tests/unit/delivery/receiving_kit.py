@@ -88,9 +88,12 @@ class Scene:
         batch.sent(connected)
         return list(batch.messages)
 
-    async def acknowledge(self, messages: Sequence[GivenMessage], **other: str) -> list[Outcome]:
+    async def acknowledge(
+        self, messages: Sequence[GivenMessage], *, in_time: bool = False, **other: str
+    ) -> list[Outcome]:
         names = {"group": GROUP, "topic": TOPIC, **other}
-        return await self.receiving.acknowledge(names["group"], names["topic"], [one.handle for one in messages])
+        handles = [one.handle for one in messages]
+        return await self.receiving.acknowledge(names["group"], names["topic"], handles, in_time=in_time)
 
     async def retry_after(self, message: GivenMessage, invisible_ms: int) -> str:
         return await self.receiving.change_invisible(GROUP, TOPIC, message.handle, invisible_ms)
