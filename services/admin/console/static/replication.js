@@ -36,13 +36,12 @@ function links(nodes, master) {
   return [...found, ...replicas.map((replica) => link(`replica ${replica.identity}`, undefined, replica, master))];
 }
 
-/** Seconds: a slave that has something to report does it at once, an idle one every 5 seconds. */
+/** Seconds: a slave that lacks something reports what it has got at once. One that has all need not report. */
 const REPORTS_WITHIN = 2;
-const IDLE_REPORTS_WITHIN = 7;
 
 function silence({ lagBytes, ackAgeSeconds }) {
   const seconds = num(ackAgeSeconds);
-  return seconds > (num(lagBytes) > 0 ? REPORTS_WITHIN : IDLE_REPORTS_WITHIN) ? seconds : 0;
+  return num(lagBytes) > 0 && seconds > REPORTS_WITHIN ? seconds : 0;
 }
 
 function link(name, node, replica, master) {
