@@ -14,23 +14,15 @@ from pyspark.sql import SparkSession
 
 from tandemmq.spark.errors import BadJobOption, NotAStore
 from tandemmq.spark.export import ExportRequest, check, export
-from tandemmq.store.format.record import Message, encode_record
 from tests.golden import golden_store
 from tests.spark.rows import Row, rows_of_log
 from tests.spark.test_record_batches import filled, write_log
-from tests.unit.format.logs import V4
-
-NEW_YEAR = 1_767_225_600_000  # 2026-01-01 in UTC
+from tests.unit.spark.midnight import NEW_YEAR, midnight_log
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Topics around a midnight, one with a name that directories do not like; one record is rotten."""
-    data = b""
-    for number, topic in enumerate(["orders", "%RETRY%g/1", "orders", "orders", "orders", "rest"]):
-        message = Message(topic, 0, b"body %d" % number, b"KEYS\x01k\x02", born_host=V4, store_host=V4)
-        data += encode_record(message, number, len(data), NEW_YEAR - 2 + number)
-    write_log(tmp_path / "store" / "commitlog", filled(data.replace(b"body 4", b"rotten"), 4096))
+    write_log(tmp_path / "store" / "commitlog", filled(midnight_log(), 4096))
     return tmp_path / "store"
 
 

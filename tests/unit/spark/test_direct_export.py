@@ -18,23 +18,15 @@ from tandemmq.spark.direct_export import export_directly
 from tandemmq.spark.errors import BadJobOption
 from tandemmq.spark.export import ExportFailed, ExportRequest
 from tandemmq.spark.source.record_batches import ARROW_TYPES
-from tandemmq.store.format.record import Message, encode_record
 from tests.integration.test_cli import tandem
-from tests.unit.format.logs import V4
-
-NEW_YEAR = 1_767_225_600_000  # 2026-01-01 in UTC
+from tests.unit.spark.midnight import NEW_YEAR, midnight_log
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Topics around a midnight, one with a name that directories do not like; one record is rotten."""
-    data = b""
-    for number, topic in enumerate(["orders", "%RETRY%g/1", "orders", "orders", "orders", "rest"]):
-        message = Message(topic, 0, b"body %d" % number, b"KEYS\x01k\x02", born_host=V4, store_host=V4)
-        data += encode_record(message, number, len(data), NEW_YEAR - 2 + number)
     log = tmp_path / "store" / "commitlog" / f"{0:020d}"
     log.parent.mkdir(parents=True)
-    log.write_bytes(data.replace(b"body 4", b"rotten").ljust(4096, b"\0"))
+    log.write_bytes(midnight_log().ljust(4096, b"\0"))
     return tmp_path / "store"
 
 
