@@ -22,10 +22,12 @@
     message_ways.py    who sent and who consumed a message, as its clients told
     tail.py            messages as they arrive
     dead_letters.py    messages that came to nothing, sent again
+    role_changes.py    promotion, and whom a node follows
     jobs.py            audits and rebuilds: job_command.py what is run, job_process.py the process, job_files.py what is
                        kept of it
     bundle.py          a zip file for whoever helps; zip_stream.py, metrics_pages.py
     actions.py         who did what: recording.py puts calls into it, line_file.py is the file
+    users.py           who may do what, as the access file says
     metrics.py         lag of groups, and which nodes answer, for Prometheus; collected.py: found out in the background
     history.py         the hour behind us; history_readings.py: what a round says for it, history_answer.py: as told
 

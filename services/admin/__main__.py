@@ -20,10 +20,12 @@ from tandemmq.admin.messages import Messages
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.resets import Resets
+from tandemmq.admin.role_changes import RoleChanges
 from tandemmq.admin.service import AdminParts, AdminServicer
 from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
+from tandemmq.admin.users import Users
 from tandemmq.admin.v1.admin_pb2_grpc import add_AdminServicer_to_server
 from tandemmq.admin.views import Waiting
 from tandemmq.common.command import run_command
@@ -119,9 +121,11 @@ def make_parts(
         ways=MessageWays(messages),
         tails=Tails(brokers),
         dead_letters=DeadLetters(brokers, messages),
+        role_changes=RoleChanges(nodes, brokers),
         jobs=jobs,
         bundle=Bundle(nodes, cluster, topics, groups, jobs, actions),
         actions=actions,
+        users=Users(host.guard),
     )
 
 

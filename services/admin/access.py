@@ -66,6 +66,8 @@ RULES: Rules = {
     "Tail": about(Action.SUBSCRIBE, _tail),
     "SendMessage": about(Action.PUBLISH, _send),
     "ResendMessages": about(Action.SUBSCRIBE, _resend),
+    "PromoteNode": ability(Action.OPERATE),
+    "FollowMaster": ability(Action.OPERATE),
     "StartJob": ability(Action.OPERATE),
     "ListJobs": ability(Action.VIEW),
     "GetJob": ability(Action.VIEW),
@@ -73,6 +75,7 @@ RULES: Rules = {
     "CancelJob": ability(Action.OPERATE),
     "GetSupportBundle": ability(Action.OPERATE),
     "ListActions": ability(Action.OPERATE),
+    "ListUsers": ability(Action.OPERATE),
     "WhoAmI": SIGNED_IN,
 }
 """`tandemmq.admin.v1.Admin`."""

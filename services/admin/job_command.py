@@ -1,4 +1,4 @@
-"""What a job runs: `tandem audit` or `tandem rebuild` on a node's files, while its store serves."""
+"""What a job runs on a node's files: `tandem audit` and `tandem rebuild`; of a stopped slave `tandem reseed`."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tandemmq.common.addresses import is_loopback
 from tandemmq.node.v1 import node_pb2
 from tandemmq.store.v1 import store_pb2
 
-_NAMES = {admin_pb2.AUDIT: "audit", admin_pb2.REBUILD: "rebuild"}
+_NAMES = {admin_pb2.AUDIT: "audit", admin_pb2.REBUILD: "rebuild", admin_pb2.RESEED: "reseed"}
 
 _MASTERS = re.compile(r"local(\[(\d+|\*)\])?|spark://\S+|sc://\S+|processes(\[([1-9]\d*|\*)\])?")
 
@@ -35,10 +35,13 @@ class JobCommand(NamedTuple):
 
     arguments: list[str]
     """Behind `tandem`."""
+    tells_progress: bool = True
+    """It is long."""
 
     def line(self) -> list[str]:
         """What is run: the same Python, with what programs want to hear."""
-        return [sys.executable, "-m", "tandemmq.cli.main", *self.arguments, "--json", "--progress"]
+        told = ["--json", "--progress"] if self.tells_progress else ["--json"]
+        return [sys.executable, "-m", "tandemmq.cli.main", *self.arguments, *told]
 
     def shown(self) -> str:
         """What a person would type."""
@@ -48,12 +51,14 @@ class JobCommand(NamedTuple):
 async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCommand:
     """The command of a job. Raises BadAdminRequest, NotPossible; CallRefused if the store does."""
     if request.kind not in _NAMES:
-        raise BadAdminRequest("kind is missing: AUDIT or REBUILD")
+        raise BadAdminRequest("kind is missing: AUDIT, REBUILD or RESEED")
     if request.spark_master and not _MASTERS.fullmatch(request.spark_master):
         raise BadAdminRequest(
             f"spark_master {request.spark_master!r}: local[N], spark://HOST:PORT, sc://HOST:PORT or processes[N]"
         )
     store = await _running_store(node)
+    if request.kind == admin_pb2.RESEED:
+        return _reseed(node, request, store)
     root = _files(node, request, store)
     if store is None and request.kind == admin_pb2.REBUILD:
         raise NotPossible(
@@ -67,6 +72,26 @@ async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCo
             arguments += await _internal(node)
     arguments += [f"--topic={topic}" for topic in request.topics]
     return JobCommand(arguments + _master(request, root))
+
+
+def _reseed(node: KnownNode, request: admin_pb2.StartJobRequest, store: store_pb2.GetLogResponse | None) -> JobCommand:
+    """The command looks whether the directory is a slave's, and whether nobody uses it. Raises NotPossible."""
+    root = node.addresses.files
+    there = store.root if store is not None else "STORE" if root is None else str(root)
+    by_hand = f"tandem reseed --data {shlex.quote(there)}"
+    if store is not None:
+        raise NotPossible(
+            f"the store of node {node.name} runs: its log is moved aside only while it is stopped",
+            remedy=f"stop it, then ask again; or, on its machine: {by_hand}",
+        )
+    if root is None or not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+        why = "adminNodes names no files=DIR for it" if root is None else f"{root} cannot be written"
+        raise NotPossible(
+            f"admin does not see the files of node {node.name}: {why}",
+            remedy=f"run it on the node's machine: {by_hand}",
+        )
+    confirmed = ["--yes-it-was-a-master"] if request.was_a_master else []
+    return JobCommand(["reseed", "--data", str(root), *confirmed], tells_progress=False)
 
 
 async def _running_store(node: KnownNode) -> store_pb2.GetLogResponse | None:

@@ -1,4 +1,4 @@
-"""Audits and rebuilds, each in a process of its own."""
+"""Audits, rebuilds and re-seeding, each in a process of its own."""
 
 import asyncio
 import json
@@ -31,6 +31,7 @@ _STOPPED = "admin was stopped while it ran"
 _SHARES = {
     admin_pb2.AUDIT: {"index": 0.1, "scan": 0.7, "again": 0.05, "rest": 0.15},
     admin_pb2.REBUILD: {"scan": 0.5, "index": 0.25, "check": 0.2, "publish": 0.05},
+    admin_pb2.RESEED: {},
 }
 """How much of a job its phases are, about; in their order."""
 

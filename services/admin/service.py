@@ -21,10 +21,13 @@ from tandemmq.admin.messages import Messages
 from tandemmq.admin.nodes import Nodes
 from tandemmq.admin.recording import recorded
 from tandemmq.admin.resets import Resets
+from tandemmq.admin.role_changes import RoleChanges
 from tandemmq.admin.tail import Tails
 from tandemmq.admin.topics import Topics
+from tandemmq.admin.users import Users
 from tandemmq.admin.v1 import admin_pb2, admin_pb2_grpc
 from tandemmq.admin.views import Waiting
+from tandemmq.replication.v1 import replication_pb2
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -44,9 +47,11 @@ class AdminParts:
     ways: MessageWays
     tails: Tails
     dead_letters: DeadLetters
+    role_changes: RoleChanges
     jobs: Jobs
     bundle: Bundle
     actions: Actions
+    users: Users
 
 
 class AdminServicer(admin_pb2_grpc.AdminServicer):
@@ -152,6 +157,20 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
         return await self._parts.dead_letters.resend(request)
 
     @recorded
+    async def PromoteNode(
+        self, request: admin_pb2.PromoteNodeRequest, context: Context
+    ) -> replication_pb2.PromoteResponse:
+        """See admin.proto."""
+        return await self._parts.role_changes.promote(request)
+
+    @recorded
+    async def FollowMaster(
+        self, request: admin_pb2.FollowMasterRequest, context: Context
+    ) -> replication_pb2.FollowResponse:
+        """See admin.proto."""
+        return await self._parts.role_changes.follow(request)
+
+    @recorded
     async def StartJob(self, request: admin_pb2.StartJobRequest, context: Context) -> admin_pb2.Job:
         """See admin.proto."""
         return await self._parts.jobs.start(request, self.actions.user(context))
@@ -189,6 +208,10 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
     ) -> admin_pb2.ListActionsResponse:
         """See admin.proto."""
         return self.actions.list(request.limit)
+
+    async def ListUsers(self, request: admin_pb2.ListUsersRequest, context: Context) -> admin_pb2.ListUsersResponse:
+        """See admin.proto."""
+        return self._parts.users.list()
 
     async def WhoAmI(self, request: admin_pb2.WhoAmIRequest, context: Context) -> admin_pb2.WhoAmIResponse:
         """See admin.proto."""

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 PAGES = (
     "cluster", "topics", "topics/orders", "messages?topic=shipments", "messages/shipments/0/0", "tail?topic=shipments",
     "groups", "groups?sort=-lag", "groups/billing", "groups/troubled", "waiting", "dead-letters",
-    "dead-letters/billing", "jobs", "actions",
+    "dead-letters/billing", "jobs", "actions", "users",
     "configuration", "configuration?all=1", "no-such-page", "topics/no-such-topic",
 )  # fmt: skip
 """The addresses of all pages, behind #/."""

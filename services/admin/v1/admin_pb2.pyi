@@ -121,6 +121,8 @@ class _JobKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JobKind.Value
     JOB_KIND_UNSPECIFIED: _JobKind.ValueType  # 0
     AUDIT: _JobKind.ValueType  # 1
     REBUILD: _JobKind.ValueType  # 2
+    RESEED: _JobKind.ValueType  # 3
+    """Moves the log of a slave aside, which must be stopped: it takes its master's whole history anew when it starts. Nothing is deleted."""
 
 class JobKind(_JobKind, metaclass=_JobKindEnumTypeWrapper):
     """------------------------------------------------------------------------------------------------------------------------- jobs"""
@@ -128,6 +130,8 @@ class JobKind(_JobKind, metaclass=_JobKindEnumTypeWrapper):
 JOB_KIND_UNSPECIFIED: JobKind.ValueType  # 0
 AUDIT: JobKind.ValueType  # 1
 REBUILD: JobKind.ValueType  # 2
+RESEED: JobKind.ValueType  # 3
+"""Moves the log of a slave aside, which must be stopped: it takes its master's whole history anew when it starts. Nothing is deleted."""
 Global___JobKind: _TypeAlias = JobKind  # noqa: Y015
 
 class _JobState:
@@ -312,6 +316,62 @@ class ServiceState(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServiceState: _TypeAlias = ServiceState  # noqa: Y015
+
+@_typing.final
+class PromoteNodeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    PROMOTION_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """As admin's settings call it."""
+    @_builtins.property
+    def promotion(self) -> _replication_pb2.PromoteRequest:
+        """A role that is not set is SYNC_MASTER."""
+
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        promotion: _replication_pb2.PromoteRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["promotion", b"promotion"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "promotion", b"promotion"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromoteNodeRequest: _TypeAlias = PromoteNodeRequest  # noqa: Y015
+
+@_typing.final
+class FollowMasterRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    MASTER_FIELD_NUMBER: _builtins.int
+    HA_MASTER_ADDRESS_FIELD_NUMBER: _builtins.int
+    REPLICATOR_ADDRESS_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    master: _builtins.str
+    """The node to follow: its addresses are those that admin knows, and its haListenPort. Empty: what is below counts."""
+    ha_master_address: _builtins.str
+    """As in FollowRequest. Not with `master`."""
+    replicator_address: _builtins.str
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        master: _builtins.str = ...,
+        ha_master_address: _builtins.str = ...,
+        replicator_address: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ha_master_address", b"ha_master_address", "master", b"master", "node", b"node", "replicator_address", b"replicator_address"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FollowMasterRequest: _TypeAlias = FollowMasterRequest  # noqa: Y015
 
 @_typing.final
 class GetHistoryRequest(_message.Message):
@@ -1877,10 +1937,13 @@ class StartJobRequest(_message.Message):
     NODE_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
     SPARK_MASTER_FIELD_NUMBER: _builtins.int
+    WAS_A_MASTER_FIELD_NUMBER: _builtins.int
     kind: Global___JobKind.ValueType
     node: _builtins.str
     spark_master: _builtins.str
     """Spark's master, or empty: processes of admin's machine."""
+    was_a_master: _builtins.bool
+    """RESEED of a directory that nothing says is a slave's: messages that only this node has are then in no running store any more."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only the queues of these topics; empty: all."""
@@ -1892,10 +1955,11 @@ class StartJobRequest(_message.Message):
         node: _builtins.str = ...,
         topics: _abc.Iterable[_builtins.str] | None = ...,
         spark_master: _builtins.str = ...,
+        was_a_master: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "node", b"node", "spark_master", b"spark_master", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "node", b"node", "spark_master", b"spark_master", "topics", b"topics", "was_a_master", b"was_a_master"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2143,6 +2207,132 @@ class Action(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Action: _TypeAlias = Action  # noqa: Y015
+
+@_typing.final
+class ListUsersRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUsersRequest: _TypeAlias = ListUsersRequest  # noqa: Y015
+
+@_typing.final
+class ListUsersResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPEN_FIELD_NUMBER: _builtins.int
+    USERS_FIELD_NUMBER: _builtins.int
+    ROLES_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    open: _builtins.bool
+    """There is no access file: everybody may do everything, and no user is known."""
+    problem: _builtins.str
+    """Why the file as it is now is not in force, and the one before it is; empty if it is."""
+    @_builtins.property
+    def users(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccessUser]:
+        """By name. Those of admin's own copy of the file."""
+
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccessFileRole]:
+        """Those of the file by name, then those that are built in."""
+
+    def __init__(
+        self,
+        *,
+        open: _builtins.bool = ...,
+        users: _abc.Iterable[Global___AccessUser] | None = ...,
+        roles: _abc.Iterable[Global___AccessFileRole] | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["open", b"open", "problem", b"problem", "roles", b"roles", "users", b"users"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUsersResponse: _TypeAlias = ListUsersResponse  # noqa: Y015
+
+@_typing.final
+class AccessUser(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ROLES_FIELD_NUMBER: _builtins.int
+    HAS_SECRET_FIELD_NUMBER: _builtins.int
+    CERTIFICATE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    has_secret: _builtins.bool
+    """It signs in with a secret; which one is nowhere."""
+    certificate: _builtins.str
+    """Common name of the client certificate that stands for it; empty: none does."""
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        roles: _abc.Iterable[_builtins.str] | None = ...,
+        has_secret: _builtins.bool = ...,
+        certificate: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate", b"certificate", "has_secret", b"has_secret", "name", b"name", "roles", b"roles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccessUser: _TypeAlias = AccessUser  # noqa: Y015
+
+@_typing.final
+class AccessFileRole(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    BUILT_IN_FIELD_NUMBER: _builtins.int
+    PUBLISH_FIELD_NUMBER: _builtins.int
+    SUBSCRIBE_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
+    ALLOW_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    built_in: _builtins.bool
+    @_builtins.property
+    def publish(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Topics, as names and patterns."""
+
+    @_builtins.property
+    def subscribe(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Consumer groups."""
+
+    @_builtins.property
+    def allow(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """view, manage, operate, internal."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        built_in: _builtins.bool = ...,
+        publish: _abc.Iterable[_builtins.str] | None = ...,
+        subscribe: _abc.Iterable[_builtins.str] | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+        allow: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow", b"allow", "built_in", b"built_in", "groups", b"groups", "name", b"name", "publish", b"publish", "subscribe", b"subscribe"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccessFileRole: _TypeAlias = AccessFileRole  # noqa: Y015
 
 @_typing.final
 class WhoAmIRequest(_message.Message):

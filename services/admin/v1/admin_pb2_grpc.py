@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from tandemmq.admin.v1 import admin_pb2 as tandemmq_dot_admin_dot_v1_dot_admin__pb2
+from tandemmq.replication.v1 import replication_pb2 as tandemmq_dot_replication_dot_v1_dot_replication__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -124,6 +125,16 @@ class AdminStub:
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ResendMessagesRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ResendMessagesResponse.FromString,
                 _registered_method=True)
+        self.PromoteNode = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/PromoteNode',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.PromoteNodeRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.PromoteResponse.FromString,
+                _registered_method=True)
+        self.FollowMaster = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/FollowMaster',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FollowMasterRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.FollowResponse.FromString,
+                _registered_method=True)
         self.StartJob = channel.unary_unary(
                 '/tandemmq.admin.v1.Admin/StartJob',
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.StartJobRequest.SerializeToString,
@@ -158,6 +169,11 @@ class AdminStub:
                 '/tandemmq.admin.v1.Admin/ListActions',
                 request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsResponse.FromString,
+                _registered_method=True)
+        self.ListUsers = channel.unary_unary(
+                '/tandemmq.admin.v1.Admin/ListUsers',
+                request_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersResponse.FromString,
                 _registered_method=True)
         self.WhoAmI = channel.unary_unary(
                 '/tandemmq.admin.v1.Admin/WhoAmI',
@@ -295,8 +311,23 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PromoteNode(self, request, context):
+        """Turns a node, a slave, into a master. The node's replicator does it, with all its checks: see docs/replication.md, "Promotion".
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FollowMaster(self, request, context):
+        """Turns a node, a master that was replaced, into a slave of the new one; or has a slave follow another master. The node's replicator
+        checks that nothing is lost by it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StartJob(self, request, context):
-        """Audits a node's files, or rebuilds its queues and index, in a process beside admin.
+        """Audits a node's files, rebuilds its queues and index, or lets a slave begin anew, in a process beside admin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -336,6 +367,13 @@ class AdminServicer:
 
     def ListActions(self, request, context):
         """What people did through admin, or were not let to do, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUsers(self, request, context):
+        """The users of the access file, and what their roles let them do. Never a secret.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -441,6 +479,16 @@ def add_AdminServicer_to_server(servicer, server):
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ResendMessagesRequest.FromString,
                     response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ResendMessagesResponse.SerializeToString,
             ),
+            'PromoteNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteNode,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.PromoteNodeRequest.FromString,
+                    response_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.PromoteResponse.SerializeToString,
+            ),
+            'FollowMaster': grpc.unary_unary_rpc_method_handler(
+                    servicer.FollowMaster,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.FollowMasterRequest.FromString,
+                    response_serializer=tandemmq_dot_replication_dot_v1_dot_replication__pb2.FollowResponse.SerializeToString,
+            ),
             'StartJob': grpc.unary_unary_rpc_method_handler(
                     servicer.StartJob,
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.StartJobRequest.FromString,
@@ -475,6 +523,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.ListActions,
                     request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsRequest.FromString,
                     response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsResponse.SerializeToString,
+            ),
+            'ListUsers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUsers,
+                    request_deserializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersRequest.FromString,
+                    response_serializer=tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersResponse.SerializeToString,
             ),
             'WhoAmI': grpc.unary_unary_rpc_method_handler(
                     servicer.WhoAmI,
@@ -979,6 +1032,60 @@ class Admin:
             _registered_method=True)
 
     @staticmethod
+    def PromoteNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/PromoteNode',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.PromoteNodeRequest.SerializeToString,
+            tandemmq_dot_replication_dot_v1_dot_replication__pb2.PromoteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowMaster(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/FollowMaster',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.FollowMasterRequest.SerializeToString,
+            tandemmq_dot_replication_dot_v1_dot_replication__pb2.FollowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def StartJob(request,
             target,
             options=(),
@@ -1157,6 +1264,33 @@ class Admin:
             '/tandemmq.admin.v1.Admin/ListActions',
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsRequest.SerializeToString,
             tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListActionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUsers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.admin.v1.Admin/ListUsers',
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersRequest.SerializeToString,
+            tandemmq_dot_admin_dot_v1_dot_admin__pb2.ListUsersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,6 +25,7 @@ What could not be asked is left out of an answer (fields that are `optional` are
 from collections import abc as _abc
 from grpc import aio as _aio
 from tandemmq.admin.v1 import admin_pb2 as _admin_pb2
+from tandemmq.replication.v1 import replication_pb2 as _replication_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -88,8 +89,14 @@ class AdminStub:
     """Sends one message, to try a topic."""
     ResendMessages: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResendMessagesRequest, _admin_pb2.ResendMessagesResponse]
     """Copies messages of a group's dead-letter topic back to the topic where they came from."""
+    PromoteNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _replication_pb2.PromoteResponse]
+    """Turns a node, a slave, into a master. The node's replicator does it, with all its checks: see docs/replication.md, "Promotion"."""
+    FollowMaster: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FollowMasterRequest, _replication_pb2.FollowResponse]
+    """Turns a node, a master that was replaced, into a slave of the new one; or has a slave follow another master. The node's replicator
+    checks that nothing is lost by it.
+    """
     StartJob: _grpc.UnaryUnaryMultiCallable[_admin_pb2.StartJobRequest, _admin_pb2.Job]
-    """Audits a node's files, or rebuilds its queues and index, in a process beside admin."""
+    """Audits a node's files, rebuilds its queues and index, or lets a slave begin anew, in a process beside admin."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListJobsRequest, _admin_pb2.ListJobsResponse]
     GetJob: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetJobRequest, _admin_pb2.Job]
     WatchJob: _grpc.UnaryStreamMultiCallable[_admin_pb2.GetJobRequest, _admin_pb2.Job]
@@ -99,6 +106,8 @@ class AdminStub:
     """A zip file with what one needs to help: cluster, configuration, metrics, topics, groups, jobs. No bodies, no secrets."""
     ListActions: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListActionsRequest, _admin_pb2.ListActionsResponse]
     """What people did through admin, or were not let to do, newest first."""
+    ListUsers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListUsersRequest, _admin_pb2.ListUsersResponse]
+    """The users of the access file, and what their roles let them do. Never a secret."""
     WhoAmI: _grpc.UnaryUnaryMultiCallable[_admin_pb2.WhoAmIRequest, _admin_pb2.WhoAmIResponse]
     """Who the caller is, and what may be done."""
 
@@ -143,8 +152,14 @@ class AdminAsyncStub(AdminStub):
     """Sends one message, to try a topic."""
     ResendMessages: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResendMessagesRequest, _admin_pb2.ResendMessagesResponse]  # type: ignore[assignment]
     """Copies messages of a group's dead-letter topic back to the topic where they came from."""
+    PromoteNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _replication_pb2.PromoteResponse]  # type: ignore[assignment]
+    """Turns a node, a slave, into a master. The node's replicator does it, with all its checks: see docs/replication.md, "Promotion"."""
+    FollowMaster: _aio.UnaryUnaryMultiCallable[_admin_pb2.FollowMasterRequest, _replication_pb2.FollowResponse]  # type: ignore[assignment]
+    """Turns a node, a master that was replaced, into a slave of the new one; or has a slave follow another master. The node's replicator
+    checks that nothing is lost by it.
+    """
     StartJob: _aio.UnaryUnaryMultiCallable[_admin_pb2.StartJobRequest, _admin_pb2.Job]  # type: ignore[assignment]
-    """Audits a node's files, or rebuilds its queues and index, in a process beside admin."""
+    """Audits a node's files, rebuilds its queues and index, or lets a slave begin anew, in a process beside admin."""
     ListJobs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListJobsRequest, _admin_pb2.ListJobsResponse]  # type: ignore[assignment]
     GetJob: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetJobRequest, _admin_pb2.Job]  # type: ignore[assignment]
     WatchJob: _aio.UnaryStreamMultiCallable[_admin_pb2.GetJobRequest, _admin_pb2.Job]  # type: ignore[assignment]
@@ -154,6 +169,8 @@ class AdminAsyncStub(AdminStub):
     """A zip file with what one needs to help: cluster, configuration, metrics, topics, groups, jobs. No bodies, no secrets."""
     ListActions: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListActionsRequest, _admin_pb2.ListActionsResponse]  # type: ignore[assignment]
     """What people did through admin, or were not let to do, newest first."""
+    ListUsers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListUsersRequest, _admin_pb2.ListUsersResponse]  # type: ignore[assignment]
+    """The users of the access file, and what their roles let them do. Never a secret."""
     WhoAmI: _aio.UnaryUnaryMultiCallable[_admin_pb2.WhoAmIRequest, _admin_pb2.WhoAmIResponse]  # type: ignore[assignment]
     """Who the caller is, and what may be done."""
 
@@ -305,12 +322,30 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         """Copies messages of a group's dead-letter topic back to the topic where they came from."""
 
     @_abc_1.abstractmethod
+    def PromoteNode(
+        self,
+        request: _admin_pb2.PromoteNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.PromoteResponse, _abc.Awaitable[_replication_pb2.PromoteResponse]]:
+        """Turns a node, a slave, into a master. The node's replicator does it, with all its checks: see docs/replication.md, "Promotion"."""
+
+    @_abc_1.abstractmethod
+    def FollowMaster(
+        self,
+        request: _admin_pb2.FollowMasterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.FollowResponse, _abc.Awaitable[_replication_pb2.FollowResponse]]:
+        """Turns a node, a master that was replaced, into a slave of the new one; or has a slave follow another master. The node's replicator
+        checks that nothing is lost by it.
+        """
+
+    @_abc_1.abstractmethod
     def StartJob(
         self,
         request: _admin_pb2.StartJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.Job, _abc.Awaitable[_admin_pb2.Job]]:
-        """Audits a node's files, or rebuilds its queues and index, in a process beside admin."""
+        """Audits a node's files, rebuilds its queues and index, or lets a slave begin anew, in a process beside admin."""
 
     @_abc_1.abstractmethod
     def ListJobs(
@@ -356,6 +391,14 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListActionsResponse, _abc.Awaitable[_admin_pb2.ListActionsResponse]]:
         """What people did through admin, or were not let to do, newest first."""
+
+    @_abc_1.abstractmethod
+    def ListUsers(
+        self,
+        request: _admin_pb2.ListUsersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListUsersResponse, _abc.Awaitable[_admin_pb2.ListUsersResponse]]:
+        """The users of the access file, and what their roles let them do. Never a secret."""
 
     @_abc_1.abstractmethod
     def WhoAmI(

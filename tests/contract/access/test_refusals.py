@@ -175,6 +175,8 @@ CASES = [
     Case(
         "admin", ADMIN, "ResendMessages", admin.ResendMessagesRequest(group="mine-g", dry_run=True), "consumer reader"
     ),
+    Case("admin", ADMIN, "PromoteNode", admin.PromoteNodeRequest(node="none"), "operates"),
+    Case("admin", ADMIN, "FollowMaster", admin.FollowMasterRequest(node="none"), "operates"),
     Case("admin", ADMIN, "StartJob", admin.StartJobRequest(), "operates"),
     Case("admin", ADMIN, "ListJobs", admin.ListJobsRequest(), "viewer"),
     Case("admin", ADMIN, "GetJob", admin.GetJobRequest(id="none"), "viewer"),
@@ -182,6 +184,7 @@ CASES = [
     Case("admin", ADMIN, "CancelJob", admin.GetJobRequest(id="none"), "operates"),
     Case("admin", ADMIN, "GetSupportBundle", admin.GetSupportBundleRequest(), "operates"),
     Case("admin", ADMIN, "ListActions", admin.ListActionsRequest(), "operates"),
+    Case("admin", ADMIN, "ListUsers", admin.ListUsersRequest(), "operates"),
     Case("admin", ADMIN, "WhoAmI", admin.WhoAmIRequest(), " ".join(USERS)),
 ]
 

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -341,7 +341,7 @@ def _config(node: Node) -> StoreConfig:
 
 @contextmanager
 def throw_away(directory: Path, kind: str, log_bytes: str) -> Iterator[Scene]:
-    """A slave without a master, for what changes roles: its store (`store`), with a replicator beside it (`slave`).
+    """A slave without a master, for what changes roles: its store (`store`), with replicator and admin (`slave`).
 
     `log_bytes`: records that begin a log, in base64.
     """
@@ -350,18 +350,23 @@ def throw_away(directory: Path, kind: str, log_bytes: str) -> Iterator[Scene]:
     node = Node(directory / kind, 1, "SLAVE", store={"metasyncAddress": ""}, replicator=follow)
     names = {"store": ["internal"], "slave": ["internal", "replicator"]}[kind]
     processes = [node.store, node.replicator][: len(names)]
-    try:
+    with ExitStack() as stack:
+        stack.callback(node.close)
         for process in processes:
             process.launch()
         for process in processes:
             process.wait_answering()
-        scene = Scene(processes, {name: node.address(name) for name in names}, [one.log for one in processes])
+        addresses, logs = {name: node.address(name) for name in names}, [one.log for one in processes]
+        metrics = _metrics_ports(processes)
+        if kind == "slave":
+            admin = stack.enter_context(AdminProcess(directory / "admin", {"one": node}))
+            addresses["admin"], metrics["admin"] = admin.address, admin.metrics_port
+            logs.append(admin.log)
+        scene = Scene(processes, addresses, logs)
         try:
-            scene.metrics = _metrics_ports(processes)
+            scene.metrics = metrics
             scene.values = {"log_bytes": lambda: log_bytes, "log_end": scene.log_end}
             until(lambda: all(port.serving() for port in scene.ports.values()), 60, "all ports serve")
             yield scene
         finally:
             scene.close()
-    finally:
-        node.close()

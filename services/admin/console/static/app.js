@@ -28,6 +28,7 @@ const NAV = [
   ["dead-letters", "Dead letters", "ListTopics"],
   ["jobs", "Jobs", "ListJobs"],
   ["actions", "Actions", "ListActions"],
+  ["users", "Users", "ListUsers"],
   ["configuration", "Settings", "GetConfiguration"],
 ];
 

@@ -87,8 +87,8 @@ export function values(form) {
   return found;
 }
 
-/** Asks before something is lost: its name must be typed. */
-export function confirmByName({ title, name, explanation, action, submit }) {
+/** Asks before something is lost: its name must be typed. `fields` gives what else is asked, for `submit`. */
+export function confirmByName({ title, name, explanation, action, submit, fields = () => [] }) {
   let typed = "";
   return formDialog({
     title,
@@ -98,6 +98,7 @@ export function confirmByName({ title, name, explanation, action, submit }) {
     submit,
     body: (redraw) => [
       h("p", {}, explanation),
+      fields(),
       h("label", {}, h("span", {}, "Type ", h("code", {}, name), " to confirm"),
         h("input", {
           name: "name", autocomplete: "off", spellcheck: "false", autofocus: true,
@@ -110,6 +111,20 @@ export function confirmByName({ title, name, explanation, action, submit }) {
 /** Asks before something is done that can be done again. */
 export function confirm({ title, explanation, action, submit, danger = false }) {
   return formDialog({ title, action, danger, submit, body: () => h("p", {}, explanation) });
+}
+
+/** Says what was done, line by line, until somebody has read it. */
+export function report({ title, lines }) {
+  return new Promise((resolve) => {
+    const dialog = h("dialog", { "aria-label": title, onclose: async () => { await leave(); dialog.remove(); resolve(); } },
+      h("h2", {}, title),
+      h("ol", {}, lines.map((line) => h("li", {}, line))),
+      h("div", { class: "actions" },
+        h("button", { type: "button", class: "primary", autofocus: true, onclick: () => dialog.close() }, "Close")));
+    const leave = closeOnBack(dialog);
+    document.body.append(dialog);
+    dialog.showModal();
+  });
 }
 
 /** A field with its label, and what is to be known of it. */

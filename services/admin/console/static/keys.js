@@ -2,7 +2,7 @@
 
 const PAGES = {
   c: "cluster", t: "topics", m: "messages", l: "tail", g: "groups", w: "waiting", d: "dead-letters",
-  j: "jobs", a: "actions", s: "configuration",
+  j: "jobs", a: "actions", u: "users", s: "configuration",
 };
 
 /** Listens on the whole document. Keys that are typed into a field, or with a modifier, are not ours. */

@@ -9,6 +9,7 @@ import { link } from "../router.js";
 import { badge, bar, facts } from "../table.js";
 import { byBroker } from "../replication.js";
 import { picture } from "../picture.js";
+import { roleButtons } from "../role-forms.js";
 
 const ROLE_KINDS = { MASTER: "accent", SLAVE: "", FENCED: "warn" };
 
@@ -46,10 +47,10 @@ function brokerSection(broker, histories, app) {
     h("h2", {}, broker.name ? `Broker ${broker.name}` : "Nodes that do not answer",
       broker.cluster && h("small", { class: "dim" }, ` of ${broker.cluster}`)),
     broker.name && picture(broker),
-    h("div", { class: "cards" }, broker.nodes.map((node) => nodeCard(node, histories.get(node.name), app))));
+    h("div", { class: "cards" }, broker.nodes.map((node) => nodeCard(node, broker.nodes, histories.get(node.name), app))));
 }
 
-function nodeCard(node, history, app) {
+function nodeCard(node, nodes, history, app) {
   const described = node.services.find((service) => service.description)?.description;
   const role = node.role === "NODE_ROLE_UNSPECIFIED" ? "unknown" : words(node.role);
   const { log, disk } = node;
@@ -73,6 +74,7 @@ function nodeCard(node, history, app) {
         `${bytes(disk.freeBytes)} free of ${bytes(disk.totalBytes)}`)],
     ]),
     charts(history),
+    roleButtons(node, nodes, app),
     app.may("GetConfiguration") && h("a", { href: link("configuration", [], { node: node.name }) }, "Settings"));
 }
 
