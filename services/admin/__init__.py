@@ -18,7 +18,8 @@
     resets.py          moving a group's offsets
     books.py           what lists are made of: tables.py, kept by mirror.py as metasync has them, and queue_ends.py
     store_times.py     how old messages are
-    messages.py        finding and sending messages; reading.py: those of several queues and brokers as one
+    messages.py        finding and sending messages; reading.py: those of several queues and brokers as one,
+                       message_filter.py: which of them are wanted
     message_ways.py    who sent and who consumed a message, as its clients told
     tail.py            messages as they arrive
     dead_letters.py    messages that came to nothing, sent again

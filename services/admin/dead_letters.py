@@ -11,7 +11,7 @@ from tandemmq.admin.brokers import Brokers
 from tandemmq.admin.errors import AdminError, AlreadyExists, BadAdminRequest, CallRefused, NotFound
 from tandemmq.admin.messages import Messages, has_topic, put_message
 from tandemmq.admin.nodes import KnownNode
-from tandemmq.admin.reading import checked_limit, merge_by_time, spans_since
+from tandemmq.admin.reading import checked_limit, merge_by_time, spans_between
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.topic_names import GROUP_TOPICS, dead_letter_topic
 from tandemmq.store.format import properties as names
@@ -83,13 +83,13 @@ class DeadLetters:
             return [one for each in asked for one in (await self._messages.find(each)).messages], False
         readers = await self._brokers.readers(request.broker)
         try:
-            spans = await spans_since(readers, topic, request.begin_ms)
+            spans = await spans_between(readers, topic, request.begin_ms, request.end_ms)
         except CallRefused as error:
             if error.code != "NOT_FOUND":
                 raise
             raise NotFound(f"group {request.group} has no dead letters, if there is such a group") from error
         found: list[admin_pb2.FoundMessage] = []
-        async with aclosing(merge_by_time(topic, spans, request.end_ms)) as messages:
+        async with aclosing(merge_by_time(topic, spans)) as messages:
             async for broker, message in messages:
                 if len(found) == limit:
                     return found, True

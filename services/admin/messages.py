@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 
 from tandemmq.admin.brokers import Brokers
 from tandemmq.admin.errors import AdminError, BadAdminRequest, CallRefused, NotFound
+from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import (
     Reader,
@@ -13,7 +14,7 @@ from tandemmq.admin.reading import (
     gather_page,
     merge_by_time,
     read_place,
-    spans_since,
+    spans_between,
 )
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
@@ -39,8 +40,8 @@ class Messages:
     async def find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """See admin.proto.
 
-        By key: newest first; by time: oldest first. Raises BadAdminRequest; NotFound for no message of that id or
-        place; ServiceAway if a store that may have it does not answer.
+        By key: newest first; by time: oldest first, unless `newest_first`. Raises BadAdminRequest; NotFound for no
+        message of that id or place; ServiceAway if a store that may have it does not answer.
         """
         limit = checked_limit(request.limit, _DEFAULT_LIMIT, _MOST)
         by = request.WhichOneof("by")
@@ -48,11 +49,14 @@ class Messages:
             raise BadAdminRequest("nothing says which messages: message_id, key, unique_key, place or time")
         if not request.topic and by != "message_id":
             raise BadAdminRequest(f"topic is missing: messages by {by} are looked for in one")
+        wanted = MessageFilter(request.filter.text, request.filter.where) if request.HasField("filter") else None
+        if wanted is not None and by not in ("key", "time"):
+            raise BadAdminRequest(f"a filter has no meaning by {by}: only by key and by time")
         readers = await self._brokers.readers(request.broker)
         if by == "time":
-            return await self._by_time(request, readers, limit)
+            return await self._by_time(request, readers, limit, wanted)
         if by == "key":
-            return await self._by_key(request, readers, limit)
+            return await self._by_key(request, readers, limit, wanted)
         if by == "unique_key":
             page = await self._by_key(request, readers, limit)
         elif by == "place":
@@ -106,29 +110,38 @@ class Messages:
         return admin_pb2.FindMessagesResponse(messages=found)
 
     async def _by_time(
-        self, request: admin_pb2.FindMessagesRequest, readers: list[Reader], limit: int
+        self,
+        request: admin_pb2.FindMessagesRequest,
+        readers: list[Reader],
+        limit: int,
+        wanted: MessageFilter | None,
     ) -> admin_pb2.FindMessagesResponse:
         time = request.time
         if time.begin_ms < 0 or time.end_ms < 0 or 0 < time.end_ms < time.begin_ms:
             raise BadAdminRequest(f"from {time.begin_ms} to {time.end_ms} ms is no stretch of time")
         queue_id = time.queue_id if time.HasField("queue_id") else None
-        spans = await spans_since(readers, request.topic, time.begin_ms, queue_id)
-        return await gather_page(
-            merge_by_time(request.topic, spans, time.end_ms), limit, with_bodies=request.with_bodies
-        )
+        spans = await spans_between(readers, request.topic, time.begin_ms, time.end_ms, queue_id)
+        messages = merge_by_time(request.topic, spans, newest_first=time.newest_first)
+        return await gather_page(messages, limit, with_bodies=request.with_bodies, wanted=wanted)
 
     async def _by_key(
-        self, request: admin_pb2.FindMessagesRequest, readers: list[Reader], limit: int
+        self,
+        request: admin_pb2.FindMessagesRequest,
+        readers: list[Reader],
+        limit: int,
+        wanted: MessageFilter | None = None,
     ) -> admin_pb2.FindMessagesResponse:
+        most = limit + 1 if wanted is None else _MOST
+
         async def ask(_broker: str, node: KnownNode) -> tuple[list[message_pb2.StoredMessage], bool]:
-            return await _query(node, request, limit + 1)
+            return await _query(node, request, most)
 
         found, cut = [], False
         for broker, _, (messages, more) in await ask_each(readers, ask):
             found += [(broker, message) for message in messages]
             cut = cut or more
         found.sort(key=lambda one: (-one[1].store_timestamp, -one[1].physical_offset))
-        page = await gather_page(_each(found), limit, with_bodies=request.with_bodies)
+        page = await gather_page(_each(found), limit, with_bodies=request.with_bodies, wanted=wanted)
         page.more = page.more or cut
         return page
 

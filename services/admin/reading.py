@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import NamedTuple, TypeVar
 
 from tandemmq.admin.errors import BadAdminRequest, CallRefused
+from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2
@@ -20,6 +21,14 @@ _CHUNK = 32
 """Messages a pull."""
 
 _CHUNK_BYTES = 256 << 10
+
+_FIRST_CHUNK = 4
+"""Messages of a pull backwards, until it is known how large they are."""
+
+MOST_READ, MOST_READ_BYTES = 5_000, 64 << 20
+"""Messages, and bytes of bodies, that one call reads to find those that fit a filter."""
+
+_LARGE_BODY = 64 << 10
 
 _AT_ONCE = 16
 """Queues that are asked at the same time."""
@@ -81,21 +90,24 @@ async def read_place(node: KnownNode, topic: str, queue_id: int, offset: int) ->
     return found if found is not None and found.queue_offset == offset else None
 
 
-async def spans_since(
-    readers: Iterable[Reader], topic: str, begin_ms: int, queue_id: int | None = None
+async def spans_between(
+    readers: Iterable[Reader], topic: str, begin_ms: int, end_ms: int = 0, queue_id: int | None = None
 ) -> list[QueueSpan]:
-    """What the queues of a topic hold from a time on. Raises AdminError."""
-    request = store_pb2.GetOffsetsRequest(topic=topic, queue_id=queue_id, timestamp=begin_ms)
+    """What the queues of a topic hold from a time on, up to another one (0: to their ends). Raises AdminError."""
 
-    async def ask(_broker: str, node: KnownNode) -> store_pb2.GetOffsetsResponse:
-        return await node.ask("store", node.store.GetOffsets(request))
+    async def ends(node: KnownNode, at_ms: int) -> list[store_pb2.QueueOffsets]:
+        request = store_pb2.GetOffsetsRequest(topic=topic, queue_id=queue_id, timestamp=at_ms)
+        return list((await node.ask("store", node.store.GetOffsets(request))).queues)
 
-    return [
-        QueueSpan(broker, node, queue.queue_id, queue.offset_at_time, queue.max_offset)
-        for broker, node, answer in await ask_each(readers, ask)
-        for queue in answer.queues
-        if queue.offset_at_time < queue.max_offset
-    ]
+    async def ask(broker: str, node: KnownNode) -> list[QueueSpan]:
+        begins = await ends(node, begin_ms)
+        bounds = {one.queue_id: one.offset_at_time for one in await ends(node, end_ms + 1)} if end_ms else {}
+        return [
+            QueueSpan(broker, node, one.queue_id, one.offset_at_time, bounds.get(one.queue_id, one.max_offset))
+            for one in begins
+        ]
+
+    return [span for _, _, spans in await ask_each(readers, ask) for span in spans if span.begin < span.end]
 
 
 async def read_span(topic: str, span: QueueSpan) -> AsyncGenerator[message_pb2.StoredMessage, None]:
@@ -118,19 +130,33 @@ async def read_span(topic: str, span: QueueSpan) -> AsyncGenerator[message_pb2.S
         offset = answer.next_begin_offset
 
 
+async def read_span_backwards(topic: str, span: QueueSpan) -> AsyncGenerator[message_pb2.StoredMessage, None]:
+    """The same, the last message first."""
+    end, wanted = span.end, _FIRST_CHUNK
+    while end > span.begin:
+        begin = max(span.begin, end - wanted)
+        messages = [message async for message in read_span(topic, span._replace(begin=begin, end=end))]
+        size = sum(len(message.body) for message in messages)
+        while messages:
+            yield messages.pop()
+        end = begin
+        wanted = max(1, wanted // 2) if size > _CHUNK_BYTES else min(_CHUNK, wanted * 2)
+
+
 async def merge_by_time(
-    topic: str, spans: Iterable[QueueSpan], end_ms: int
+    topic: str, spans: Iterable[QueueSpan], *, newest_first: bool = False
 ) -> AsyncGenerator[tuple[str, message_pb2.StoredMessage], None]:
-    """(broker, message) of all stretches by store time, up to `end_ms` (0: no bound). Raises AdminError."""
-    sources = [(span.broker, read_span(topic, span)) for span in spans]
+    """(broker, message) of all stretches by store time. Raises AdminError."""
+    read, sign = (read_span_backwards, -1) if newest_first else (read_span, 1)
+    sources = [(span.broker, read(topic, span)) for span in spans]
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def step(number: int) -> tuple[int, int, int, message_pb2.StoredMessage] | None:
         async with gate:
             message = await anext(sources[number][1], None)
-        if message is None or 0 < end_ms < message.store_timestamp:
+        if message is None:
             return None
-        return message.store_timestamp, message.physical_offset, number, message
+        return sign * message.store_timestamp, sign * message.physical_offset, number, message
 
     try:
         # Equal times of two brokers: the number decides, messages are never compared.
@@ -150,12 +176,29 @@ async def merge_by_time(
 
 
 async def gather_page(
-    messages: AsyncGenerator[tuple[str, message_pb2.StoredMessage], None], limit: int, *, with_bodies: bool
+    messages: AsyncGenerator[tuple[str, message_pb2.StoredMessage], None],
+    limit: int,
+    *,
+    with_bodies: bool,
+    wanted: MessageFilter | None = None,
 ) -> admin_pb2.FindMessagesResponse:
-    """As many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError."""
-    page, size = admin_pb2.FindMessagesResponse(), 0
+    """As many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError.
+
+    With a filter it ends, too, when much was read in vain: between two milliseconds, so that nothing is told twice.
+    """
+    page, size, read, last_ms = admin_pb2.FindMessagesResponse(), 0, 0, 0
     async with aclosing(messages):
         async for broker, message in messages:
+            if wanted is not None:
+                spent = page.looked_at >= MOST_READ or read >= MOST_READ_BYTES
+                if spent and message.store_timestamp != last_ms:
+                    page.more, page.read_to_ms = True, message.store_timestamp
+                    break
+                last_ms = message.store_timestamp
+                read += len(message.body)
+            page.looked_at += 1
+            if wanted is not None and not await _fits(wanted, message):
+                continue
             one = found_message(broker, message, with_body=with_bodies)
             size += one.ByteSize()
             if len(page.messages) >= limit or (page.messages and size > ANSWER_BYTES):
@@ -163,6 +206,13 @@ async def gather_page(
                 break
             page.messages.append(one)
     return page
+
+
+async def _fits(wanted: MessageFilter, message: message_pb2.StoredMessage) -> bool:
+    """Large bodies are looked at by a thread: other calls go on meanwhile."""
+    if len(message.body) > _LARGE_BODY:
+        return await asyncio.to_thread(wanted.fits, message)
+    return wanted.fits(message)
 
 
 def checked_limit(given: int, default: int, most: int) -> int:

@@ -135,6 +135,13 @@ def test_messages_are_found_in_every_way(window: Screen) -> None:
     window.page.locator("main").get_by_role("link", name="Messages").click()
     window.heading("Messages")
     expect(window.page.locator("tbody tr")).to_have_count(50)
+    expect(window.page.locator("tbody tr").first).to_contain_text("o59")
+    window.link("Earlier messages").click()
+    expect(window.page.locator("tbody tr").last).to_contain_text("o0")
+    window.page.get_by_label("Order").select_option("oldest")
+    window.page.get_by_label("To", exact=True).fill("")
+    window.button("Find").click()
+    expect(window.page.locator("tbody tr").first).to_contain_text("o0")
     window.link("Later messages").click()
     expect(window.row("o59")).to_be_visible()
     window.page.get_by_label("Find").select_option("key")
@@ -161,6 +168,22 @@ def test_messages_are_found_in_every_way(window: Screen) -> None:
     window.page.get_by_label("Offset", exact=True).fill("4000")
     window.button("Find").click()
     expect(window.page.locator(".empty")).to_contain_text("no message")
+
+
+def test_messages_are_filtered_by_what_is_in_them(window: Screen) -> None:
+    window.open("messages?topic=orders")
+    window.page.get_by_label("Where").fill("body.order >= 1050 and body.customer = c-1")
+    window.button("Find").click()
+    expect(window.page.locator("tbody tr")).to_have_count(2)
+    expect(window.page.locator(".pager")).to_contain_text("2 messages among 60 that were read")
+    window.page.get_by_label("Containing").fill("VIP")
+    window.button("Find").click()
+    expect(window.page.locator("tbody tr")).to_have_count(1)
+    window.page.reload()  # the address says it all
+    expect(window.row("o57")).to_be_visible()
+    window.page.get_by_label("Where").fill("order = 1")
+    window.button("Find").click()
+    expect(window.page.get_by_role("alert")).to_contain_text("body.NAME or property.NAME")
 
 
 def test_a_message_is_shown_as_json_text_and_hex(window: Screen) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tandemmq.cli.main import app
 from tandemmq.cli.messaging import bench
-from tandemmq.cli.talk.failures import CallFailed, CommandFailed
+from tandemmq.cli.talk.failures import CallFailed, CommandFailed, NotThere
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tests.admin_process import AdminProcess, lone_node, running
@@ -131,6 +131,22 @@ def test_a_topic_and_a_group_are_made_in_one_call_each(tandem: Tandem) -> None:
 def test_a_topic_has_its_messages_counted(tandem: Tandem) -> None:
     found = tandem("topic", "show", "orders", "--json").document
     assert sum(one["max_offset"] for one in found["queues"]) == 20
+
+
+def test_messages_are_filtered(tandem: Tandem) -> None:
+    assert tandem("topic", "create", "sieve", "--queues", "2").code == 0
+    for number in range(3):
+        assert tandem("message", "send", "sieve", f'{{"order": {number}}}').code == 0
+    looked = ("message", "find", "sieve", "--newest-first", "--json")
+    found = tandem(*looked).document["messages"]
+    assert len(found) == 3
+    times = [int(one["message"]["store_timestamp"]) for one in found]
+    assert times == sorted(times, reverse=True)
+    document = tandem(*looked, "--where", "body.order > 1", "--containing", "ORDER").document
+    assert (len(document["messages"]), document["looked_at"]) == (1, 3)
+    with pytest.raises(NotThere):
+        tandem(*looked, "--where", "body.order > 2")
+    assert tandem("message", "find", "sieve").code == 2, "it must be said how"
 
 
 def test_a_list_has_the_messages_of_a_second_ago(tandem: Tandem) -> None:
@@ -265,8 +281,6 @@ def test_messages_are_found_in_every_way(tandem: Tandem) -> None:
 
 
 def test_a_message_that_is_not_there_is_told(tandem: Tandem) -> None:
-    from tandemmq.cli.talk.failures import NotThere
-
     with pytest.raises(NotThere):
         tandem("message", "find", "orders", "--key", "none")
 

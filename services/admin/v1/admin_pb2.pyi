@@ -1397,6 +1397,7 @@ class FindMessagesRequest(_message.Message):
     END_MS_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     WITH_BODIES_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """Needed for all but message_id."""
     broker: _builtins.str
@@ -1417,6 +1418,10 @@ class FindMessagesRequest(_message.Message):
     def time(self) -> Global___TimeRange:
         """Messages of all queues, by store time."""
 
+    @_builtins.property
+    def filter(self) -> Global___MessageFilter:
+        """By key and by time: only messages that it fits."""
+
     def __init__(
         self,
         *,
@@ -1431,16 +1436,46 @@ class FindMessagesRequest(_message.Message):
         end_ms: _builtins.int = ...,
         limit: _builtins.int = ...,
         with_bodies: _builtins.bool = ...,
+        filter: Global___MessageFilter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "key", b"key", "message_id", b"message_id", "place", b"place", "time", b"time", "unique_key", b"unique_key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "filter", b"filter", "key", b"key", "message_id", b"message_id", "place", b"place", "time", b"time", "unique_key", b"unique_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_ms", b"begin_ms", "broker", b"broker", "by", b"by", "end_ms", b"end_ms", "key", b"key", "limit", b"limit", "message_id", b"message_id", "place", b"place", "time", b"time", "topic", b"topic", "unique_key", b"unique_key", "with_bodies", b"with_bodies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_ms", b"begin_ms", "broker", b"broker", "by", b"by", "end_ms", b"end_ms", "filter", b"filter", "key", b"key", "limit", b"limit", "message_id", b"message_id", "place", b"place", "time", b"time", "topic", b"topic", "unique_key", b"unique_key", "with_bodies", b"with_bodies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_by: _TypeAlias = _typing.Literal["message_id", "key", "unique_key", "place", "time"]  # noqa: Y015
     _WhichOneofArgType_by: _TypeAlias = _typing.Literal["by", b"by"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_by) -> _WhichOneofReturnType_by | None: ...
 
 Global___FindMessagesRequest: _TypeAlias = FindMessagesRequest  # noqa: Y015
+
+@_typing.final
+class MessageFilter(_message.Message):
+    """What is looked for in messages. Both hold, where both are given. At most 1,000 characters each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Somewhere in the body, or in the name or value of a property, in upper or lower case."""
+    where: _builtins.str
+    """Conditions on JSON bodies and on properties, at most 8: `body.order.total > 100 and body.items[0].sku = A1 and property.REGION ~ eu`. A
+    path alone asks whether it is there. Operators: = != < <= > >= and ~, which is "contains". Numbers are compared as numbers, everything
+    else as text. Names and values with spaces or signs are put into double quotes.
+    """
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        where: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text", "where", b"where"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 
 @_typing.final
 class QueuePlace(_message.Message):
@@ -1471,21 +1506,25 @@ class TimeRange(_message.Message):
     BEGIN_MS_FIELD_NUMBER: _builtins.int
     END_MS_FIELD_NUMBER: _builtins.int
     QUEUE_ID_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     begin_ms: _builtins.int
     end_ms: _builtins.int
     """0: now."""
     queue_id: _builtins.int
     """Only of this queue."""
+    newest_first: _builtins.bool
+    """Else the oldest comes first."""
     def __init__(
         self,
         *,
         begin_ms: _builtins.int = ...,
         end_ms: _builtins.int = ...,
         queue_id: _builtins.int | None = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "queue_id", b"queue_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "begin_ms", b"begin_ms", "end_ms", b"end_ms", "queue_id", b"queue_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "begin_ms", b"begin_ms", "end_ms", b"end_ms", "newest_first", b"newest_first", "queue_id", b"queue_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__queue_id: _TypeAlias = _typing.Literal["queue_id"]  # noqa: Y015
     _WhichOneofArgType__queue_id: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id"]  # noqa: Y015
@@ -1499,8 +1538,16 @@ class FindMessagesResponse(_message.Message):
 
     MESSAGES_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    READ_TO_MS_FIELD_NUMBER: _builtins.int
+    LOOKED_AT_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
-    """There are more."""
+    """There are more, or there may be."""
+    read_to_ms: _builtins.int
+    """By time with a filter, where many messages were read before there were `limit` that fit: go on with this store time as begin_ms, or as
+    end_ms with newest_first. Else 0.
+    """
+    looked_at: _builtins.int
+    """So many messages were read, those among them that did not fit."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMessage]: ...
     def __init__(
@@ -1508,10 +1555,12 @@ class FindMessagesResponse(_message.Message):
         *,
         messages: _abc.Iterable[Global___FoundMessage] | None = ...,
         more: _builtins.bool = ...,
+        read_to_ms: _builtins.int = ...,
+        looked_at: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["looked_at", b"looked_at", "messages", b"messages", "more", b"more", "read_to_ms", b"read_to_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

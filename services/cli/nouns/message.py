@@ -40,21 +40,36 @@ def find(
     ] = None,
     begin: Begin = None,
     end: End = None,
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="By time: begin with the newest.")] = False,
+    containing: Annotated[
+        str, typer.Option("--containing", metavar="TEXT", help="Only with this in the body or a property, in any case.")
+    ] = "",
+    where: Annotated[
+        str,
+        typer.Option(
+            "--where",
+            metavar="CONDITIONS",
+            help="Only where these hold of a JSON body and properties, as in `body.order.id > 17 and property.REGION = "
+            "eu`. Operators: = != < <= > >= and ~ (contains).",
+        ),
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most N.")] = 32,
     body: WithBody = False,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Find messages by id, key, unique key, place, or, with --begin or --end alone, by the time they were stored.
+    """Find messages by id, key, unique key, place, or by the time they were stored (--begin, --end, --newest-first).
 
     With --json: one document, {"messages": [{"broker", "message": {"topic", "queue_id", "queue_offset", "message_id",
-    ...}, "body_bytes", "consumed_by"}], "more"}. Exit code 1 if there is none.
+    ...}, "body_bytes", "consumed_by"}], "more", "read_to_ms", "looked_at"}. Exit code 1 if there is none.
     """
     from tandemmq.admin.v1 import admin_pb2
 
     request = admin_pb2.FindMessagesRequest(topic=topic, broker=broker, limit=limit, with_bodies=body)
-    _say_by(request, message_id, key, unique_key, place, begin, end)
+    _say_by(request, message_id, key, unique_key, place, begin, end, newest_first=newest_first)
+    if containing or where:
+        request.filter.text, request.filter.where = containing, where
     output = Output(as_json=as_json)
     with admin_at(address) as admin:
         found = admin.FindMessages(request)
@@ -63,7 +78,10 @@ def find(
     else:
         for one in found.messages:
             say_found(output, one, with_body=body)
-        if found.more:
+        if found.read_to_ms:
+            option, moment = "--end" if newest_first else "--begin", show_moment(found.read_to_ms)
+            output.remark(f"Read {found.looked_at:,} messages. There may be more: {option} '{moment}'")
+        elif found.more:
             output.remark("There are more; see --limit.")
     if not found.messages:
         raise NotThere("there is no such message")
@@ -77,6 +95,8 @@ def _say_by(
     place: str | None,
     begin: str | None,
     end: str | None,
+    *,
+    newest_first: bool,
 ) -> None:
     """Put into the request how to look. Raises BadParameter."""
     ways = [name for name, given in (("--id", message_id), ("--key", key), ("--unique-key", unique_key),
@@ -95,9 +115,10 @@ def _say_by(
             raise typer.BadParameter(f"{place!r} is not QUEUE:OFFSET", param_hint="--at")
         request.place.queue_id, request.place.offset = int(queue), int(offset)
     elif key is None and unique_key is None:
-        if begin is None and end is None:
-            raise typer.BadParameter("say how: --id, --key, --unique-key, --at, or --begin", param_hint="TOPIC")
-        request.time.begin_ms, request.time.end_ms = begin_ms, end_ms
+        if begin is None and end is None and not newest_first:
+            ways = ["--id", "--key", "--unique-key", "--at", "--begin", "--newest-first"]
+            raise typer.BadParameter(f"say how: one of {', '.join(ways)}", param_hint="TOPIC")
+        request.time.begin_ms, request.time.end_ms, request.time.newest_first = begin_ms, end_ms, newest_first
     else:
         if key is not None:
             request.key = key

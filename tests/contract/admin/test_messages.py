@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tandemmq.admin.reading import MOST_READ
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.client import Outgoing
 from tandemmq.metadata.v1 import metadata_pb2
@@ -137,6 +138,81 @@ def test_by_time_all_queues_in_order_and_in_pages(admin: AdminProcess, node: Nod
     assert len(late.messages) == sum(one >= middle for one in times)
     early = find(admin, topic="m-time", time=pb.TimeRange(begin_ms=1, end_ms=middle), limit=1000)
     assert len(early.messages) == sum(one <= middle for one in times)
+
+
+def test_the_newest_first(admin: AdminProcess, node: Node) -> None:
+    """All queues as one, in pages that go back in time; each message once."""
+    with node.client() as client:
+        for number in range(200):
+            body = b"%d " % number + b"x" * (40_000 if number % 50 == 0 else 0)  # pulls of different sizes
+            client.send("m-newest", body, queue_id=number % 3)
+    bodies: list[int] = []
+    end = 0
+    while True:
+        time_range = pb.TimeRange(end_ms=end, newest_first=True)
+        page = find(admin, topic="m-newest", time=time_range, limit=70, with_bodies=True)
+        bodies += [number for one in page.messages if (number := int(one.message.body.split()[0])) not in bodies]
+        if not page.more:
+            break
+        end = page.messages[-1].message.store_timestamp
+    assert bodies == list(range(199, -1, -1))
+    (first, *_) = find(admin, topic="m-newest", time=pb.TimeRange(newest_first=True, queue_id=1), limit=1).messages
+    assert (first.message.queue_id, first.message.queue_offset) == (1, 66)
+    stretch = pb.TimeRange(begin_ms=end, end_ms=end, newest_first=True)
+    assert {one.message.store_timestamp for one in find(admin, topic="m-newest", time=stretch).messages} == {end}
+
+
+def test_only_what_fits_a_filter(admin: AdminProcess, node: Node) -> None:
+    with node.client() as client:
+        client.send_batch(
+            [
+                Outgoing(
+                    "m-filter", b'{"order": {"id": %d}, "to": "Basel"}' % number, keys=["all"], queue_id=number % 4,
+                    properties={"REGION": "eu" if number % 2 else "us"},
+                )
+                for number in range(60)
+            ]
+        )  # fmt: skip
+    where = pb.MessageFilter(text="BASEL", where="body.order.id >= 50 and property.REGION = eu")
+    for way in ({"time": pb.TimeRange()}, {"key": "all"}):
+        page = find(admin, topic="m-filter", filter=where, with_bodies=True, **way)
+        offsets = [one.message.queue_offset * 4 + one.message.queue_id for one in page.messages]
+        assert sorted(offsets) == [51, 53, 55, 57, 59]
+        assert (page.more, page.looked_at, page.read_to_ms) == (False, 60, 0)
+    page = find(admin, topic="m-filter", filter=where, time=pb.TimeRange(newest_first=True), limit=2)
+    assert (len(page.messages), page.more) == (2, True)
+    assert not page.messages[0].message.body
+    assert not find(admin, topic="m-filter", filter=pb.MessageFilter(where="body.x"), time=pb.TimeRange()).messages
+    told = refusal(admin, topic="m-filter", filter=pb.MessageFilter(where="order.id = 1"), time=pb.TimeRange())
+    assert told[0] == grpc.StatusCode.INVALID_ARGUMENT
+    assert "body.NAME or property.NAME" in told[1]
+    told = refusal(admin, topic="m-filter", filter=where, place=pb.QueuePlace())
+    assert (told[0], "by key and by time" in told[1]) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+
+
+def test_a_search_in_vain_ends_and_says_where_to_go_on(admin: AdminProcess, node: Node) -> None:
+    """In both directions: what is looked for is found, once, by going on."""
+    with node.client() as client:
+        for begin in range(0, MOST_READ + 2_000, 500):
+            client.send_batch([Outgoing("m-vain", b"hay", queue_id=begin % 2) for _ in range(500)])
+            if begin in (0, MOST_READ + 1_500):
+                client.send("m-vain", b"needle", keys=[str(begin)], queue_id=0)
+    for newest_first in (False, True):
+        found, looked, calls = [], 0, 0
+        stretch = pb.TimeRange(newest_first=newest_first)
+        while True:
+            page = find(admin, topic="m-vain", time=stretch, filter=pb.MessageFilter(text="needle"))
+            found += [one.message.keys[0] for one in page.messages]
+            looked, calls = looked + page.looked_at, calls + 1
+            if not page.more:
+                break
+            if newest_first:
+                stretch.end_ms = page.read_to_ms
+            else:
+                stretch.begin_ms = page.read_to_ms
+        expected = ["0", str(MOST_READ + 1_500)]
+        assert found == (expected[::-1] if newest_first else expected)
+        assert (looked, calls) == (MOST_READ + 2_002, 2)
 
 
 def test_an_answer_is_bounded_by_its_size_too(admin: AdminProcess, node: Node) -> None:

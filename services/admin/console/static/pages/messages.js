@@ -1,10 +1,10 @@
-/** Messages: found by time, key, unique key, id, or place in a queue. */
+/** Messages: found by time, key, unique key, id, or place in a queue; of those by time and key, the ones that fit a filter. */
 
 import { ApiError, call } from "../api.js";
 import { preview } from "../body.js";
 import { field, integer, select, text, values } from "../dialog.js";
 import { h } from "../dom.js";
-import { bytes, fromInput, num, time, toInput } from "../format.js";
+import { bytes, count, fromInput, num, time, toInput } from "../format.js";
 import { link } from "../router.js";
 import { table } from "../table.js";
 
@@ -35,6 +35,7 @@ async function find(way, query, signal) {
   const { topics } = await call("ListTopics", { limit: 1000 }, { signal });
   const names = [...new Set(topics.map((topic) => topic.config.name))];
   const base = { topic: query.topic ?? "", limit: Number(query.limit) || LIMIT, withBodies: true };
+  if (isFiltered(way, query)) base.filter = { text: query.text ?? "", where: query.where ?? "" };
   if (way !== "id" && !query.topic) return { names, hint: "Choose a topic." };
   if (way === "time") return { names, ...(await findByTime(base, query, signal)) };
   const by = {
@@ -52,14 +53,19 @@ async function find(way, query, signal) {
   }
 }
 
-/** By default what came last: a quarter of an hour before the last message. */
+/** Which ways know a filter. */
+function isFiltered(way, { text: looked, where }) {
+  return (way === "time" || way === "key") && Boolean(looked || where);
+}
+
+/** The newest first; or the oldest first, by default from a quarter of an hour before the last message on. */
 async function findByTime(base, query, signal) {
   let begin = num(query.begin);
-  if (query.begin === undefined) {
+  if (query.order === "oldest" && query.begin === undefined) {
     const { queues } = await call("GetTopic", { topic: base.topic }, { signal });
     begin = Math.max(0, Math.max(0, ...queues.map((queue) => num(queue.lastStoreMs))) - RECENT_MS);
   }
-  const range = { beginMs: begin, endMs: num(query.end) };
+  const range = { beginMs: begin, endMs: num(query.end), newestFirst: query.order !== "oldest" };
   if (query.queue) range.queueId = Number(query.queue);
   return { begin, found: await call("FindMessages", { ...base, time: range }, { signal }) };
 }
@@ -71,8 +77,8 @@ function form(way, query, data, app) {
     const { begin, end } = said;
     app.go(link("messages", [], {
       topic: said.topic?.trim(), by: said.by === "time" ? "" : said.by, key: said.key?.trim(), id: said.id?.trim(),
-      queue: said.queue, offset: said.offset,
-      begin: begin === undefined || (said.by !== "time" && !begin) ? "" : fromInput(begin), end: fromInput(end) || "",
+      queue: said.queue, offset: said.offset, order: said.order, text: said.text?.trim(), where: said.where?.trim(),
+      begin: begin === undefined || (said.order !== "oldest" && !begin) ? "" : fromInput(begin), end: fromInput(end) || "",
     }));
     if (location.hash === link("messages", [], query)) app.reload();
   };
@@ -81,8 +87,10 @@ function form(way, query, data, app) {
       field("From", text("begin", data.begin ? toInput(data.begin) : "", { type: "datetime-local", step: "1" })),
       field("To", text("end", query.end ? toInput(query.end) : "", { type: "datetime-local", step: "1" })),
       field("Queue", integer("queue", query.queue, { min: "0", placeholder: "all" })),
+      field("Order", select("order", query.order ?? "", [["", "newest first"], ["oldest", "oldest first"]])),
+      ...filterFields(query),
     ],
-    key: () => [field("Key", text("key", query.key, { required: true }))],
+    key: () => [field("Key", text("key", query.key, { required: true })), ...filterFields(query)],
     unique: () => [field("Unique key", text("key", query.key, { required: true }))],
     id: () => [field("Message id", text("id", query.id, { required: true, class: "mono" }))],
     place: () => [
@@ -100,24 +108,42 @@ function form(way, query, data, app) {
     h("button", { type: "submit", class: "primary" }, "Find"));
 }
 
+function filterFields(query) {
+  return [
+    field("Containing", text("text", query.text, { type: "search", placeholder: "in body or properties", maxlength: "1000" })),
+    field("Where", text("where", query.where, {
+      type: "search", class: "mono", placeholder: "body.order.id > 17 and property.REGION = eu", maxlength: "1000",
+      title: "Conditions on JSON bodies and properties: a path, then = != < <= > >= or ~ (contains), and a value; several with and",
+    })),
+  ];
+}
+
 /**
  * What the address of the next page says: it begins with the last millisecond of this one, which may have had more. If
- * this page is of one millisecond alone, more of it are asked for; and if it is too full even so, the next one.
+ * this page is of one millisecond alone, more of it are asked for; and if it is too full even so, the next one. Where
+ * much was read in vain, it begins where reading ended.
  */
-function nextPage(messages, begin) {
+function nextPage({ messages, readToMs }, query, begin) {
+  const isOldest = query.order === "oldest";
+  const bound = isOldest ? "begin" : "end";
+  if (num(readToMs)) return { [bound]: num(readToMs), limit: "" };
   const last = num(messages.at(-1).message.storeTimestamp);
-  if (last > begin) return { begin: last, limit: "" };
-  return messages.length < MOST / 2 ? { begin: last, limit: MOST } : { begin: last + 1, limit: "" };
+  const first = isOldest ? begin : num(query.end) || num(messages[0].message.storeTimestamp) + 1;
+  if (last !== first) return { [bound]: last, limit: "" };
+  return messages.length < MOST / 2 ? { [bound]: last, limit: MOST } : { [bound]: last + (isOldest ? 1 : -1), limit: "" };
 }
 
 function results({ found, begin }, query) {
-  const { messages, more } = found;
-  const isByTime = !query.by || query.by === "time";
+  const { messages, more, lookedAt, readToMs } = found;
+  const way = query.by || "time";
+  const next = more && way === "time" && link("messages", [], { ...query, ...nextPage(found, query, begin) });
+  const told = [`${count(messages.length)} messages`];
+  if (isFiltered(way, query)) told.push(` among ${count(lookedAt)} that were read`, num(readToMs) ? `, as far as ${time(readToMs)}` : "");
   return [
-    messageTable(messages, "No message there."),
-    messages.length > 0 && h("div", { class: "pager" },
-      h("span", { class: "dim" }, `${messages.length} messages${more ? ", and there are more" : ""}`),
-      more && isByTime && h("a", { class: "button", href: link("messages", [], { ...query, ...nextPage(messages, begin) }) }, "Later messages")),
+    messageTable(messages, isFiltered(way, query) ? "No message that was read fits." : "No message there."),
+    (messages.length > 0 || more) && h("div", { class: "pager" },
+      h("span", { class: "dim" }, ...told, more ? "; there are more" : ""),
+      next && h("a", { class: "button", href: next }, query.order === "oldest" ? "Later messages" : "Earlier messages")),
   ];
 }
 

@@ -1,0 +1,121 @@
+"""Which messages fit a filter, and which filters are understood."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandemmq.admin.errors import BadAdminRequest
+from tandemmq.admin.message_filter import LONGEST, MessageFilter
+from tandemmq.store.v1 import message_pb2
+
+ORDER = {
+    "id": 17, "customer": {"city": "Basel", "part no": "A 1"}, "items": [{"price": 9.5}, {"price": "12"}],
+    "paid": True, "note": None, "zip": "04001",
+}  # fmt: skip
+
+
+def message(body: Any = ORDER, **properties: str) -> message_pb2.StoredMessage:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return message_pb2.StoredMessage(body=data, properties=properties)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "body.id = 17",
+        "body.id = 17.0",
+        "body.id=17 and body.customer.city=Basel",
+        'body.customer."part no" = "A 1"',
+        "body.items[0].price >= 9.5 AND body.items[1].price > 9",
+        "body.paid = true",
+        "body.note = null",
+        "body.note",
+        "body.id != 18",
+        "body.customer.city ~ bas",
+        "body.customer ~ part",
+        "body.zip < 5000",
+        "body.customer.city > Aarau",
+        "property.REGION = eu-1",
+        "property.REGION ~ EU and property.TRIES > 9",
+        "property.REGION",
+        "body.id > -1e3",
+    ],
+)
+def test_conditions_that_hold(where: str) -> None:
+    assert MessageFilter("", where).fits(message(REGION="eu-1", TRIES="10"))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "body.id = 18",
+        "body.id = 17 and body.id = 18",
+        "body.nothing != 1",
+        "body.items[2].price",
+        "body.items.price",
+        "body.customer.city.name",
+        "body.paid = 1",
+        "body.customer.city = basel",
+        "property.REGION != eu-1",
+        "property.NOTHING",
+    ],
+)
+def test_conditions_that_do_not_hold(where: str) -> None:
+    assert not MessageFilter("", where).fits(message(REGION="eu-1"))
+
+
+def test_a_body_that_is_no_json_fits_no_condition_on_it() -> None:
+    for body in (b"", b"\xff", b"{", b"[" * 100_000):
+        assert not MessageFilter("", "body").fits(message(body))
+        assert MessageFilter("", "property.a = 1").fits(message(body, a="1"))
+    assert MessageFilter("", "body = 5").fits(message(5))
+    assert MessageFilter("", "body[1] = 2").fits(message([1, 2]))
+
+
+def test_words_that_look_like_numbers_are_words() -> None:
+    assert MessageFilter("", "body = nan").fits(message("nan"))
+    assert MessageFilter("", "body.a = infinity").fits(message({"a": "infinity"}))
+
+
+def test_a_text_is_found_in_body_and_properties_in_any_case() -> None:
+    assert MessageFilter("BASEL", "").fits(message())
+    assert MessageFilter("grüsse", "").fits(message("GRÜSSE".encode()))
+    assert MessageFilter("region", "").fits(message(b"", REGION="eu"))
+    assert MessageFilter("eu", "").fits(message(b"\xff", REGION="EU"))
+    assert not MessageFilter("us", "").fits(message(b"\xff", REGION="eu"))
+    assert not MessageFilter("basel", "body.id = 18").fits(message())
+    assert MessageFilter("", "").fits(message(b""))
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("id = 17", "names nothing of a message"),
+        ("body.", "names nothing"),
+        ("property", "names nothing"),
+        ("property.a.b = 1", "names nothing"),
+        ("= 1", "names nothing"),
+        ("body.a =", "no value"),
+        ("body.a = 1 body.b = 2", "not understood at"),
+        ("body.a = 1 and", "not understood at"),
+        ("body..a", "not understood at"),
+        ("[1]", "not understood at"),
+        (" and ".join(["body.a"] * 9), "more than 8 conditions"),
+        ("body.a = " + "x" * LONGEST, "characters"),
+    ],
+)
+def test_what_is_not_understood_is_said(where: str, words: str) -> None:
+    with pytest.raises(BadAdminRequest, match=words):
+        MessageFilter("", where)
+
+
+@given(st.text(max_size=60) | st.text(alphabet='body.property[]0"\\ =!<>~and', max_size=60))
+def test_any_text_is_a_filter_or_is_refused(where: str) -> None:
+    fits: bool | None = None
+    with suppress(BadAdminRequest):
+        fits = MessageFilter("", where).fits(message())
+    assert fits in (True, False, None)
