@@ -30,7 +30,8 @@
     actions.py         who did what: recording.py puts calls into it, line_file.py is the file
     users.py           who may do what, as the access file says
     metrics.py         lag of groups, and which nodes answer, for Prometheus; collected.py: found out in the background
-    history.py         the hour behind us; history_readings.py: what a round says for it, history_answer.py: as told
+    history.py         the hour behind us; history_readings.py: what a round says for it, send_latency.py: how
+                       long sends took in it, history_answer.py: as told
 
     service.py         tandemmq.admin.v1.Admin: each call to the part that knows
     access.py          what a caller must be allowed for each call

@@ -16,6 +16,7 @@ from tandemmq.admin.history import HourHistory
 from tandemmq.admin.history_readings import read_history
 from tandemmq.admin.jobs import Jobs
 from tandemmq.admin.progress import GroupPosition, lag_in
+from tandemmq.admin.send_latency import SendTimesKeeper
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.log_output import get_log
@@ -81,6 +82,7 @@ class Collector:
     ) -> None:
         """`history` gets a point of what is found out as often as it wants one."""
         self._history = history
+        self._sends = SendTimesKeeper()
         self._cluster = cluster
         self._timers = timers
         self._books = books
@@ -135,7 +137,7 @@ class Collector:
         waits: dict[str, int] = {}
         for lag, ms in latencies.items():
             waits[lag.group] = max(waits.get(lag.group, 0), ms)
-        self._history.note(at, *await read_history(nodes, books, behind, waits))
+        self._history.note(at, *await read_history(nodes, books, behind, waits, self._sends))
 
     async def _read(self) -> list[Book]:
         try:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tandemmq.admin.books import Book
 from tandemmq.admin.history import CountedPart, SeriesName
+from tandemmq.admin.send_latency import SendTimesKeeper
 from tandemmq.admin.v1 import admin_pb2
 
 _AT_ONCE = 250
@@ -24,12 +25,17 @@ async def read_history(
     books: Sequence[Book],
     lags: Mapping[str, int],
     waits: Mapping[str, int],
+    sends: SendTimesKeeper,
 ) -> HistoryReadings:
-    """`lags`: messages that groups have not consumed; `waits`: ms that the oldest of them waits, of some groups."""
+    """`lags`: messages that groups have not consumed; `waits`: ms that the oldest of them waits, of some groups.
+
+    `sends` knows what the stores counted in the round before.
+    """
     counters: dict[CountedPart, float] = {}
     gauges: dict[SeriesName, float] = {}
     for node in nodes:
         _read_node(node, counters, gauges)
+        _read_sends(node, sends, gauges)
     for book in books:
         await _read_topics(book, counters)
         await _read_groups(book, counters)
@@ -46,7 +52,17 @@ def _read_node(node: admin_pb2.Node, counters: dict[CountedPart, float], gauges:
     if node.HasField("replication") and node.replication.replicas:
         slowest = max(node.replication.replicas, key=lambda one: (one.lag_bytes, one.ack_age_seconds))
         gauges[SeriesName("node", node.name, "replication_lag")] = slowest.lag_bytes
-        gauges[SeriesName("node", node.name, "replication_silence")] = slowest.ack_age_seconds
+        silence = slowest.ack_age_seconds if slowest.lag_bytes else 0  # who has everything need not report
+        gauges[SeriesName("node", node.name, "replication_silence")] = silence
+
+
+def _read_sends(node: admin_pb2.Node, sends: SendTimesKeeper, gauges: dict[SeriesName, float]) -> None:
+    if not node.files.HasField("send_times"):
+        return
+    latency = sends.since_last(node.name, node.files.send_times)
+    if latency is not None:
+        gauges[SeriesName("node", node.name, "send_mean")] = latency.mean
+        gauges[SeriesName("node", node.name, "send_slowest")] = latency.slowest
 
 
 async def _read_topics(book: Book, counters: dict[CountedPart, float]) -> None:
@@ -63,6 +79,10 @@ async def _read_topics(book: Book, counters: dict[CountedPart, float]) -> None:
             written = sum(queue.high for queue in queues)
             counters[CountedPart(SeriesName("topic", topic, "messages_in"), book.broker)] = written
             whole += written
+        told = book.ends.topics[topic]
+        if told.HasField("taken_bytes"):
+            part = f"{book.broker}, {book.store.name}"  # each store counts for itself
+            counters[CountedPart(SeriesName("topic", topic, "bytes_in"), part)] = told.taken_bytes
         if at % _AT_ONCE == 0:
             await asyncio.sleep(0)
     counters[CountedPart(SeriesName("node", book.store.name, "messages_in"), f"without {rebuilding}")] = whole

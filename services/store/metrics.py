@@ -51,6 +51,9 @@ _TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention", "scrub")
 """Background tasks that can fail. Counters begin at 0, or Prometheus would not see the first failure as an increase."""
 
 
+_SENDS = frozenset({"Send", "SendBatch", "SendMessage", "SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE"})
+"""Calls that send messages, by the names that their fronts give them."""
+
 _FINDINGS = ("unit", "index", "message")
 """What may not fit the log: queue units, places of the index; and messages that queues number and the log lacks."""
 
@@ -166,6 +169,19 @@ class StoreMetrics(DeliveryMetrics):
             counts = self._out.setdefault((topic, group), _Out())
         counts.messages += messages
         counts.bytes += size
+
+    # -- asked by the native front ------------------------------------------------------------------------------------
+
+    def taken_bytes(self, topic: str) -> int | None:
+        """Bytes that were stored for a topic; None where topics are too many to be counted one by one."""
+        counts = self._in.get(topic)
+        if counts is not None:
+            return counts.bytes
+        return None if len(self._in) >= MOST_SERIES else 0
+
+    def send_times(self) -> Distribution:
+        """How long calls that send took; milliseconds."""
+        return self.times_of(_SENDS)
 
     # -- asked by the remoting front (`TrafficCounters`) --------------------------------------------------------------
 

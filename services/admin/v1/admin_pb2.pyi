@@ -441,9 +441,10 @@ class HistorySeries(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     measure: _builtins.str
     """node:  `bytes_in` (growth of the log, bytes a second), `messages_in` (a second; of the node whose queues were read),
-           `replication_lag` (bytes that its slowest slave lacks), `replication_silence` (seconds since that slave reported),
-           `disk_used` (bytes)
-    topic: `messages_in` (a second, of all brokers)
+           `replication_lag` (bytes that its slowest slave lacks), `replication_silence` (seconds since that slave reported, 0 while it lacks
+           nothing), `send_mean` and `send_slowest` (ms that calls took that sent messages: the mean, and what 99 of 100 stayed below; see
+           SendTimes), `disk_used` (bytes)
+    topic: `messages_in` (a second, of all brokers), `bytes_in` (of records, a second)
     group: `lag` (messages not consumed, of all topics and brokers), `consumed` (messages a second), `waits` (ms since the oldest message
            that waits was stored; of the groups that lag most)
     """

@@ -918,12 +918,17 @@ class TopicQueues(_message.Message):
     WRITE_QUEUES_FIELD_NUMBER: _builtins.int
     PERM_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
+    TAKEN_BYTES_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     read_queues: _builtins.int
     """0 for a topic that has queues on disk and is not in the topic table."""
     write_queues: _builtins.int
     perm: _builtins.int
     """RocketMQ's permission bits: 2 write, 4 read."""
+    taken_bytes: _builtins.int
+    """Bytes of records that this store has taken for it since it was started; a slave takes none. Not set by stores before this field, and for
+    topics that are too many to be counted.
+    """
     @_builtins.property
     def queues(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueOffsets]:
         """Queues that have been written to, by id."""
@@ -936,12 +941,15 @@ class TopicQueues(_message.Message):
         write_queues: _builtins.int = ...,
         perm: _builtins.int = ...,
         queues: _abc.Iterable[Global___QueueOffsets] | None = ...,
+        taken_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_taken_bytes", b"_taken_bytes", "taken_bytes", b"taken_bytes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["perm", b"perm", "queues", b"queues", "read_queues", b"read_queues", "topic", b"topic", "write_queues", b"write_queues"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_taken_bytes", b"_taken_bytes", "perm", b"perm", "queues", b"queues", "read_queues", b"read_queues", "taken_bytes", b"taken_bytes", "topic", b"topic", "write_queues", b"write_queues"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__taken_bytes: _TypeAlias = _typing.Literal["taken_bytes"]  # noqa: Y015
+    _WhichOneofArgType__taken_bytes: _TypeAlias = _typing.Literal["_taken_bytes", b"_taken_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__taken_bytes) -> _WhichOneofReturnType__taken_bytes | None: ...
 
 Global___TopicQueues: _TypeAlias = TopicQueues  # noqa: Y015
 
@@ -1052,6 +1060,7 @@ class GetLogResponse(_message.Message):
     DIRECTORY_MARK_FIELD_NUMBER: _builtins.int
     READABLE_OFFSET_FIELD_NUMBER: _builtins.int
     CORE_FIELD_NUMBER: _builtins.int
+    SEND_TIMES_FIELD_NUMBER: _builtins.int
     root: _builtins.str
     """Absolute path of the store's directory on its own host: `storePathRootDir`."""
     min_offset: _builtins.int
@@ -1089,6 +1098,10 @@ class GetLogResponse(_message.Message):
     def state(self) -> Global___LogState:
         """As in ListQueuesResponse."""
 
+    @_builtins.property
+    def send_times(self) -> Global___SendTimes:
+        """Not set by stores before this field."""
+
     def __init__(
         self,
         *,
@@ -1106,13 +1119,50 @@ class GetLogResponse(_message.Message):
         directory_mark: _builtins.str = ...,
         readable_offset: _builtins.int | None = ...,
         core: _builtins.str = ...,
+        send_times: Global___SendTimes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "readable_offset", b"readable_offset", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "readable_offset", b"readable_offset", "send_times", b"send_times", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "consume_queue_file_size", b"consume_queue_file_size", "core", b"core", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "readable_offset", b"readable_offset", "root", b"root", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset", "consume_queue_file_size", b"consume_queue_file_size", "core", b"core", "delay_levels_ms", b"delay_levels_ms", "directory_mark", b"directory_mark", "dispatched_offset", b"dispatched_offset", "file_size", b"file_size", "index_enabled", b"index_enabled", "index_entries", b"index_entries", "index_slots", b"index_slots", "max_offset", b"max_offset", "min_offset", b"min_offset", "readable_offset", b"readable_offset", "root", b"root", "send_times", b"send_times", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__readable_offset: _TypeAlias = _typing.Literal["readable_offset"]  # noqa: Y015
     _WhichOneofArgType__readable_offset: _TypeAlias = _typing.Literal["_readable_offset", b"_readable_offset"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__readable_offset) -> _WhichOneofReturnType__readable_offset | None: ...
 
 Global___GetLogResponse: _TypeAlias = GetLogResponse  # noqa: Y015
+
+@_typing.final
+class SendTimes(_message.Message):
+    """How long calls took that send messages, in all protocols, since the store was started; those that were refused too. Without SendStream,
+    whose requests are no calls.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BOUNDS_MS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    SUM_MS_FIELD_NUMBER: _builtins.int
+    sum_ms: _builtins.float
+    """Of all calls together."""
+    @_builtins.property
+    def bounds_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Where ranges of times end, ms; the last range has no end."""
+
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Calls in each range: one number more than bounds."""
+
+    def __init__(
+        self,
+        *,
+        bounds_ms: _abc.Iterable[_builtins.float] | None = ...,
+        calls: _abc.Iterable[_builtins.int] | None = ...,
+        sum_ms: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounds_ms", b"bounds_ms", "calls", b"calls", "sum_ms", b"sum_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SendTimes: _TypeAlias = SendTimes  # noqa: Y015

@@ -12,8 +12,10 @@ from tandemmq.admin.errors import BadAdminRequest
 from tandemmq.admin.history import CountedPart, HourHistory, SeriesName
 from tandemmq.admin.history_answer import tell_history
 from tandemmq.admin.history_readings import read_history
+from tandemmq.admin.send_latency import SendLatency, SendTimesKeeper
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.nouns.figures import sparkline
+from tandemmq.store.v1 import store_pb2
 
 LAG = SeriesName("group", "billing", "lag")
 ORDERS = SeriesName("topic", "orders", "messages_in")
@@ -61,13 +63,45 @@ def test_a_part_that_comes_or_goes_is_no_growth_of_the_whole() -> None:
     assert shown(history, ORDERS) == [None, 2.0, None, 1.0, None, 3.0]
 
 
-def book(ends: dict[str, tuple[int, bool]], offsets: dict[str, dict[str, dict[int, int]]]) -> Any:
-    """A broker's: end of each topic's one queue, and whether that is being rebuilt; offsets by group, topic, queue."""
+def send_times(*calls: int, sum_ms: float) -> store_pb2.SendTimes:
+    return store_pb2.SendTimes(bounds_ms=(1, 3, 10), calls=calls, sum_ms=sum_ms)
+
+
+def test_sends_are_those_since_the_round_before() -> None:
+    keeper = SendTimesKeeper()
+    assert keeper.since_last("a", send_times(1000, 0, 0, 0, sum_ms=500)) is None
+    assert keeper.since_last("a", send_times(1090, 10, 0, 0, sum_ms=570)) == SendLatency(0.7, 2.8)
+    assert keeper.since_last("b", send_times(0, 0, 0, 0, sum_ms=0)) is None, "each node by itself"
+    assert keeper.since_last("a", send_times(1090, 10, 0, 0, sum_ms=570)) is None, "nobody sent"
+    assert keeper.since_last("a", send_times(1090, 10, 0, 5, sum_ms=70_570)) == SendLatency(14_000, 10), (
+        "beyond the last bound"
+    )
+    assert keeper.since_last("a", send_times(3, 0, 0, 0, sum_ms=3)) is None, "started anew"
+    assert keeper.since_last("a", send_times(4, 0, 0, 0, sum_ms=4)) == SendLatency(1, 0.99)
+    assert keeper.since_last("a", store_pb2.SendTimes(bounds_ms=[1], calls=[9, 9])) is None, "other ranges"
+
+
+@pytest.mark.parametrize(("lacks", "silent"), [(0, 0), (7, 60)])
+def test_a_slave_that_has_everything_is_not_silent(lacks: int, silent: float) -> None:
+    node = admin_pb2.Node(name="a")
+    node.replication.replicas.add(lag_bytes=lacks, ack_age_seconds=60)
+    readings = asyncio.run(read_history([node], [], {}, {}, SendTimesKeeper()))
+    assert readings.gauges[SeriesName("node", "a", "replication_silence")] == silent
+
+
+def book(
+    ends: dict[str, tuple[int, bool]], offsets: dict[str, dict[str, dict[int, int]]], taken: int | None = None
+) -> Any:
+    """A broker's: end of each topic's one queue, and whether that is being rebuilt; offsets by group, topic, queue.
+
+    `taken`: bytes that its store has taken for each topic.
+    """
     return SimpleNamespace(
         broker="broker-a",
         store=SimpleNamespace(name="a"),
         ends=SimpleNamespace(
-            topics=dict(ends), queues=lambda topic: {0: SimpleNamespace(high=ends[topic][0], rebuilding=ends[topic][1])}
+            topics={name: store_pb2.TopicQueues(topic=name, taken_bytes=taken) for name in ends},
+            queues=lambda topic: {0: SimpleNamespace(high=ends[topic][0], rebuilding=ends[topic][1])},
         ),
         tables=SimpleNamespace(offsets=offsets),
     )
@@ -76,8 +110,14 @@ def book(ends: dict[str, tuple[int, bool]], offsets: dict[str, dict[str, dict[in
 def rounds(*books: Any) -> HourHistory:
     history = HourHistory(15.0)
     for number, one in enumerate(books):
-        history.note(1000.0 + 15 * number, *asyncio.run(read_history([], [one], {}, {})))
+        history.note(1000.0 + 15 * number, *asyncio.run(read_history([], [one], {}, {}, SendTimesKeeper())))
     return history
+
+
+def test_bytes_of_a_topic_are_what_its_store_has_taken() -> None:
+    history = rounds(*(book({"orders": (0, False)}, {}, taken) for taken in (0, 1500, 0, 30, None)))
+    bytes_in = SeriesName("topic", "orders", "bytes_in")
+    assert shown(history, bytes_in) == [None, 100.0, None, 2.0, None], "a store that was started anew begins at 0"
 
 
 def test_a_topic_that_was_rebuilt_is_no_spike_of_its_node() -> None:

@@ -10,6 +10,8 @@ const HEIGHT = 60;
 const MEASURES = {
   messages_in: ["Messages in", (value) => `${count(value)}/s`],
   bytes_in: ["Bytes in", (value) => `${bytes(value)}/s`],
+  send_mean: ["Sends take", milliseconds],
+  send_slowest: ["99 of 100 sends within", milliseconds],
   consumed: ["Consumed", (value) => `${count(value)}/s`],
   lag: ["Not consumed", count],
   waits: ["Oldest waits", duration],
@@ -17,6 +19,10 @@ const MEASURES = {
   replication_silence: ["Slave silent", (value) => duration(value * 1000)],
   disk_used: ["Disk used", bytes],
 };
+
+function milliseconds(value) {
+  return value < 10 ? `${value.toFixed(1)} ms` : duration(value);
+}
 
 /** The history of a {node}, {topic} or {group}; undefined where it is not to be had: a page is shown without it too. */
 export async function historyOf(subject, options) {

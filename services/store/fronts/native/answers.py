@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
@@ -180,7 +181,7 @@ def queue_offsets(state: QueueState) -> store_pb2.QueueOffsets:
     )
 
 
-def topic_queues(state: TopicState) -> store_pb2.TopicQueues:
+def topic_queues(state: TopicState, taken_bytes: int | None) -> store_pb2.TopicQueues:
     """A topic with its queues."""
     config = state.config
     return store_pb2.TopicQueues(
@@ -189,6 +190,7 @@ def topic_queues(state: TopicState) -> store_pb2.TopicQueues:
         write_queues=config.write_queues if config is not None else 0,
         perm=config.perm if config is not None else 0,
         queues=[queue_offsets(queue) for queue in state.queues],
+        taken_bytes=taken_bytes,
     )
 
 
@@ -210,7 +212,7 @@ def log_state(store: MessageStore) -> store_pb2.LogState:
     )
 
 
-def log_files(store: MessageStore, core: str) -> store_pb2.GetLogResponse:
+def log_files(store: MessageStore, core: str, sends: Distribution) -> store_pb2.GetLogResponse:
     """Where the log and the files derived from it lie, how far they go, how they are cut, and what sends go through."""
     store.catch_up()  # who has an acknowledgement reads up to here, and must find the message
     config = store.config
@@ -229,4 +231,5 @@ def log_files(store: MessageStore, core: str) -> store_pb2.GetLogResponse:
         state=log_state(store),
         directory_mark=mark_of(config.store_path_root_dir),
         core=core,
+        send_times=store_pb2.SendTimes(bounds_ms=sends.bounds, calls=sends.counts, sum_ms=sends.sum),
     )

@@ -192,10 +192,13 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     @timed
     async def ListQueues(self, request: store_pb2.ListQueuesRequest, context: Context) -> store_pb2.ListQueuesResponse:
         """The topics, their queues, and the state of the log."""
-        topics = [answers.topic_queues(state) async for state in self.broker.list_topics(request.topic or None)]
+        topics = [
+            answers.topic_queues(state, self.metrics.taken_bytes(state.topic))
+            async for state in self.broker.list_topics(request.topic or None)
+        ]
         return store_pb2.ListQueuesResponse(topics=topics, log=answers.log_state(self.broker.store))
 
     @timed
     async def GetLog(self, request: store_pb2.GetLogRequest, context: Context) -> store_pb2.GetLogResponse:
         """Where the log's files are, and how far they may be read."""
-        return answers.log_files(self.broker.store, self._core)
+        return answers.log_files(self.broker.store, self._core, self.metrics.send_times())
