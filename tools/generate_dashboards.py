@@ -7,24 +7,24 @@ import json
 import sys
 from pathlib import Path
 
-from boards.alerts import alerts_file
-from boards.clients import CLIENTS
-from boards.metasync import METASYNC
+from boards.alert_panels import alerts_on
+from boards.alerts import ALERTS, alerts_file
+from boards.dashboards import DASHBOARDS
 from boards.model import render
-from boards.overview import OVERVIEW
-from boards.replication import REPLICATION
-from boards.store import STORE
 
-DASHBOARDS = Path(__file__).resolve().parent.parent / "dashboards"
+FOLDER = Path(__file__).resolve().parent.parent / "dashboards"
 
 
 def files() -> dict[Path, str]:
     """Every generated file with its content."""
     made = {
-        DASHBOARDS / "grafana" / f"{one.name}.json": json.dumps(render(one), indent=1, sort_keys=True) + "\n"
-        for one in (OVERVIEW, STORE, REPLICATION, METASYNC, CLIENTS)
+        FOLDER / "grafana" / f"{one.name}.json": json.dumps(
+            render(one, alerts_on(ALERTS, one, DASHBOARDS)), indent=1, sort_keys=True
+        )
+        + "\n"
+        for one in DASHBOARDS
     }
-    made[DASHBOARDS / "prometheus" / "alerts.yml"] = alerts_file()
+    made[FOLDER / "prometheus" / "alerts.yml"] = alerts_file()
     return made
 
 
@@ -33,7 +33,7 @@ def main() -> int:
     stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
         if stale:
-            names = ", ".join(str(path.relative_to(DASHBOARDS.parent)) for path in stale)
+            names = ", ".join(str(path.relative_to(FOLDER.parent)) for path in stale)
             print(f"{names} stale: run `make dashboards`", file=sys.stderr)
         return int(bool(stale))
     for path in stale:

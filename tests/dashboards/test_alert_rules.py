@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboards.boards import load, panels
 from tests.dashboards.prometheus import ALERTS, CONFIGURATION, promtool
 
 UNIT_TESTS = Path(__file__).with_name("alerts_test.yml")
@@ -13,6 +14,14 @@ UNIT_TESTS = Path(__file__).with_name("alerts_test.yml")
 def alert_names() -> list[str]:
     """The alerts of alerts.yml, in their order."""
     return re.findall(r"- alert: (\w+)", ALERTS.read_text())
+
+
+def panel_links() -> dict[str, tuple[str, int]]:
+    """Dashboard and number of the panel that each alert names, by the alert."""
+    links = re.findall(
+        r'- alert: (\w+)\n(?:(?!- alert).*\n)*? +dashboard: "/d/tandem-(\w+)\?viewPanel=(\d+)"', ALERTS.read_text()
+    )
+    return {alert: (board, int(number)) for alert, board, number in links}
 
 
 def test_promtool_accepts_configuration_and_rules() -> None:
@@ -40,3 +49,13 @@ def test_every_alert_says_what_it_is_and_where_to_read_on() -> None:
         assert re.search(r'summary: "[^"]{10,}"\n', rule), name
         assert re.search(r'description: "[^"]{40,}"\n', rule), name
         assert f'runbook: "docs/runbook.md#{name.lower()}"' in rule
+
+
+@pytest.mark.parametrize("name", alert_names())
+def test_the_panel_of_an_alert_shows_what_it_is_about(name: str) -> None:
+    board, number = panel_links()[name]
+    (panel,) = (one for one in panels(load(board)) if one["id"] == number)
+    (rule,) = (one for one in ALERTS.read_text().split("- alert: ") if one.startswith(f"{name}\n"))
+    metrics = set(re.findall(r"\b(?:tandem_|rocketmq_|process_)\w+|\bup\b", rule.partition("labels:")[0]))
+    assert any(metric in target["expr"] for target in panel["targets"] for metric in metrics)
+    assert name in panel["description"]

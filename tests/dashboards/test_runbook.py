@@ -14,8 +14,9 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.settings import StoreSettings
+from tests.dashboards.boards import load, panels
 from tests.dashboards.prometheus import DIRECTORY
-from tests.dashboards.test_alert_rules import alert_names
+from tests.dashboards.test_alert_rules import alert_names, panel_links
 
 DOCS = DIRECTORY.parent / "docs"
 RUNBOOK = (DOCS / "runbook.md").read_text()
@@ -48,6 +49,15 @@ def test_alerts_and_entries_belong_together() -> None:
 def test_an_entry_says_what_to_do(name: str) -> None:
     told = {part.lower() for part in re.findall(r"\*\*(\w+)\*\*", entries()[name])}
     assert told >= {part.lower() for part in PARTS}
+
+
+@pytest.mark.parametrize("name", alert_names())
+def test_an_entry_names_the_panel_that_the_alert_links_to(name: str) -> None:
+    board, number = panel_links()[name]
+    document = load(board)
+    (panel,) = (one for one in panels(document) if one["id"] == number)
+    dashboard = document["title"].removeprefix("TandemMQ / ")
+    assert f"* **Panel**: *{panel['title']}* of the dashboard {dashboard}.\n" in entries()[name]
 
 
 def test_links_within_the_runbook_lead_somewhere() -> None:

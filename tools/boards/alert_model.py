@@ -18,6 +18,8 @@ class Alert:
     """One line, with the series' labels."""
     description: str
     """What it means, with the value."""
+    panel: str = ""
+    """Title of the panel that shows it, where that is not the one whose metrics are most like the alert's."""
 
     @property
     def runbook(self) -> str:

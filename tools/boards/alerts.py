@@ -4,7 +4,9 @@ import json
 from itertools import groupby
 
 from boards.alert_model import Alert
+from boards.alert_panels import panel_of
 from boards.client_alerts import CLIENT_ALERTS
+from boards.dashboards import DASHBOARDS
 from boards.pair_alerts import PAIR_ALERTS
 from boards.store_alerts import STORE_ALERTS
 
@@ -15,6 +17,7 @@ _HEAD = """# Alerts of TandemMQ, for Prometheus 2.42 or later. Each has an entry
 # Made by tools/generate_dashboards.py from tools/boards; tested with real services by tests/dashboards. Take a copy to
 # change thresholds for yourself. They need the labels `node` and `service` of prometheus.yml beside this file.
 #
+# dashboard: the panel that shows it, behind the address of a Grafana that has dashboards/grafana.
 # severity: critical wakes somebody up, warning is for the next working hour, info is for whoever looks.
 
 groups:
@@ -30,6 +33,9 @@ def alerts_file() -> str:
 
 
 def _rule(alert: Alert) -> str:
+    place = panel_of(alert, DASHBOARDS)
+    if place is None:
+        raise LookupError(f"no panel shows what {alert.name} is about")
     pending = f"        for: {alert.lasting}\n" if alert.lasting else ""
     expression = "".join(f"          {line}\n" for line in alert.expression.splitlines())
     return (
@@ -39,4 +45,5 @@ def _rule(alert: Alert) -> str:
         f"          summary: {json.dumps(alert.summary)}\n"
         f"          description: {json.dumps(alert.description)}\n"
         f"          runbook: {json.dumps(alert.runbook)}\n"
+        f"          dashboard: {json.dumps(place.link)}\n"
     )

@@ -1,5 +1,6 @@
 """Panels, rows and dashboards, and their form as Grafana's JSON (schema 39, which Grafana 10 and later read)."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,15 +106,15 @@ def lines(title: str, unit: str, says: str, *queries: tuple[str, str] | str, **m
     return Panel(title, unit, says, made, **more)
 
 
-def render(dashboard: Dashboard) -> Json:
-    """The JSON of a dashboard."""
+def render(dashboard: Dashboard, alerts: Mapping[int, Sequence[str]]) -> Json:
+    """The JSON of a dashboard. `alerts`: by a panel's number, the names of those that it shows."""
     return {
         "annotations": {"list": [_alerts_as_annotations()]},
         "description": dashboard.says,
         "editable": True,
         "graphTooltip": 1,
         "links": [_links()],
-        "panels": _place(dashboard.rows),
+        "panels": [_named(panel, alerts.get(panel["id"], ())) for panel in _place(dashboard.rows)],
         "refresh": "10s",
         "schemaVersion": 39,
         "tags": [_TAG],
@@ -124,6 +125,23 @@ def render(dashboard: Dashboard) -> Json:
         "uid": dashboard.uid,
         "version": 1,
     }
+
+
+def placed_panels(dashboard: Dashboard) -> Iterator[tuple[int, Panel]]:
+    """The panels of a dashboard with the numbers that Grafana knows them by: headings of rows are counted too."""
+    number = 0
+    for row in dashboard.rows:
+        number += 1
+        for panel in row.panels:
+            number += 1
+            yield number, panel
+
+
+def _named(panel: Json, alerts: Sequence[str]) -> Json:
+    """A panel that says which alerts it shows."""
+    if not alerts:
+        return panel
+    return {**panel, "description": f"{panel['description']} Alerts, see docs/runbook.md: {', '.join(alerts)}."}
 
 
 def _place(rows: tuple[Row, ...]) -> list[Json]:

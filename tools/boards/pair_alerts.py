@@ -11,6 +11,7 @@ PAIR_ALERTS = (
         '  tandem_store_role{role=~".*_MASTER"} == 1 and on (instance) tandem_store_writable == 1) > 1', "15s",
         "Broker {{ $labels.node_id }} has {{ $value }} masters that take messages",
         "Two nodes take messages under one name. What one of them stores the other will never have.",
+        panel="Role",
     ),
     Alert(
         "replication", "TandemNoSlaveInSync", "critical",

@@ -171,5 +171,6 @@ STORE_ALERTS = (
         '  rocketmq_rpc_latency_milliseconds_count{request_code=~"send|sendbatch"}[5m])) > 0.01', "2m",
         "{{ $value | humanizePercentage }} of the sends to {{ $labels.node }} fail",
         "More than one of a hundred sends was refused in the last five minutes.",
+        panel="Calls that failed",
     ),
 )  # fmt: skip
