@@ -212,9 +212,9 @@ def test_replicas_and_their_lag_in_words(capsys: pytest.CaptureFixture[str]) -> 
         "  log       0 to 5,000,000, on disk to 4,000,000",
         "  replicas  1 in sync; enough have the log up to 4,999,000",
         "",
-        "replica  address        state        acked  behind  behind for  last ack",
-        "1        10.0.0.2:4711  in sync  4,999,000  1.0 kB  12 ms       1 ms ago",
-        "2        10.0.0.3:4711  gone         1,000  5.0 MB  90.0 s      91.0 s ago",
+        "replica  address        state        acked  lag     lag time  last ack",
+        "1        10.0.0.2:4711  in sync  4,999,000  1.0 kB  12 ms     1 ms ago",
+        "2        10.0.0.3:4711  gone         1,000  5.0 MB  90.0 s    91.0 s ago",
     ]
 
 

@@ -11,12 +11,12 @@ _NOW = Row(
     "Now",
     (
         stat(
-            "Messages not consumed", "short",
+            "Lag", "short",
             "Messages that groups have not consumed, all together. A message counts once for each group.",
             'sum(rocketmq_consumer_lag_messages{%,consumer_group=~"$group"})', width=6,
         ),
         stat(
-            "Longest delay", "ms",
+            "Longest lag time", "ms",
             "Age of the oldest message that a group has not consumed, of the group that is worst.",
             'max(rocketmq_consumer_lag_latency_milliseconds{%,consumer_group=~"$group"})', width=6,
             steps=(("orange", 60_000), ("red", 600_000)),
@@ -183,10 +183,10 @@ _DELIVERY = Row(
 )  # fmt: skip
 
 _LAG = Row(
-    "Backlog, by group and topic",
+    "Lag, by group and topic",
     (
         lines(
-            "Messages not consumed", "short",
+            "Lag", "short",
             "Messages behind the committed offset of each group. Rising for long: the group cannot keep up, or nobody "
             "runs it. Retry topics have is_retry=true.",
             ('topk(20, sum by (consumer_group, topic) (rocketmq_consumer_lag_messages{%,consumer_group=~"$group"}))',

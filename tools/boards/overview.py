@@ -84,7 +84,7 @@ _TRAFFIC = Row(
              "[$__rate_interval]))", "{{node}} {{response_code}}"),
         ),
         lines(
-            "Most backlog", "short",
+            "Largest lag", "short",
             "The ten consumer groups with the most messages that they have not consumed. A line that only rises is a "
             "group that cannot keep up, or that nobody runs any more.",
             ("topk(10, sum by (consumer_group) (rocketmq_consumer_lag_messages{%}))", "{{consumer_group}}"),
@@ -96,13 +96,13 @@ _COPIES = Row(
     "Copies",
     (
         lines(
-            "Slaves behind, bytes", "bytes",
+            "Lag of slaves, bytes", "bytes",
             "Bytes of the master's log that a slave does not have. Some KiB under load is normal; a rising line means "
             "that the slave, its disk or the network is too slow.",
             ("tandem_replica_lag_bytes{@}", "slave {{replica}} of {{node}}"),
         ),
         lines(
-            "Slaves behind, time", "s",
+            "Lag of slaves, time", "s",
             "Age of the oldest byte that a slave does not have: what would be lost with the master's machine, "
             "acknowledged or not.",
             ("tandem_replica_lag_seconds{@}", "slave {{replica}} of {{node}}"),

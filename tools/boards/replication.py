@@ -34,15 +34,15 @@ _STATE = Row(
 )  # fmt: skip
 
 _BEHIND = Row(
-    "How far behind",
+    "Lag",
     (
         lines(
-            "Slaves behind, bytes", "bytes",
+            "Lag of slaves, bytes", "bytes",
             "As masters see it: bytes of their log that a slave does not have.",
             ("tandem_replica_lag_bytes{@}", "slave {{replica}} of {{node}}"), width=6,
         ),
         lines(
-            "Slaves behind, time", "s",
+            "Lag of slaves, time", "s",
             "As masters see it: age of the oldest byte that a slave does not have. 0 while it has everything.",
             ("tandem_replica_lag_seconds{@}", "slave {{replica}} of {{node}}"), width=6,
         ),

@@ -77,7 +77,7 @@ def top(
 ) -> None:
     """Watch a cluster live.
 
-    What is written, how far slaves are, the busiest topics, the groups that are behind. On a terminal it redraws
+    What is written, how far slaves are, the busiest topics, the groups that lag. On a terminal it redraws
     itself; elsewhere it prints a line a look.
 
     With --json: one JSON line a look, {"at", "nodes": [{"node", "role", "bytes_per_second", ...}], "topics": [...],
@@ -142,9 +142,9 @@ def draw(now: TopLook, change: Rates) -> "Drawn":
     return Drawn(
         Text(f"TandemMQ {now.cluster.version}   {time.strftime('%H:%M:%S')}   Ctrl-C ends", style="bold"),
         Text(),
-        _table(("node", "role", "writes", "last hour", "log ends at", "behind", "disk used"), _node_rows(now, change)),
+        _table(("node", "role", "writes", "last hour", "log ends at", "lag", "disk used"), _node_rows(now, change)),
         _table(("topic", "messages/s", "messages"), _topic_rows(now, change)),
-        _table(("group", "behind", "dead letters"), _group_rows(now)),
+        _table(("group", "lag", "dead letters"), _group_rows(now)),
         *(Text(line, style="yellow") for line in problems[:_ROWS]),
     )
 

@@ -22,7 +22,7 @@ app = noun("cluster", "All nodes: how they are, what people did.")
 
 @app.command()
 def show(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False) -> None:
-    """Show all nodes: roles, offsets, how far slaves are behind, disks, versions, and what is wrong.
+    """Show all nodes: roles, offsets, lag of slaves, disks, versions, and what is wrong.
 
     With --json: one document, {"nodes": [{"name", "broker_name", "role", "services", "log", "replication", "problems",
     ...}], "version"}.
@@ -40,7 +40,7 @@ def show(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False) -
 
 def say_cluster(output: Output, cluster: "Cluster") -> None:
     """The tables of a cluster."""
-    columns = ("node", "broker", "role", "epoch", "log ends at", "log size", "behind", "disk used", "services")
+    columns = ("node", "broker", "role", "epoch", "log ends at", "log size", "lag", "disk used", "services")
     output.table(columns, [_row(node) for node in cluster.nodes], drop=("epoch", "log size", "broker", "log ends at"))
     slaves = [
         (node.name, one.identity, one.address, "yes" if one.in_sync else "no", show_bytes(one.lag_bytes),
@@ -50,7 +50,7 @@ def say_cluster(output: Output, cluster: "Cluster") -> None:
     if slaves:
         output.say()
         output.table(
-            ("master", "slave", "address", "in sync", "behind", "by time", "connected"),
+            ("master", "slave", "address", "in sync", "lag", "lag time", "connected"),
             slaves,
             drop=("connected", "address"),
         )

@@ -52,14 +52,14 @@ RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metava
 def list_groups(
     match: Match = "",
     min_lag: Annotated[
-        int, typer.Option("--min-lag", min=0, metavar="N", help="Only those that are at least N messages behind.")
+        int, typer.Option("--min-lag", min=0, metavar="N", help="Only those with a lag of at least N messages.")
     ] = 0,
     limit: Limit = 0,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """List groups: how far they are behind, what their members hold, what they consume.
+    """List groups: their lag, what their members hold, what they consume.
 
     `in flight`: messages that members hold, and those that were put off: they have failed, and come later. `ready`:
     that members can get now. `attempts`: most deliveries of one message that is not dealt with. `oldest`: the oldest of
@@ -88,7 +88,7 @@ def list_groups(
         for one in found
     ]  # fmt: skip
     output.table(
-        ("group", "broker", "behind", *COLUMNS, "dead letters", "topics", ""),
+        ("group", "broker", "lag", *COLUMNS, "dead letters", "topics", ""),
         rows,
         drop=("broker", "topics", *reversed(COLUMNS)),
     )
@@ -139,7 +139,7 @@ def _say_topics(output: Output, found: "GroupDetails") -> None:
         work = ("-",) * 4 if one is None else (held([one]), one.ready, one.most_deliveries, age(one.oldest_ms))
         rows.append((*key, queues, lag, *work))
     output.table(
-        ("topic", "broker", "queues", "behind", "in flight", "ready", "attempts", "oldest"),
+        ("topic", "broker", "queues", "lag", "in flight", "ready", "attempts", "oldest"),
         rows,
         drop=("attempts", "broker", "queues"),
     )
@@ -173,7 +173,7 @@ def members(
 def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
     config = group.config
     return [
-        ("behind", f"{group.lag:,} messages"),
+        ("lag", f"{group.lag:,} messages"),
         ("dead letters", f"{group.dead_letters:,}"),
         ("consumes", "yes" if config.consume_enable else "no"),
         ("broadcast", "allowed" if config.consume_broadcast_enable else "not allowed"),
@@ -190,7 +190,7 @@ def progress(
 ) -> None:
     """Show how far a group is in every queue.
 
-    `behind` is what waits in the queue; `by time` is the age of the oldest message that waits.
+    `lag` is what waits in the queue; `lag time` is the age of the oldest message that waits.
 
     With --json: one document, {"progress": [{"broker", "topic", "queue_id", "min_offset", "max_offset", "offset",
     "lag", "lag_ms", "trouble"}]}.
@@ -200,7 +200,7 @@ def progress(
     if as_json:
         output.document({"progress": [document(one) for one in found.progress]})
         return
-    columns = ("topic", "broker", "queue", "offset", "max", "behind", "by time", "")
+    columns = ("topic", "broker", "queue", "offset", "max", "lag", "lag time", "")
     output.table(columns, [_progress_row(one) for one in found.progress], drop=("broker", "max"))
     if not found.progress:
         output.say("It has consumed nothing yet.")

@@ -96,7 +96,7 @@ def _say_by(
     begin: str | None,
     end: str | None,
     *,
-    newest_first: bool,
+    newest_first: bool = False,
 ) -> None:
     """Put into the request how to look. Raises BadParameter."""
     ways = [name for name, given in (("--id", message_id), ("--key", key), ("--unique-key", unique_key),

@@ -148,7 +148,7 @@ def show(
     output.table(("broker", "queue", "min", "max", "messages", "last"), rows)
     if found.groups:
         output.say()
-        output.table(("group", "behind"), [(one.group, one.lag) for one in found.groups])
+        output.table(("group", "lag"), [(one.group, one.lag) for one in found.groups])
     else:
         output.say("No group has consumed it.")
 

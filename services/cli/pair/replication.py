@@ -247,7 +247,7 @@ def _say_status(output: Output, told: dict[str, Any]) -> None:
     if rows:
         output.say()
         output.table(
-            ("replica", "address", "state", "acked", "behind", "behind for", "last ack"),
+            ("replica", "address", "state", "acked", "lag", "lag time", "last ack"),
             rows,
             drop=("last ack", "acked", "address"),
         )
@@ -261,7 +261,7 @@ def _of_role(told: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("master", f"{one['master_address'] or 'none'}: {state}{': ' if one['problem'] else ''}{one['problem']}")]
     if one["master_max_offset"]:
         behind = max(one["master_max_offset"] - told["max_offset"], 0)
-        lines.append(("behind", f"{show_bytes(behind)}, last heard of {show_seconds(one['silent_seconds'])} ago"))
+        lines.append(("lag", f"{show_bytes(behind)}, last heard of {show_seconds(one['silent_seconds'])} ago"))
     return lines
 
 

@@ -13,9 +13,9 @@ const MEASURES = {
   send_mean: ["Sends take", milliseconds],
   send_slowest: ["99 of 100 sends within", milliseconds],
   consumed: ["Consumed", (value) => `${count(value)}/s`],
-  lag: ["Not consumed", count],
-  waits: ["Oldest waits", duration],
-  replication_lag: ["Slave lacks", bytes],
+  lag: ["Lag", count],
+  waits: ["Lag time", duration],
+  replication_lag: ["Lag of the slave", bytes],
   replication_silence: ["Slave silent", (value) => duration(value * 1000)],
   disk_used: ["Disk used", bytes],
 };

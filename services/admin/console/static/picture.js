@@ -1,4 +1,4 @@
-/** The replication of a broker as a drawing: the master, its slaves, and between them how far behind they are. */
+/** The replication of a broker as a drawing: the master, its slaves, and between them their lag. */
 
 import { s } from "./dom.js";
 import { bytes, count, duration, words } from "./format.js";
@@ -11,7 +11,7 @@ function linkLook({ connected, inSync, lagBytes, lagSeconds, silentSeconds, prob
   if (!connected) return { kind: "bad", text: problem || "not connected" };
   if (silentSeconds) return { kind: "warn", text: `no report for ${duration(silentSeconds * 1000)}` };
   const seconds = lagSeconds === undefined || lagSeconds === 0 ? "" : ` · ${duration(lagSeconds * 1000)}`;
-  const text = lagBytes === 0 ? "level" : `${bytes(lagBytes)} behind${seconds}`;
+  const text = lagBytes === 0 ? "level" : `lag ${bytes(lagBytes)}${seconds}`;
   return inSync ? { kind: "good", text: `in sync · ${text}` } : { kind: "warn", text: `not in sync · ${text}` };
 }
 

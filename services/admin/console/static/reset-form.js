@@ -79,7 +79,7 @@ function moves(rows) {
       { title: "Queue", number: true, cell: (move) => move.queueId },
       { title: "Before", number: true, cell: (move) => (move.before === undefined ? "–" : count(move.before)) },
       { title: "After", number: true, cell: (move) => count(move.after) },
-      { title: "Then not consumed", number: true, cell: (move) => count(num(move.maxOffset) - num(move.after)) },
+      { title: "Lag then", number: true, cell: (move) => count(num(move.maxOffset) - num(move.after)) },
     ],
   });
 }

@@ -68,7 +68,7 @@ function configuration(group, several, app) {
     orphaned && h("p", {}, badge("no configuration", "warn"), " It has offsets, but nobody knows the group any more."),
     facts([
       !several && ["Broker", broker],
-      ["Not consumed", `${count(lag)} messages`],
+      ["Lag", `${count(lag)} messages`],
       work && ["In flight", `${count(work.inFlight)} messages`],
       work && ["Ready", `${count(work.ready)} messages`],
       work && ["Most deliveries", attempts(work.attempts)],
@@ -88,7 +88,7 @@ function configuration(group, several, app) {
 function topicProgress(topic, queues, work) {
   const lag = queues.reduce((sum, queue) => sum + num(queue.lag), 0);
   return h("section", { key: topic, "aria-label": `Progress in ${topic}` },
-    h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`${count(lag)} not consumed`, lag ? "warn" : "good"),
+    h("h3", {}, h("a", { href: link("topics", [topic]) }, topic), badge(`lag ${count(lag)}`, lag ? "warn" : "good"),
       work.inFlight > 0 && badge(`${count(work.inFlight)} in flight`), work.putOff > 0 && badge(`${count(work.putOff)} put off`),
       work.attempts > 1 && badge(`came ${count(work.attempts)} times`, "warn")),
     table({
@@ -100,7 +100,7 @@ function topicProgress(topic, queues, work) {
         { title: "Queue", number: true, cell: (queue) => queue.queueId },
         { title: "Consumed up to", number: true, cell: (queue) => count(queue.offset) },
         { title: "Queue's end", number: true, cell: (queue) => count(queue.maxOffset) },
-        { title: "Not consumed", number: true, cell: lagCell },
+        { title: "Lag", number: true, cell: lagCell },
         { title: "Oldest waits", number: true, cell: (queue) => (queue.lagMs === undefined ? "–" : num(queue.lagMs) ? duration(queue.lagMs) : "") },
       ],
     }));

@@ -52,7 +52,7 @@ function groupTable(groups, sort) {
       ] },
       several && { title: "Broker", sort: sort("broker"), cell: (group) => group.broker },
       { title: "Topics", cell: topics },
-      { title: "Not consumed", number: true, sort: sort("lag", true), cell: (group) => count(group.lag) },
+      { title: "Lag", number: true, sort: sort("lag", true), cell: (group) => count(group.lag) },
       { title: "In flight", number: true, sort: sort("inFlight", true), cell: (group) => count(atWork(group)?.inFlight) },
       { title: "Attempts", number: true, sort: sort("attempts", true), cell: (group) => attempts(atWork(group)?.attempts) },
       { title: "Oldest", number: true, sort: sort("oldest", true), cell: (group) => age(atWork(group)?.oldestMs) },

@@ -33,7 +33,7 @@ export function page({ rest: [name] }, app) {
         empty: "No group has consumed from it.",
         columns: [
           { title: "Group", wide: true, cell: (row) => h("a", { href: link("groups", [row.group]) }, row.group) },
-          { title: "Not consumed", number: true, cell: (row) => count(row.lag) },
+          { title: "Lag", number: true, cell: (row) => count(row.lag) },
         ],
       }),
     ],
