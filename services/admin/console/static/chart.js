@@ -11,7 +11,7 @@ const MEASURES = {
   messages_in: ["Messages in", (value) => `${count(value)}/s`],
   bytes_in: ["Bytes in", (value) => `${bytes(value)}/s`],
   send_mean: ["Sends take", milliseconds],
-  send_slowest: ["99 of 100 sends within", milliseconds],
+  send_slowest: ["99 % of sends within", milliseconds],
   consumed: ["Consumed", (value) => `${count(value)}/s`],
   lag: ["Lag", count],
   waits: ["Lag time", duration],

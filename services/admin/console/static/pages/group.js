@@ -101,7 +101,7 @@ function topicProgress(topic, queues, work) {
         { title: "Consumed up to", number: true, cell: (queue) => count(queue.offset) },
         { title: "Queue's end", number: true, cell: (queue) => count(queue.maxOffset) },
         { title: "Lag", number: true, cell: lagCell },
-        { title: "Oldest waits", number: true, cell: (queue) => (queue.lagMs === undefined ? "–" : num(queue.lagMs) ? duration(queue.lagMs) : "") },
+        { title: "Lag time", number: true, cell: (queue) => (queue.lagMs === undefined ? "–" : num(queue.lagMs) ? duration(queue.lagMs) : "") },
       ],
     }));
 }
