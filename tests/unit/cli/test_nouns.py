@@ -93,7 +93,7 @@ def test_other_letters_are_refused(text: str) -> None:
 def find(topic: str = "t", **by: str) -> admin_pb2.FindMessagesRequest:
     request = admin_pb2.FindMessagesRequest(topic=topic)
     ways: dict[str, str | None] = dict.fromkeys(("message_id", "key", "unique_key", "place", "begin", "end"))
-    _say_by(request, **{**ways, **by})
+    _say_by(request, *{**ways, **by}.values())
     return request
 
 
