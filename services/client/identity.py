@@ -4,14 +4,18 @@ The `tandem` command's options of the same names set these variables, so that ev
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self, TypedDict
 
+from tandemmq.client.places import addresses_of
+from tandemmq.common.addresses import host_of
 from tandemmq.common.credentials import read_secret
 from tandemmq.common.errors import Kind, TandemError
 
 USER, SECRET_FILE = "TANDEM_USER", "TANDEM_SECRET_FILE"
+SECRET_HOSTS = "TANDEM_SECRET_HOSTS"
+"""Hosts with commas between, to which user and secret go and to no others; empty: wherever calls go."""
 TLS_CA, TLS_CERTIFICATE, TLS_KEY = "TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY"
 
 
@@ -39,6 +43,8 @@ class Identity(NamedTuple):
     tls_ca: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    secret_hosts: tuple[str, ...] = ()
+    """Those to which user and secret may go; empty: to all."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -47,7 +53,13 @@ class Identity(NamedTuple):
         secret_file, ca, certificate, key = (
             Path(found[name]) if found.get(name) else None for name in (SECRET_FILE, TLS_CA, TLS_CERTIFICATE, TLS_KEY)
         )
-        return cls(found.get(USER) or None, secret_file, ca, certificate, key)
+        hosts = tuple(host for host in found.get(SECRET_HOSTS, "").split(",") if host)
+        return cls(found.get(USER) or None, secret_file, ca, certificate, key, hosts)
+
+    def at(self, addresses: str | Sequence[str]) -> Self:
+        """The same towards these addresses: nobody, where one of them is of a host that the secret is not for."""
+        is_meant = not self.secret_hosts or {host_of(one) for one in addresses_of(addresses)} <= set(self.secret_hosts)
+        return self if is_meant else self._replace(user=None, secret_file=None)
 
     @property
     def speaks_tls(self) -> bool:

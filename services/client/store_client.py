@@ -31,7 +31,7 @@ class StoreClient:
 
     Every call raises RequestFailed if the store refuses it, and StoreUnreachable if there is no answer in `timeout`
     seconds (a long poll has its own time on top). With several addresses a call goes on to the next one, or to the
-    master that a store tells, unless a send may have been stored.
+    master that a store tells, unless it may have changed something.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """One channel over the stores of a broker: a call is made where it can be answered.
 
 A call is repeated at another address where it certainly did nothing: the store says so, or was never reached; and where
-it only reads. A send whose answer was lost is not: it may be stored. Streams begin at the address that answered last,
-and end with their connection.
+it only reads. A send whose answer was lost is not, since it may be stored, nor is anything else that changes something.
+Streams begin at the address that answered last, and end with their connection.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,15 @@ from tandemmq.client.places import Places
 _NEVER_SENT = "failed to connect to all addresses"
 """How grpc begins what it says of a call that never left."""
 
-_CHANGES = frozenset({"Send", "SendBatch"})
-"""Calls of StoreClient that change something."""
+READS = frozenset(
+    {
+        "Checksum", "Describe", "Examine", "FindMessages", "GetCluster", "GetConfiguration", "GetDamage",
+        "GetDelayOffsets", "GetGroup", "GetHistory", "GetJob", "GetLog", "GetOffsets", "GetRole", "GetTopic",
+        "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "Pull", "QueryMessage",
+        "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage", "ViewWaiting", "WhoAmI",
+    }
+)  # fmt: skip
+"""Calls of our contracts, by name, that change nothing: asked twice is the same as asked once."""
 
 
 class ManyStores:
@@ -71,7 +78,7 @@ class _StreamMethod:
     def __init__(self, spread: ManyStores, kind: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._spread, self._kind, self._arguments, self._options = spread, kind, arguments, options
         self._made: dict[str, Any] = {}
-        self.reads = str(arguments[0]).rpartition("/")[2] not in _CHANGES
+        self.reads = str(arguments[0]).rpartition("/")[2] in READS
 
     def at(self, address: str) -> Any:
         """The method at one of the stores."""

@@ -26,6 +26,12 @@ def check_address(text: str | None) -> str | None:
     return None
 
 
+def host_of(address: str) -> str:
+    """The host of `host:port`, for comparisons: all loopback addresses are one."""
+    host = address.strip().rpartition(":")[0]
+    return "localhost" if is_loopback(host) else host
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches a server that listens on `host`."""
     bare = host.strip().removeprefix("[").removesuffix("]")

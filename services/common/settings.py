@@ -129,9 +129,9 @@ class Settings:
     reserved_environment: ClassVar[frozenset[str]] = frozenset(
         {
             "TANDEM_CONFIG", "TANDEM_PROFILE", "TANDEM_ADDRESS", "TANDEM_REPLICATOR_ADDRESS", "TANDEM_GOLDEN",
-            "TANDEM_SEED", "TANDEM_SPARK_MASTER", "TANDEM_USER", "TANDEM_SECRET_FILE", "TANDEM_TLS_CA",
-            "TANDEM_TLS_CERT", "TANDEM_TLS_KEY", "TANDEM_ADMIN_ADDRESS", "TANDEM_SERVER", "TANDEM_CONTEXT",
-            "TANDEM_CONTEXTS_FILE",
+            "TANDEM_SEED", "TANDEM_SPARK_MASTER", "TANDEM_USER", "TANDEM_SECRET_FILE", "TANDEM_SECRET_HOSTS",
+            "TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY", "TANDEM_ADMIN_ADDRESS", "TANDEM_SERVER",
+            "TANDEM_CONTEXT", "TANDEM_CONTEXTS_FILE",
         }
     )  # fmt: skip
     """TANDEM_ variables that are not settings: read by the command line. `TANDEM_TEST_*` and `TANDEM_BENCH_*` too."""

@@ -105,7 +105,7 @@ def first_offset(root: Path, address: str | None) -> int:
 def _log_of(address: str) -> Any:
     from tandemmq.client import Identity, StoreClient
 
-    with StoreClient(address, **Identity.from_environment().arguments()) as client:
+    with StoreClient(address, **Identity.from_environment().at(address).arguments()) as client:
         return client.log()
 
 

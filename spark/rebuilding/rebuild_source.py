@@ -70,7 +70,7 @@ def ask_store(request: "RebuildRequest") -> LogSource:
     from tandemmq.client import Identity, StoreClient
 
     assert request.running is not None
-    with StoreClient(request.running, **Identity.from_environment().arguments()) as client:
+    with StoreClient(request.running, **Identity.from_environment().at(request.running).arguments()) as client:
         log = client.log()
     if not is_directory_of(request.root, log):
         raise BadJobOption(
@@ -107,7 +107,7 @@ def adopt(request: "RebuildRequest", staging: StagingDirectory) -> None:
     from tandemmq.store.v1.derived_files_pb2_grpc import DerivedFilesStub
 
     address = request.internal or f"{(request.running or '').rpartition(':')[0]}:{_INTERNAL_PORT}"
-    with open_channel(address, **Identity.from_environment().arguments()) as channel:
+    with open_channel(address, **Identity.from_environment().at(address).arguments()) as channel:
         try:
             DerivedFilesStub(channel).Adopt(AdoptRequest(staging=staging.path.name), timeout=_ADOPT_SECONDS)
         except grpc.RpcError as error:

@@ -99,5 +99,5 @@ def _end_of(store: str) -> int:
     from tandemmq.client import Identity, StoreClient
     from tandemmq.client.results import readable_end
 
-    with StoreClient(store, **Identity.from_environment().arguments()) as client:
+    with StoreClient(store, **Identity.from_environment().at(store).arguments()) as client:
         return readable_end(client.log())

@@ -178,7 +178,7 @@ class QueueFollower:
     def read(self, partition: InputPartition, wanted: ScanWanted) -> Iterator[pa.RecordBatch]:
         """The rows of some spans. Raises MissingLog, ClientError."""
         spans: tuple[Span, ...] = partition.value
-        with StoreClient(self._store, **Identity.from_environment().arguments()) as client:
+        with StoreClient(self._store, **Identity.from_environment().at(self._store).arguments()) as client:
             for span in spans:
                 yield from self._read_span(client, span, wanted.also(Condition("queue_offset", "<", span.end)))
 

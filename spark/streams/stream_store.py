@@ -48,7 +48,8 @@ class StreamStore:
         """What ``call`` gives. Raises ClientError at once."""
         self._asked = time.monotonic()
         if self._client is None:
-            self._client = StoreClient(self.address, timeout=ANSWER_SECONDS, **Identity.from_environment().arguments())
+            identity = Identity.from_environment().at(self.address)
+            self._client = StoreClient(self.address, timeout=ANSWER_SECONDS, **identity.arguments())
         try:
             check_master(self._client)
             answer = call(self._client)

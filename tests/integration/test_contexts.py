@@ -3,11 +3,14 @@
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 
 from tandemmq.cli.talk import discovery
+from tandemmq.cli.talk.connection import trust
 from tandemmq.cli.talk.contexts import (
     ClusterContext,
     Contexts,
@@ -19,6 +22,7 @@ from tandemmq.cli.talk.contexts import (
 )
 from tandemmq.cli.talk.discovery import candidates, of_cluster
 from tandemmq.cli.talk.failures import CallFailed
+from tandemmq.client import Identity
 from tests.integration.test_cli import Outcome, tandem
 from tests.integration.test_up import Up, running
 
@@ -95,10 +99,79 @@ def test_credentials_of_one_place_are_not_mixed_with_another_s() -> None:
     context = ClusterContext("h:1", user="ann", secret_file="/s", tls_ca="/ca")
     assert variables_of(context, {}) == {
         "TANDEM_SERVER": "h:1", "TANDEM_USER": "ann", "TANDEM_SECRET_FILE": "/s", "TANDEM_TLS_CA": "/ca",
+        "TANDEM_SECRET_HOSTS": "h",
     }  # fmt: skip
     assert variables_of(context, {"TANDEM_USER": "bob"}) == {"TANDEM_SERVER": "h:1", "TANDEM_TLS_CA": "/ca"}
     assert "TANDEM_SERVER" not in variables_of(context, {"TANDEM_ADMIN_ADDRESS": "x:1"})
     assert "TANDEM_TLS_CA" not in variables_of(context, {"TANDEM_TLS_CERT": "/c"})
+
+
+class Listener(grpc.GenericRpcHandler):
+    """Lets nobody in, and keeps what it is told of who calls."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        metadata = {key: str(value) for key, value in details.invocation_metadata or ()}
+        self.told.append(metadata.get("authorization", "nothing"))
+        return grpc.unary_unary_rpc_method_handler(
+            lambda _request, context: context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
+        )
+
+
+@pytest.fixture
+def listening() -> Iterator[tuple[str, Listener]]:
+    """Somebody who answers, at an address."""
+    listener = Listener()
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[listener])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}", listener
+    server.stop(None).wait()
+
+
+WAYS = (
+    ("offsets", "--address", "{}"),
+    ("topic", "list", "--address", "{}"),
+    ("consume", "g", "t", "--address", "{}"),
+    ("bench", "--address", "{}", "--seconds", "1"),
+    ("replicas", "--address", "{}"),
+)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_a_secret_of_a_context_goes_to_its_hosts_only(
+    file: Path, tmp_path: Path, listening: tuple[str, Listener], way: tuple[str, ...]
+) -> None:
+    address, listener = listening
+    (tmp_path / "secret").write_text("of ann")
+    who = ("--user", "ann", "--secret-file", str(tmp_path / "secret"))
+    add("prod", "--server", "broker.example:8081", *who)
+    add("here", "--server", "localhost:1", *who)
+    words = [word.format(address) for word in way]
+    told = tandem(*words).err
+    assert set(listener.told) == {"nothing"}
+    assert "the secret of the context goes to broker.example only" in told
+    tandem(*words, environment={"TANDEM_ADDRESS": address, "TANDEM_ADMIN_ADDRESS": address})
+    tandem("--server", address, *words)
+    assert set(listener.told) == {"nothing"}, "whichever way an address is told"
+    listener.told.clear()
+    for named in (("--context", "here"), who):
+        told = tandem(*named, *words).err
+        assert {one.partition(" ")[0] for one in listener.told} == {"Basic"}
+        assert "the secret of the context" not in told
+
+
+def test_what_a_cluster_tells_of_itself_gets_the_secret_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_USER", "ann")
+    monkeypatch.setenv("TANDEM_SECRET_FILE", "/s")
+    monkeypatch.setenv("TANDEM_SECRET_HOSTS", "a.example")
+    trust("c.example:8084", "b.example:8083")
+    assert Identity.from_environment().at("c.example:8084").user is None, "told by somebody else"
+    trust("b.example:8084", "a.example:8083")
+    assert Identity.from_environment().at("a.example:1,b.example:1").user == "ann"
+    assert Identity.from_environment().at("a.example:1,c.example:1").user is None
 
 
 def test_where_the_file_is() -> None:

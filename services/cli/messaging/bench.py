@@ -115,7 +115,7 @@ async def _run(address: str, plan: _Plan, output: Output) -> list[Measure]:
     from tandemmq.client import Identity
     from tandemmq.client.aio import StoreClient
 
-    identity = Identity.from_environment().arguments()
+    identity = Identity.from_environment().at(address).arguments()
     connections = [StoreClient(address, **identity) for _ in range(-(-plan.clients // 16))]
     try:
         first = await _first(connections[0], plan)

@@ -58,7 +58,7 @@ def consume(
 
     shown = 0
     with told(STORE, address):
-        arguments = Identity.from_environment().arguments()
+        arguments = Identity.from_environment().at(address).arguments()
         consumer = Consumer(address, group=group, topic=topic, filter=tags, sql=sql, prefetch=0, **arguments)
         try:
             with consumer:
@@ -123,7 +123,7 @@ def worker(
             filter=tags,
             sql=sql,
             concurrency=concurrency,
-            **Identity.from_environment().arguments(),
+            **Identity.from_environment().at(address).arguments(),
         )
     if output.as_json:
         output.line({"done": counts.done, "retried": counts.retried, "dead": counts.dead})

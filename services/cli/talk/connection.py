@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from tandemmq.cli.talk.contexts import SERVER
+from tandemmq.cli.talk.contexts import SECRET_HOSTS, SERVER
 from tandemmq.cli.talk.failures import CallFailed, Failure, WrongUsage
 from tandemmq.common import default_ports
+from tandemmq.common.addresses import host_of
 
 if TYPE_CHECKING:
     import grpc
 
-    from tandemmq.client import ClientError, StoreClient
+    from tandemmq.client import ClientError, Identity, StoreClient
 
 
 class ServiceKind(NamedTuple):
@@ -46,9 +47,9 @@ def connect(address: str) -> "Iterator[StoreClient]":
         UnreadableSecret, BadUserName: the root options name what cannot be used.
     """
     address = resolved(STORE, address)
-    from tandemmq.client import Identity, StoreClient
+    from tandemmq.client import StoreClient
 
-    with told(STORE, address), StoreClient(address, **Identity.from_environment().arguments()) as client:
+    with told(STORE, address), StoreClient(address, **_identity().at(address).arguments()) as client:
         client.find_master()
         yield client
 
@@ -57,10 +58,9 @@ def connect(address: str) -> "Iterator[StoreClient]":
 def connect_to(kind: ServiceKind, address: str) -> "Iterator[grpc.Channel]":
     """Give a channel to another service, for generated stubs. What its calls raise becomes what `connect` raises."""
     address = resolved(kind, address)
-    from tandemmq.client import Identity
     from tandemmq.client.channels import open_channel
 
-    with told(kind, address), open_channel(address, **Identity.from_environment().arguments()) as channel:
+    with told(kind, address), open_channel(address, **_identity().at(address).arguments()) as channel:
         yield channel
 
 
@@ -82,7 +82,16 @@ def resolved(kind: ServiceKind, address: str) -> str:
     from tandemmq.cli.talk.discovery import resolve
 
     with told(kind, address):
-        return resolve(kind.noun, address)
+        found = resolve(kind.noun, address)
+    trust(found, address)
+    return found
+
+
+def trust(found: str, teller: str) -> None:
+    """Let a secret go to what the cluster has told at an address to which it goes."""
+    identity = _identity()
+    if identity.secret_hosts and identity.at(teller) == identity != identity.at(found):
+        os.environ[SECRET_HOSTS] = ",".join((*identity.secret_hosts, *map(host_of, found.split(","))))
 
 
 def check_address(kind: ServiceKind, address: str) -> None:
@@ -125,8 +134,25 @@ def _failure(error: "ClientError", kind: ServiceKind, address: str) -> Failure:
     elif not error.status and error.code == "UNIMPLEMENTED":
         message = _who_else(kind, address)
     elif error.code == "UNAUTHENTICATED":
-        message = f"the {kind.noun} at {address} does not let you in: {message}"
+        message = f"the {kind.noun} at {address} does not let you in: {message}{_withheld(address)}"
     return Failure(message, error.code, error.status.replace("UNKNOWN_ERROR", ""))
+
+
+def _withheld(address: str) -> str:
+    """Why the secret that is there did not go along."""
+    identity = _identity()
+    if identity.at(address) == identity:
+        return ""
+    return (
+        f"; the secret of the context goes to {', '.join(identity.secret_hosts)} only: name this address in its "
+        "--server too, or say --user and --secret-file"
+    )
+
+
+def _identity() -> "Identity":
+    from tandemmq.client import Identity
+
+    return Identity.from_environment()
 
 
 def _who_else(kind: ServiceKind, address: str) -> str:
@@ -145,9 +171,8 @@ def _who_else(kind: ServiceKind, address: str) -> str:
 def _why_away(code: str, kind: ServiceKind, address: str) -> str:
     """No answer came: looks whether TLS is the reason."""
     from tandemmq.cli.talk.tls_diagnosis import diagnose
-    from tandemmq.client import Identity
 
-    found = diagnose(address, Identity.from_environment()) if "," not in address else ""
+    found = diagnose(address, _identity()) if "," not in address else ""
     if found:
         return f"the {kind.noun} at {address} {found}"
     if code == "DEADLINE_EXCEEDED":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tandemmq.cli.talk.failures import CommandFailed, NotThere
+from tandemmq.common.addresses import host_of
 
 FILE = "TANDEM_CONTEXTS_FILE"
 """Names another file."""
@@ -23,6 +24,8 @@ SERVER = "TANDEM_SERVER"
 
 ADDRESSES = ("TANDEM_ADDRESS", "TANDEM_ADMIN_ADDRESS", "TANDEM_REPLICATOR_ADDRESS")
 _WHO = ("TANDEM_USER", "TANDEM_SECRET_FILE")
+SECRET_HOSTS = "TANDEM_SECRET_HOSTS"
+"""Where the secret of a context may go: `tandemmq.client.identity`, which takes long to import."""
 _TLS = ("TANDEM_TLS_CA", "TANDEM_TLS_CERT", "TANDEM_TLS_KEY")
 
 
@@ -109,6 +112,8 @@ def variables_of(context: ClusterContext, environment: Mapping[str, str]) -> dic
     ):
         if not any(map(environment.get, group)):
             told.update({name: value for name, value in zip(group, values, strict=True) if value})
+    if _WHO[0] in told:
+        told[SECRET_HOSTS] = ",".join(dict.fromkeys(map(host_of, context.server.split(","))))
     return told
 
 

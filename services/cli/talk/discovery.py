@@ -123,7 +123,7 @@ def _channel(address: str) -> "grpc.Channel":
     from tandemmq.client import Identity
     from tandemmq.client.channels import open_channel
 
-    return open_channel(address, **Identity.from_environment().arguments())
+    return open_channel(address, **Identity.from_environment().at(address).arguments())
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -1,13 +1,15 @@
 """At which of several stores a call is made, and where it goes on."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import grpc
 import pytest
 
 from tandemmq.client import StoreClient, aio
-from tandemmq.client.stores_channel import aio_stores_channel, stores_channel
+from tandemmq.client.stores_channel import READS, aio_stores_channel, stores_channel
 from tandemmq.store.v1 import store_pb2
 
 A, B, C = "a:1", "b:2", "c:3"
@@ -45,9 +47,9 @@ class Stores:
         self.failures = failures
         self.asked: list[str] = []
 
-    def method(self, name: str) -> Callable[[Any], Any]:
+    def method(self, name: str, service: str = "tandemmq.store.v1.Store") -> Callable[[Any], Any]:
         channel: Any = stores_channel((A, B), self.dial)
-        made: Callable[[Any], Any] = channel.unary_unary(f"/tandemmq.store.v1.Store/{name}")
+        made: Callable[[Any], Any] = channel.unary_unary(f"/{service}/{name}")
         return made
 
     def dial(self, address: str) -> Any:
@@ -88,6 +90,56 @@ def test_what_may_be_stored_is_not_sent_again() -> None:
         send(None)
     assert stores.asked == [A]
     assert send(None) == B
+
+
+def test_what_only_reads_is_asked_again() -> None:
+    stores = Stores(a=ANSWER_LOST)
+    assert stores.method("Pull")(None) == B
+    assert stores.asked == [A, B]
+
+
+@pytest.mark.parametrize(
+    ("service", "name"),
+    [
+        ("tandemmq.delivery.v1.Operations", "CreateTopic"),
+        ("tandemmq.delivery.v1.Operations", "TryMessage"),
+        ("tandemmq.delivery.v1.Delivery", "Receive"),
+        ("tandemmq.admin.v1.Admin", "ResendMessages"),
+        ("tandemmq.replication.v1.Replication", "Promote"),
+        ("tandemmq.of.tomorrow", "Anything"),
+    ],
+)
+def test_what_changes_something_is_not_done_twice(service: str, name: str) -> None:
+    stores = Stores(a=ANSWER_LOST)
+    call = stores.method(name, service)
+    with pytest.raises(Failure):
+        call(None)
+    assert stores.asked == [A]
+    assert call(None) == B
+
+
+def test_what_changes_something_goes_on_where_it_never_arrived() -> None:
+    stores = Stores(a=NEVER_SENT)
+    assert stores.method("CreateTopic", "tandemmq.delivery.v1.Operations")(None) == B
+
+
+CHANGES = frozenset(
+    {
+        "Acknowledge", "Adopt", "CancelJob", "ChangeInvisible", "CommitOffsets", "CreateGroup", "CreateTopic",
+        "DeleteGroup", "DeleteGroups", "DeleteOffsets", "DeleteTopic", "DeleteTopics", "Demote", "EndTransaction",
+        "Fence", "Follow", "ForwardToDeadLetters", "Heartbeat", "Join", "Leave", "Promote", "PutDelayOffsets",
+        "PutGroup", "PutGroups", "PutTopic", "PutTopics", "Recall", "Receive", "Remember", "ResendMessages",
+        "ResetOffsets", "Send", "SendBack", "SendBatch", "SendMessage", "ShowThreads", "StartJob", "TryMessage",
+    }
+)  # fmt: skip
+
+
+def test_of_each_call_it_is_known_whether_it_changes_something() -> None:
+    contracts = (Path(__file__).resolve().parents[3] / "protos" / "tandemmq").rglob("*.proto")
+    unary = re.compile(r"rpc (\w+)\((?!stream )[\w.]+\) returns \((?!stream )")
+    names = {name for path in contracts for name in unary.findall(path.read_text())}
+    assert names == READS | CHANGES
+    assert not READS & CHANGES
 
 
 class Log:
