@@ -2,9 +2,19 @@
 #
 #   docker build --file deploy/spark.Dockerfile --tag tandemmq-spark .
 #
-# Behind a package index of your own: --secret id=pip,src=/etc/pip.conf --secret id=certificates,src=/path/to/ca.crt;
-# both are there while packages are installed, and not in the image.
+# Behind a package index of your own, PACKAGES_BASE names an image that knows it (docs/install.md) and has the same Python
+# as BASE; only packages are taken from there.
 ARG BASE=python:3.11-slim-bookworm
+ARG PACKAGES_BASE=${BASE}
+FROM ${PACKAGES_BASE} AS packages
+
+ENV VIRTUAL_ENV=/opt/tandemmq/.venv
+COPY constraints.txt ./
+RUN python3 -m venv ${VIRTUAL_ENV} \
+    && ${VIRTUAL_ENV}/bin/pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --require-hashes \
+        -r constraints.txt
+
+
 FROM ${BASE}
 
 RUN apt-get update \
@@ -15,12 +25,8 @@ ENV VIRTUAL_ENV=/opt/tandemmq/.venv
 ENV PATH=${VIRTUAL_ENV}/bin:${PATH} PYTHONUNBUFFERED=1 SPARK_NO_DAEMONIZE=1
 WORKDIR /opt/tandemmq
 
-# Packages first: they change seldom, and are most of the image.
-COPY constraints.txt ./
-RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
-    if [ -s /run/certificates ]; then export PIP_CERT=/run/certificates; fi \
-    && python3 -m venv ${VIRTUAL_ENV} \
-    && pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --require-hashes -r constraints.txt
+# They change seldom, and are most of the image.
+COPY --from=packages ${VIRTUAL_ENV} ${VIRTUAL_ENV}
 
 COPY pyproject.toml README.md LICENSE ./
 COPY services services

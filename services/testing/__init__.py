@@ -15,12 +15,14 @@ Without pytest, or for a broker of one's own::
 
 docs/testing.md has more. Which module has what::
 
-    broker.py   TemporaryBroker: the process, its directory, its port
-    plugin.py   the fixtures tandem_broker, own_tandem_broker, tandem_settings
-    errors.py   BrokerNotStarted
+    broker.py      TemporaryBroker: the process, its directory, its port
+    container.py   BrokerContainer: the same in a container
+    plugin.py      the fixtures tandem_broker, own_tandem_broker, tandem_settings
+    errors.py      BrokerNotStarted
 """
 
 from tandemmq.testing.broker import TemporaryBroker
+from tandemmq.testing.container import BrokerContainer
 from tandemmq.testing.errors import BrokerNotStarted
 
-__all__ = ["BrokerNotStarted", "TemporaryBroker"]
+__all__ = ["BrokerContainer", "BrokerNotStarted", "TemporaryBroker"]

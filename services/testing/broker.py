@@ -48,6 +48,9 @@ class TemporaryBroker:
     Whatever becomes of us, it ends with us, and its directory goes.
     """
 
+    _ends_with = signal.SIGKILL
+    """What its process gets when we die."""
+
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
         """`settings`: the store's own by their names, as in broker.conf: `{"maxMessageSize": 1 << 20}`."""
         self._settings = {**_SETTINGS, **(settings or {})}
@@ -96,20 +99,23 @@ class TemporaryBroker:
         self._wait_serving()
         return self
 
-    def _launch(self) -> None:
+    def _command(self) -> list[str]:
+        """What runs the store in the foreground, its log as JSON lines on stderr."""
         given = {**_FREE, **self._settings, "grpcPort": self.port, "listenPort": self.classic_port}
         root = self.directory / str(given["storePathRootDir"])
         config = self.directory / "broker.conf"
         config.write_text("".join(f"{name}={value}\n" for name, value in {**given, "storePathRootDir": root}.items()))
+        return [sys.executable, "-m", "tandemmq.store", "--config", str(config), "--profile", "embedded"]
+
+    def _launch(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         environment["TANDEM_LOG_FORMAT"] = "json"
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling all modules anew takes a second of each start
-        command = [sys.executable, "-m", "tandemmq.store", "--config", str(config), "--profile", "embedded"]
         self._log = (self.directory / "store.log").open("wb")
         self._process = subprocess.Popen(
-            command,
+            self._command(),
             cwd=self.directory,
-            env=ending_with_us(environment, signal.SIGKILL),
+            env=ending_with_us(environment, self._ends_with),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
@@ -121,8 +127,7 @@ class TemporaryBroker:
         while time.monotonic() < deadline:
             events = self._events()
             if any(event.get("event") == "delivering" for event in events):
-                self.port = _port(events, "listening", "grpc")
-                self.classic_port = _port(events, "listening for classic clients", "remoting")
+                self._take_ports(events)
                 return
             if self._process is None or self._process.poll() is not None:
                 break
@@ -131,6 +136,11 @@ class TemporaryBroker:
         self.kill()
         self.stop()
         raise BrokerNotStarted(f"the broker did not start; it said last:\n{last}")
+
+    def _take_ports(self, events: list[dict[str, Any]]) -> None:
+        """Of what the store has told."""
+        self.port = _port(events, "listening", "grpc")
+        self.classic_port = _port(events, "listening for classic clients", "remoting")
 
     def _events(self) -> list[dict[str, Any]]:
         lines = self.log.splitlines(keepends=True)

@@ -1,8 +1,21 @@
-"""What the tests of this folder measure, printed when all is over."""
+"""The image, built once for this folder, and what its tests measure, printed when all is over."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from tests.compose import engine
+
+_PROMETHEUS = "prom/prometheus:v3.5.0"
+"""As in docker-compose.yml."""
+
+_PROMETHEUS_FROM_DEBIAN = f"""
+FROM {engine.BASE_IMAGE}
+RUN apt-get update && apt-get install -y --no-install-recommends prometheus && install -d -o nobody /prometheus
+USER nobody
+ENTRYPOINT ["prometheus"]
+"""
 
 _MEASURED = pytest.StashKey[dict[str, str]]()
 
@@ -21,6 +34,18 @@ def measured(
     yield lines
     for what, how_much in lines.items():
         record_testsuite_property(what, how_much)
+
+
+@pytest.fixture(scope="package")
+def image(measured: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The image of docker-compose.yml, built now."""
+    with engine.running_engine():
+        begin = time.monotonic()
+        engine.build_product(tmp_path_factory.mktemp("base"))
+        measured["image built in"] = f"{time.monotonic() - begin:.0f} s"
+        if not engine.has_image(_PROMETHEUS) and engine.is_stand_in():
+            engine.build(_PROMETHEUS, _PROMETHEUS_FROM_DEBIAN, tmp_path_factory.mktemp("prometheus"))
+        yield "tandemmq"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

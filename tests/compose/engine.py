@@ -15,6 +15,19 @@ BASE_IMAGE = "python:3.11-slim-bookworm"
 _STARTER = REPOSITORY.parent / "shared" / "tools" / "docker-engine"
 """At our workplace: starts dockerd, and makes a stand-in of the base image from Debian's packages."""
 
+_OWN_BASE = "tandemmq-test-base"
+_DOCKERFILE_OF_BASE = f"""
+FROM {BASE_IMAGE}
+COPY pip.conf /etc/pip.conf
+COPY certificates.pem /etc/own-certificates.pem
+ENV PIP_CERT=/etc/own-certificates.pem
+"""
+"""As docs/install.md has it for those behind a package index of their own."""
+
+_PIP, _CERTIFICATES = Path("/etc/pip.conf"), Path("/etc/ssl/certs/ca-certificates.crt")
+_BUILT = "a-metasync"
+"""The service of docker-compose.yml that says how the image is built."""
+
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _TABLES = ("filter", "nat")
 
@@ -41,15 +54,6 @@ def running_engine() -> Iterator[None]:
             _wait_until_gone()
 
 
-def docker_with_buildkit() -> list[str]:
-    """A docker command that can give secrets to a build: newer ones want the plug-in buildx for that."""
-    for directory in os.get_exec_path():
-        command = Path(directory) / "docker"
-        if command.exists() and (_ok([command, "buildx", "version"]) or _major(command) < 23):
-            return [str(command)]
-    pytest.skip("no docker command here can build with BuildKit (is the plug-in buildx missing?)")
-
-
 def compose_command() -> list[str]:
     """`docker compose`, or its predecessor."""
     if _ok(["docker", "compose", "version"]):
@@ -59,21 +63,27 @@ def compose_command() -> list[str]:
     pytest.skip("there is neither `docker compose` nor docker-compose")
 
 
-def build(docker: Sequence[str], tag: str, dockerfile: Path | str, *, context: Path | str, text: str = "") -> None:
-    """Builds an image, with this machine's network and its settings for pip. `text`: of a Dockerfile named `-`."""
-    secrets = {"pip": Path("/etc/pip.conf"), "certificates": Path("/etc/ssl/certs/ca-certificates.crt")}
-    given = [part for name, at in secrets.items() if at.exists() for part in ("--secret", f"id={name},src={at}")]
-    named = ["--tag", tag, "--file", str(dockerfile), str(context)]
+def build(tag: str, dockerfile: str, directory: Path) -> None:
+    """Builds an image from the text of a Dockerfile and what lies in a directory, with this machine's network."""
+    (directory / "Dockerfile").write_text(dockerfile)
+    _until_built(tag, ["docker", "build", "--network", "host", "--tag", tag, str(directory)])
 
+
+def build_product(directory: Path) -> None:
+    """Builds the image of docker-compose.yml, by compose, as a new user does; with this machine's network and pip."""
+    (directory / "pip.conf").write_bytes(_PIP.read_bytes() if _PIP.exists() else b"")
+    (directory / "certificates.pem").write_bytes(_CERTIFICATES.read_bytes() if _CERTIFICATES.exists() else b"")
+    build(_OWN_BASE, _DOCKERFILE_OF_BASE, directory)
+    override = directory / "network.yml"
+    override.write_text(f"services: {{{_BUILT}: {{build: {{network: host}}}}}}\n")
+    files = ("--file", str(REPOSITORY / "docker-compose.yml"), "--file", str(override))
+    _until_built("tandemmq", [*compose_command(), *files, "build", _BUILT], TANDEM_BASE_IMAGE=_OWN_BASE)
+
+
+def _until_built(tag: str, command: Sequence[str], **environment: str) -> None:
     def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*docker, "build", "--network", "host", *given, *named],
-            env={**os.environ, "DOCKER_BUILDKIT": "1"},
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        given = {**os.environ, **environment}
+        return subprocess.run(command, cwd=REPOSITORY, env=given, capture_output=True, text=True, check=False)
 
     done = run()
     if done.returncode and done.stderr.rstrip().endswith("unexpected EOF"):  # the engine itself has ended, or hung up
@@ -81,7 +91,7 @@ def build(docker: Sequence[str], tag: str, dockerfile: Path | str, *, context: P
         if not _ok(["docker", "info"]) and _STARTER.exists():
             subprocess.run([_STARTER, "up"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
         done = run()
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 
 def has_image(name: str) -> bool:
@@ -101,13 +111,6 @@ def docker(*arguments: str) -> str:
 
 def _ok(command: Sequence[str | Path]) -> bool:
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
-
-
-def _major(command: Path) -> int:
-    ask = [str(command), "version", "--format", "{{.Client.Version}}"]
-    version = subprocess.run(ask, capture_output=True, text=True, check=False).stdout
-    major = version.partition(".")[0]
-    return int(major) if major.isdigit() else sys.maxsize
 
 
 @contextmanager

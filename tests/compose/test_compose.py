@@ -21,35 +21,9 @@ from tests.compose.cluster import SERVICES, Cluster, Producer
 from tests.compose.engine import docker
 from tests.compose.waiting import PATIENCE, eventually
 from tests.contract.rocketmq5.v2_client import V2Client, message
-from tests.interop.remoting import GET_ALL_TOPIC_CONFIG, SUCCESS, Remoting
+from tests.interop.remoting import GET_ALL_TOPIC_CONFIG, GET_BROKER_CLUSTER_INFO, SUCCESS, Remoting
 
 pytestmark = [pytest.mark.compose, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(2400)]
-
-GET_BROKER_CLUSTER_INFO = 106
-_MEGABYTE = 1_000_000
-_LARGEST_IMAGE = 300 * _MEGABYTE
-_PROMETHEUS = "prom/prometheus:v3.5.0"
-"""As in docker-compose.yml."""
-
-_PROMETHEUS_FROM_DEBIAN = f"""
-FROM {engine.BASE_IMAGE}
-RUN apt-get update && apt-get install -y --no-install-recommends prometheus && install -d -o nobody /prometheus
-USER nobody
-ENTRYPOINT ["prometheus"]
-"""
-
-
-@pytest.fixture(scope="module")
-def image(measured: dict[str, str]) -> Iterator[str]:
-    """The image of docker-compose.yml, built now."""
-    with engine.running_engine():
-        begin = time.monotonic()
-        buildkit = engine.docker_with_buildkit()
-        engine.build(buildkit, "tandemmq", "deploy/Dockerfile", context=engine.REPOSITORY)
-        measured["image built in"] = f"{time.monotonic() - begin:.0f} s"
-        if not engine.has_image(_PROMETHEUS) and engine.is_stand_in():
-            engine.build(buildkit, _PROMETHEUS, "-", context=engine.REPOSITORY / "tests", text=_PROMETHEUS_FROM_DEBIAN)
-        yield "tandemmq"
 
 
 @pytest.fixture(scope="module")
@@ -64,28 +38,6 @@ def cluster(image: str, measured: dict[str, str], tmp_path_factory: pytest.TempP
     finally:
         found.compose("down", "--volumes", "--remove-orphans", "--timeout", "60")
         assert set(docker("volume", "ls", "--quiet").split()) == volumes, "something is left behind"
-
-
-def test_image_is_small_and_holds_no_tools(image: str, measured: dict[str, str]) -> None:
-    size, user = docker("image", "inspect", image, "--format", "{{.Size}} {{.Config.User}}").split()
-    measured["image size"] = f"{int(size) / _MEGABYTE:.1f} MB"
-    assert int(size) < _LARGEST_IMAGE
-    assert user == "10001:10001"
-    files = docker("run", "--rm", image, "find", "/", "-xdev", "-type", "f", "-o", "-type", "l").splitlines()
-    names = {path.rpartition("/")[2] for path in files}
-    assert names.isdisjoint({"pip", "pip3", "apt", "apt-get", "dpkg", "gcc", "cc", "ld", "make", "llvmlite", "numba"})
-    assert not [path for path in files if "/site-packages/pip/" in path or "/apt/" in path or "libLLVM" in path]
-    assert docker("run", "--rm", image, "tandem", "--version").startswith("tandem ")
-
-
-def test_kernels_are_compiled_in_the_image(image: str, measured: dict[str, str]) -> None:
-    program = (
-        "import sys, time; begin = time.monotonic(); from tandemmq.store.log.segments.walkers import Walkers; "
-        "print(Walkers('always').loaded, 'numba' in sys.modules, time.monotonic() - begin)"
-    )
-    loaded, numba, seconds = docker("run", "--rm", image, "python", "-c", program).split()
-    measured["compiled walker loaded in"] = f"{float(seconds):.2f} s"
-    assert (loaded, numba) == ("True", "False")
 
 
 def test_send_and_pull_from_the_host(cluster: Cluster) -> None:
