@@ -9,7 +9,7 @@ CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: docs dashboards help venv product demo test coverage campaigns test-all check lint format protos constraints bench soak clean
+.PHONY: docs dashboards help venv product demo test coverage campaigns test-all check lint format protos constraints bench wheels deb soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,12 @@ constraints: ## renew constraints.txt from pyproject.toml (needs the uv command)
 
 bench: venv ## measure, beside Redis, NATS and RocketMQ where they are installed
 	$(BIN)/python -m bench $(ARGS)
+
+wheels: venv ## wheels with the compiled core, for x86-64 and aarch64, in dist/
+	$(BIN)/python tools/build_wheels.py
+
+deb: wheels ## a Debian package of the broker for this machine's Python and processor, in dist/
+	$(BIN)/python tools/build_deb.py
 
 soak: venv ## long fault campaigns: make soak ARGS="--minutes 60", "--pair" for two nodes, "--transport" for damaged traffic
 	$(BIN)/python -m tests.faults.soak $(ARGS)

@@ -69,15 +69,20 @@ def build(tag: str, dockerfile: str, directory: Path) -> None:
     _until_built(tag, ["docker", "build", "--network", "host", "--tag", tag, str(directory)])
 
 
-def build_product(directory: Path) -> None:
-    """Builds the image of docker-compose.yml, by compose, as a new user does; with this machine's network and pip."""
+def build_base(directory: Path) -> str:
+    """Builds an image with Python that knows this machine's package index; gives its name."""
     (directory / "pip.conf").write_bytes(_PIP.read_bytes() if _PIP.exists() else b"")
     (directory / "certificates.pem").write_bytes(_CERTIFICATES.read_bytes() if _CERTIFICATES.exists() else b"")
     build(_OWN_BASE, _DOCKERFILE_OF_BASE, directory)
+    return _OWN_BASE
+
+
+def build_product(base: str, directory: Path) -> None:
+    """Builds the image of docker-compose.yml, by compose, as a new user does; with this machine's network."""
     override = directory / "network.yml"
     override.write_text(f"services: {{{_BUILT}: {{build: {{network: host}}}}}}\n")
     files = ("--file", str(REPOSITORY / "docker-compose.yml"), "--file", str(override))
-    _until_built("tandemmq", [*compose_command(), *files, "build", _BUILT], TANDEM_BASE_IMAGE=_OWN_BASE)
+    _until_built("tandemmq", [*compose_command(), *files, "build", _BUILT], TANDEM_BASE_IMAGE=base)
 
 
 def _until_built(tag: str, command: Sequence[str], **environment: str) -> None:

@@ -14,7 +14,11 @@ OF_A_NODE = ("store", "replicator", "metasync")
 
 @pytest.mark.parametrize(
     ("name", "service"),
-    [*((name, service) for name in ("master", "slave") for service in OF_A_NODE), ("admin", "admin")],
+    [
+        *((name, service) for name in ("single", "master", "slave") for service in OF_A_NODE),
+        ("admin", "admin"),
+        ("single-admin", "admin"),
+    ],
 )
 def test_settings_are_such(name: str, service: str) -> None:
     shown = tandem("settings", "--service", service, "--config", str(DEPLOY / "conf" / f"{name}.conf"), "--json")

@@ -1,0 +1,87 @@
+"""What `make wheels` and `make deb` make: for which processors it is, what is in it, and that it runs."""
+
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools import build_deb, build_wheels
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.xdist_group("packages")]
+
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+ASKED = "from tandemmq.store.compiled_core import core_problem; print(core_problem())"
+
+
+def run(*command: object, problem: str = "") -> str:
+    """What a command says. Skips where it fails with `problem`."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode and problem and problem in done.stderr:
+        pytest.skip(f"{problem} cannot be had")
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With wheels for both processors."""
+    found = tmp_path_factory.mktemp("packages")
+    run(sys.executable, ROOT / "tools" / "build_wheels.py", "--into", found, problem="compiler.txt")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheels(directory: Path) -> dict[str, Path]:
+    """By processor."""
+    return {path.stem.rpartition("_2_28_")[2]: path for path in directory.glob("tandemmq-*.whl")}
+
+
+def test_wheels_have_the_core_for_their_processor_and_an_old_c_library(wheels: dict[str, Path], tmp_path: Path) -> None:
+    assert set(wheels) == set(build_wheels.MACHINES)
+    for machine, wheel in wheels.items():
+        modules = build_wheels.check(wheel, machine)
+        assert {one.machine for one in modules} == {build_wheels.MACHINES[machine]}
+        assert max(one.glibc for one in modules) <= (2, 28)
+    with pytest.raises(build_wheels.UnfitWheel, match="another processor"):
+        build_wheels.check(wheels["aarch64"], "x86_64")
+    if platform.machine() in wheels:
+        zipfile.ZipFile(wheels[platform.machine()]).extractall(tmp_path)
+        assert run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}").strip() == ""
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("dpkg-deb", "ld"))), reason="no dpkg-deb, or no linker")
+@pytest.mark.skipif(platform.machine() not in build_deb.ARCHITECTURES, reason="no name of Debian's for the processor")
+def test_the_debian_package_has_all_that_its_units_name(directory: Path, wheels: dict[str, Path]) -> None:
+    run(sys.executable, ROOT / "tools" / "build_deb.py", "--into", directory)
+    [package] = directory.glob("tandemmq_*.deb")
+    unpacked = directory / "unpacked"
+    run("dpkg-deb", "-x", package, unpacked)
+    assert {line.split()[1] for line in run("dpkg-deb", "-c", package).splitlines()} == {"root/root"}
+    assert run("dpkg-deb", "-f", package, "Version").strip() == build_deb.debian_version(VERSION)
+    run("dpkg-deb", "-e", package, unpacked / "DEBIAN")
+    for name in ("postinst", "prerm"):
+        run("sh", "-n", unpacked / "DEBIAN" / name)
+    units = sorted((unpacked / "lib" / "systemd" / "system").iterdir())
+    assert [path.name for path in units] == [path.name for path in sorted((ROOT / "deploy" / "systemd").iterdir())]
+    settings = (unpacked / "DEBIAN" / "conffiles").read_text().split()
+    for unit in units:
+        [line] = [line for line in unit.read_text().splitlines() if line.startswith("ExecStart=")]
+        command, *_, config = line.removeprefix("ExecStart=").split()
+        assert (unpacked / command.lstrip("/")).is_file()
+        assert config in settings
+    [packages] = (unpacked / build_deb.HOME).glob("lib/python*/site-packages")
+    program = f"import sys; sys.path.insert(0, {str(packages)!r}); {ASKED}"
+    assert run(sys.executable, "-c", program).strip() == ""
+    assert (packages / "tandemmq" / "store" / "format" / "compiled" / "kernels.so").exists()
+    assert not list(packages.glob("numba*"))
+
+
+def test_what_comes_before_a_release_sorts_before_it() -> None:
+    assert [build_deb.debian_version(one) for one in ("0.2.0.dev0", "0.2.0")] == ["0.2.0~dev0", "0.2.0"]
