@@ -31,14 +31,24 @@ _COMMANDS = {
     "completion": ("completion",),
     "demo.command": ("demo",),
 }
-"""By module, in the order of the help; those of `processes` have one each."""
+"""By module; those of `processes` have one each."""
 
 _NOUNS = {
     **{noun: f"nouns.{noun}" for noun in ("cluster", "node", "topic", "group", "client", "message", "job")},
     "user": "access.user",
     "context": "access.context",
 }
-"""With verbs after them, and by them; after the commands in the help."""
+"""With verbs after them, and by them."""
+
+SECTIONS = {
+    "To begin with": ("up", "demo", "context", "completion"),
+    "Messages": ("send", "recall", "consume", "worker", "pull", "query", "view", "offsets", "message", "bench"),
+    "A cluster": ("check", "top", "cluster", "node", "topic", "group", "client", "job", "user", "settings"),
+    "Two nodes": ("replicas", "promote", "follow", "reseed"),
+    "The files of a store": ("inspect", "audit", "rebuild", "export", "accept-loss"),
+    "Services, each by itself": _COMMANDS["processes"][1:],
+}
+"""Of the help: what a person looks for together."""
 
 
 OF_THIS_MACHINE = frozenset({*_COMMANDS["processes"], "inspect", "settings", "completion", "demo", "user", "context"})
@@ -83,6 +93,16 @@ class RootGroup(typer.core.TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = CommandsByName()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list in the help, by sections."""
+        width = max(map(len, self.commands))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                room = formatter.width - width - 6
+                formatter.write_dl(
+                    [(f"{name:<{width}}", self.commands[name].get_short_help_str(room)) for name in names]
+                )
 
 
 def _make(name: str, module: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import typer.core
 import typer.main
 
+from tandemmq.cli.commands import SECTIONS, CommandsByName
 from tandemmq.cli.examples import EXAMPLES
 from tandemmq.cli.main import app
 from tandemmq.cli.reference import commands as all_commands
@@ -101,6 +102,10 @@ def test_every_command_that_a_text_names_exists() -> None:
             if not (word in known or (word in nouns and (not verb or f"{word} {verb}" in known))):
                 wrong.append((path.name, *named))
     assert not wrong
+
+
+def test_each_command_is_in_one_section_of_the_help() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(CommandsByName())
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:
