@@ -23,7 +23,7 @@ up() {
     up=$!
     until grep -q "Ctrl-C stops everything" /tmp/up.log; do
         kill -0 "$up" || { cat /tmp/up.log; exit 1; }
-        sleep 0.1
+        sleep 0.5
     done
 }
 down() {
@@ -50,7 +50,7 @@ printf 'two teas\nthree teas\n' >lines.txt
 printf '%s' "$WORKER" >orders.py
 set -x
 """
-OF_SPARK = ("tandem audit", "tandem rebuild")
+OF_SPARK = ("tandem audit", "tandem rebuild", "tandem export")
 """What the README says needs more."""
 
 
