@@ -94,4 +94,4 @@ def test_the_readme_is_one_script_where_there_is_only_python(
     for line in done.stdout.splitlines():
         if line.startswith("MEASURED "):
             what, how_much = line.removeprefix("MEASURED ").split(": ", 1)
-            measured[f"README in a bare container, {what}"] = how_much
+            measured[f"README with Python alone, {what}"] = how_much
