@@ -79,7 +79,7 @@ class Deletions:
         if not groups and not topics:
             return
         places, slices, ledger = [], Slices(self._timers), self._journal.ledger
-        for progress in list(ledger.all()):
+        for progress in ledger.all():
             place = progress.place
             is_gone = place.group in groups or place.topic in topics  # whatever is made again meanwhile: all or none
             if is_gone and ledger.progress(place) is progress:

@@ -63,7 +63,7 @@ class Figures:
         """Read them now."""
         found: dict[tuple[str, str], GroupFigures] = {}
         slices = Slices(self._timers)
-        for progress in list(self._ledger.all()):
+        for progress in self._ledger.all():
             one = await self._read(progress, slices)
             await slices.pause()
             key = one.group, one.topic

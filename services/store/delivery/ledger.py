@@ -24,7 +24,7 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress, runs
+from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress, pieces, runs
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -105,8 +105,8 @@ class Ledger:
         return list(self._groups)
 
     def all(self) -> Iterator[QueueProgress]:
-        """All places, in the order in which they came to be."""
-        return (account.progress for account in self._accounts.values())
+        """All places there are now, in the order in which they came to be. They may be gone through in many turns."""
+        return (account.progress for account in list(self._accounts.values()))
 
     def __len__(self) -> int:
         """How many places there are."""
@@ -279,19 +279,38 @@ class Ledger:
 
         After a start, those who hold messages have time to acknowledge them; those who hold them with renewal
         (`renewed`), to come back. No fact says so: it is done by whoever delivers, and costs nothing but time where it
-        is not known. It stops after each place, so that others may have their turn.
+        is not known. It stops after some messages, so that others may have their turn; nothing may be noted meanwhile.
         """
         for account in list(self._accounts.values()):
-            entries, holdings = account.progress.entries, account.progress.holdings
-            for offset, entry in entries.items():
-                least, most = renewed if offset in holdings else others
-                due = min(max(entry.due, least), most)
-                if entry.number and due != entry.due:
-                    entries[offset] = OpenEntry(entry.number, due)
-                    if account.ready.pop(offset, 0) is None:
-                        self.ready_entries -= 1
-                    self._wait(account, offset, 1, due)
-            yield
+            for offsets in pieces(list(account.progress.entries)):
+                for due, first, messages in self._held_back(account, offsets, others, renewed):
+                    self._wait(account, first, messages, due)
+                yield
+
+    def _held_back(
+        self, account: _Account, offsets: Iterable[int], others: DueBetween, renewed: DueBetween
+    ) -> Iterator[tuple[int, int, int]]:
+        """Give some messages of a place their times. Those that have others now, as runs: when, first, how many."""
+        entries, holdings, ready = account.progress.entries, account.progress.holdings, account.ready
+        last, first, messages = -1, 0, 0
+        for offset in offsets:
+            entry = entries[offset]
+            least, most = renewed if offset in holdings else others
+            due = min(max(entry.due, least), most)
+            if not entry.number or due == entry.due:
+                continue
+            entries[offset] = OpenEntry(entry.number, due)
+            if offset in ready:
+                del ready[offset]
+                self.ready_entries -= 1
+            if due == last and offset == first + messages:
+                messages += 1
+                continue
+            if messages:
+                yield last, first, messages
+            last, first, messages = due, offset, 1
+        if messages:
+            yield last, first, messages
 
     def clear(self) -> None:
         """Nothing is known."""

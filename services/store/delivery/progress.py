@@ -20,6 +20,7 @@ from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, Held
 
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
+_PIECE = 256
 MOST_DUE = (1 << 44) - 1
 """The latest time that an entry can be due, in milliseconds since the Unix epoch: in the year 2527."""
 
@@ -181,6 +182,11 @@ class QueueProgress:
             more = number + 1 < len(pieces)
             held = tuple(held_runs([at for at, _, _ in piece], self.holdings)) if self.holdings else ()
             yield Snapshot(self.place, self.cursor, self.given, self.resets, piece, more, held)
+
+
+def pieces(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
+    """So few offsets at a time that something can be done with each of them within a turn of the loop."""
+    return (offsets[at : at + _PIECE] for at in range(0, len(offsets), _PIECE))
 
 
 def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:

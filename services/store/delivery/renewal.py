@@ -9,7 +9,8 @@ end of the connection on which it was sent, may never have arrived: it comes aga
 client lives.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.timers import Timers
@@ -18,7 +19,7 @@ from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Connected
-from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, runs
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, pieces, runs
 from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.log.edges.slices import in_turns
 
@@ -48,6 +49,14 @@ class _Sent(NamedTuple):
     shares: list[tuple[Share, int]]
 
 
+class _Held(NamedTuple):
+    """What a client holds of a place: as much as is dealt with at a time."""
+
+    holder: Holder
+    place: Place
+    offsets: list[int]
+
+
 class Renewals:
     """Renews what living clients hold."""
 
@@ -66,37 +75,52 @@ class Renewals:
         self._clock = clock
         self._timers = timers
         self._given: dict[Holder, dict[Place, set[int]]] = {}  # what a client may hold: the ledger says if it does
-        self._sent: dict[Holder, list[_Sent]] = {}
+        self._sent: dict[Holder, deque[_Sent]] = {}
         self._members: set[Holder] = set()
         self._awaited: set[Holder] = set()
+        self._heard_early: set[Holder] | None = None  # heard before it is known who is awaited
         self._arriving = False
         self._waiting = False
         self._ended = False
 
     def start(self) -> None:
         """Begin with what was held before: those clients are awaited."""
+        self._heard_early = set()
+        in_turns(self._timers, self._held_before(), self._await, self._all_awaited)
+
+    def _held_before(self) -> Iterator[_Held]:
         for progress in self._journal.ledger.all():
-            for offset, holding in progress.holdings.items():
-                self._remember((progress.place.group, holding.client_id), progress.place, (offset,))
-        self._awaited.update(self._given)
-        self._look()
+            yield from _by_holder(progress, list(progress.holdings))
+
+    def _await(self, held: _Held) -> None:
+        if held.offsets:
+            self._remember(held.holder, held.place, held.offsets)
+            self._awaited.add(held.holder)
+
+    def _all_awaited(self) -> None:
+        heard, self._heard_early = self._heard_early or set(), None
+        if not self._ended:
+            for holder in heard:
+                self.heard(*holder)
+            self._look()
 
     def end(self) -> None:
         """Renew nothing any more. What was sent is noted: nothing is on its way when a store has stopped."""
         if self._journal.open:
             for holder in list(self._sent):
-                self._note(holder, self._sent.pop(holder))
+                for sent in self._sent.pop(holder):
+                    self._note(holder, sent)
         self._ended = True
 
     # -- who holds what ---------------------------------------------------------------------------------------------
 
     def sent(self, group: str, client_id: str, shares: Sequence[Share], connected: Connected) -> None:
         """An answer with messages was sent, which a client has for `RENEWED_MS`, with renewal."""
-        if self._ended or not self._journal.open:
+        if self._is_over:
             return
         holder = group, client_id
         dues = [(share, entry.due) for share in shares if (entry := self._entry(share)) is not None]
-        self._sent.setdefault(holder, []).append(_Sent(self._timers.time() + ARRIVED_SECONDS, connected, dues))
+        self._sent.setdefault(holder, deque()).append(_Sent(self._timers.time() + ARRIVED_SECONDS, connected, dues))
         if self._sessions.get(group, client_id) is not None:
             self._members.add(holder)
         self._arrive_later()
@@ -112,56 +136,64 @@ class Renewals:
     def _arrived(self) -> None:
         """Note what was sent some seconds ago."""
         self._arriving = False
-        if self._ended or not self._journal.open:
-            return
-        self._arriving = True
-        in_turns(self._timers, list(self._sent), self._arrived_at, self._all_arrived)
+        if not self._is_over:
+            self._arriving = True
+            in_turns(self._timers, self._old_answers(), lambda one: self._note(*one), self._all_arrived)
 
-    def _arrived_at(self, holder: Holder) -> None:
-        answers = self._sent.get(holder)
-        if answers is None or self._ended or not self._journal.open:
-            return
+    def _old_answers(self) -> Iterator[tuple[Holder, _Sent]]:
         now = self._timers.time()
-        old = [one for one in answers if one.arrives <= now]
-        del answers[: len(old)]
-        if not answers:
-            del self._sent[holder]
-        self._note(holder, [one for one in old if one.connected()])
+        for holder in list(self._sent):
+            answers = self._sent.get(holder)
+            while answers and answers[0].arrives <= now and not self._is_over:
+                one = answers.popleft()
+                if one.connected():
+                    yield holder, one
+            if answers is not None and not answers:
+                self._sent.pop(holder, None)
 
     def _all_arrived(self) -> None:
         self._arriving = False
         self._arrive_later()
 
-    def _note(self, holder: Holder, answers: Iterable[_Sent]) -> None:
-        """Note what a client holds of some answers: what is still given out as it was then."""
-        held: dict[tuple[Place, int], list[int]] = {}
-        for share, due in (one for answer in answers for one in answer.shares):
-            entry = self._entry(share)
-            if entry is not None and entry.due == due:
-                held.setdefault((share.place, due), []).append(share.offset)
-        for (place, due), offsets in held.items():
+    def _note(self, holder: Holder, sent: _Sent) -> None:
+        """Note what a client holds of an answer."""
+        for place, due, offsets in self._still_given(sent):
             self._remember(holder, place, offsets)
             some = runs(sorted(set(offsets)))
             self._journal.note(*[HeldBy(place, at, count, due, holder[1], due - RENEWED_MS) for at, count in some])
         self._look_later()
 
+    def _still_given(self, sent: _Sent) -> list[tuple[Place, int, list[int]]]:
+        """What is still given out as it was when an answer was sent: where, due when, which."""
+        found: dict[tuple[Place, int], list[int]] = {}
+        for share, due in sent.shares:
+            entry = self._entry(share)
+            if entry is not None and entry.due == due:
+                found.setdefault((share.place, due), []).append(share.offset)
+        return [(place, due, offsets) for (place, due), offsets in found.items()]
+
     def _remember(self, holder: Holder, place: Place, offsets: Iterable[int]) -> None:
         self._given.setdefault(holder, {}).setdefault(place, set()).update(offsets)
 
-    def _held_by(self, holder: Holder) -> list[tuple[QueueProgress, list[int]]]:
-        """What a client holds; what it was given and does not hold is forgotten."""
-        found = []
-        for place, given in self._given.pop(holder, {}).items():
-            progress = self._journal.ledger.progress(place)
-            holdings = {} if progress is None else progress.holdings
-            held = sorted(at for at in given if at in holdings and holdings[at].client_id == holder[1])
-            if progress is not None and held:
-                found.append((progress, held))
-        if found:
-            self._given[holder] = {progress.place: set(held) for progress, held in found}
-        else:
+    def _held_by(self, holder: Holder) -> Iterator[_Held]:
+        """What a client holds, some at a time; what it was given and does not hold is forgotten."""
+        given = self._given.get(holder, {})
+        for place, known in list(given.items()):
+            for some in pieces(sorted(known)):
+                held = self._holds(holder, place, some)
+                known.difference_update(some)
+                known.update(held)
+                yield _Held(holder, place, held)
+            if not known:
+                given.pop(place, None)
+        if not given and self._given.get(holder, given) is given:
             self._forget(holder)
-        return found
+
+    def _holds(self, holder: Holder, place: Place, offsets: Iterable[int]) -> list[int]:
+        """Which of some messages a client holds, as the ledger says."""
+        progress = self._journal.ledger.progress(place)
+        holdings = {} if progress is None else progress.holdings
+        return [at for at in offsets if at in holdings and holdings[at].client_id == holder[1]]
 
     def _forget(self, holder: Holder) -> None:
         self._given.pop(holder, None)
@@ -173,14 +205,16 @@ class Renewals:
     def heard(self, group: str, client_id: str) -> None:
         """A sign of life. A client that was awaited has another minute; as a member it has more."""
         holder = group, client_id
+        if self._heard_early is not None:
+            self._heard_early.add(holder)
         if holder in self._awaited:
             self._awaited.discard(holder)
-            self._renew(holder)
-            self._renewed()
+            in_turns(self._timers, self._held_by(holder), self._renew, self._renewed)
 
     def used(self, place: Place, offset: int) -> None:
         """A handle was used: a sign of life of whoever holds the message."""
-        if self._awaited and (progress := self._journal.ledger.progress(place)) is not None:
+        awaits = self._awaited or self._heard_early is not None
+        if awaits and (progress := self._journal.ledger.progress(place)) is not None:
             holding = progress.holdings.get(offset)
             if holding is not None:
                 self.heard(place.group, holding.client_id)
@@ -197,11 +231,25 @@ class Renewals:
 
     def gone(self, group: str, client_id: str) -> None:
         """A client ends: what it holds comes again at once."""
-        holder, now = (group, client_id), self._clock.now_ms()
-        self._note(holder, self._sent.pop(holder, ()))
-        for progress, offsets in self._held_by(holder):
-            self._journal.note(*[GivenAgain(progress.place, at, progress.entries[at].number, now) for at in offsets])
+        holder = group, client_id
+        answers, given = self._sent.pop(holder, ()), self._given.pop(holder, {})
         self._forget(holder)
+        in_turns(self._timers, self._left_by(holder, answers, given), self._give_back, self._renewed)
+
+    def _left_by(self, holder: Holder, answers: Iterable[_Sent], given: Mapping[Place, set[int]]) -> Iterator[_Held]:
+        """What a client held that is gone, some at a time."""
+        for sent in answers:
+            for place, _, offsets in self._still_given(sent):
+                yield _Held(holder, place, offsets)
+        for place, known in given.items():
+            for some in pieces(sorted(known)):
+                yield _Held(holder, place, self._holds(holder, place, some))
+
+    def _give_back(self, held: _Held) -> None:
+        progress = self._journal.ledger.progress(held.place)
+        if progress is not None and self._journal.open:
+            now, entries = self._clock.now_ms(), progress.entries
+            self._journal.note(*[GivenAgain(held.place, at, entries[at].number, now) for at in held.offsets])
 
     # -- renewing ---------------------------------------------------------------------------------------------------
 
@@ -212,32 +260,50 @@ class Renewals:
 
     def _look(self) -> None:
         self._waiting = False
-        if self._ended or not self._journal.open:
-            return
-        self._waiting = True
-        in_turns(self._timers, list(self._given), self._look_at, self._all_looked_at)
+        if not self._is_over:
+            self._waiting = True
+            in_turns(self._timers, self._held_by_members(), self._renew, self._all_looked_at)
 
-    def _look_at(self, holder: Holder) -> None:
-        if self._ended or not self._journal.open:
-            return
-        if self._sessions.get(*holder) is not None:
-            self._members.add(holder)
-            self._awaited.discard(holder)
-            self._renew(holder)
-        else:
-            self._held_by(holder)
+    def _held_by_members(self) -> Iterator[_Held]:
+        """What those hold that are members of their groups; what others do not hold any more is forgotten."""
+        for holder in list(self._given):
+            if self._is_over:
+                return
+            member = self._sessions.get(*holder) is not None
+            if member:
+                self._members.add(holder)
+                self._awaited.discard(holder)
+            for held in self._held_by(holder):
+                yield held if member else held._replace(offsets=[])
 
     def _all_looked_at(self) -> None:
         self._waiting = False
-        if not self._ended and self._journal.open:
+        if not self._is_over:
             self._renewed()
             self._look_later()
 
-    def _renew(self, holder: Holder) -> None:
+    def _renew(self, held: _Held) -> None:
+        progress = self._journal.ledger.progress(held.place)
+        if progress is None or self._is_over:
+            return
         now = self._clock.now_ms()
-        for progress, offsets in self._held_by(holder):
-            soon = [at for at in offsets if progress.entries[at].due - now < _LEFT_MS]
-            for first, messages, client_id, since in held_runs(soon, progress.holdings):
-                if now - since <= LONGEST_MS:
-                    due = now + RENEWED_MS
-                    self._journal.note(HeldBy(progress.place, first, messages, due, client_id, since))
+        soon = [at for at in held.offsets if progress.entries[at].due - now < _LEFT_MS]
+        for first, messages, client_id, since in held_runs(soon, progress.holdings):
+            if now - since <= LONGEST_MS:
+                self._journal.note(HeldBy(held.place, first, messages, now + RENEWED_MS, client_id, since))
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ended or not self._journal.open
+
+
+def _by_holder(progress: QueueProgress, offsets: Sequence[int]) -> Iterator[_Held]:
+    """Who holds some messages of a place, some at a time."""
+    place, holdings = progress.place, progress.holdings
+    yield _Held((place.group, ""), place, [])  # of each place, so that many where nothing is held are many steps too
+    for some in pieces(offsets):
+        held: dict[str, list[int]] = {}
+        for offset in some:
+            if offset in holdings:
+                held.setdefault(holdings[offset].client_id, []).append(offset)
+        yield from (_Held((place.group, client_id), place, own) for client_id, own in held.items())

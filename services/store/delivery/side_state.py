@@ -12,10 +12,9 @@ class SideState:
     """By place: which handles of earlier starts still count, and who waits for room."""
 
     def __init__(self, ledger: Ledger, start: int) -> None:
-        """To be made when delivery begins, with the ledger as it is then."""
+        """`start`: the number of this start."""
         self.start = start
         self._ledger = ledger
-        self._given_before = {one.place: one.given for one in ledger.all() if one.entries}
         self._again: dict[Place, set[int]] = {}
         self._blocked: set[Place] = set()
         self.all_blocked = False
@@ -36,8 +35,7 @@ class SideState:
 
     def given_again(self, place: Place, offset: int) -> None:
         """A message that has an entry was given out."""
-        if offset < self._given_before.get(place, 0):
-            self._again.setdefault(place, set()).add(offset)
+        self._again.setdefault(place, set()).add(offset)
 
     # -- in flight --------------------------------------------------------------------------------------------------
 
@@ -58,8 +56,11 @@ class SideState:
 
     def dealt(self, place: Place, offsets: Iterable[int]) -> bool:
         """Messages are dealt with; whether somebody may wait for the room."""
-        if place in self._again:
-            self._again[place].difference_update(offsets)
+        again = self._again.get(place)
+        if again is not None:
+            again.difference_update(offsets)
+            if not again:
+                del self._again[place]
         if place in self._blocked:
             self._blocked.discard(place)
             return True

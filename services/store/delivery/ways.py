@@ -10,7 +10,9 @@ from enum import Enum
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.sessions import OffsetsReset, Sessions
+from tandemmq.store.log.edges.slices import in_turns
 
 REMEMBERED_SECONDS = 600.0
 """A way counts for so long after it was last gone."""
@@ -38,7 +40,12 @@ class Ways:
 
     def start(self) -> None:
         """A `lifecycle.MasterService`: what was reset before is no news."""
-        self._resets = {progress.place: progress.resets for progress in self._journal.ledger.all() if progress.resets}
+        self._resets = {}
+        in_turns(self._timers, self._journal.ledger.all(), self._know, lambda: None)
+
+    def _know(self, progress: QueueProgress) -> None:
+        if progress.resets:
+            self._resets.setdefault(progress.place, progress.resets)
 
     async def stop(self) -> None:
         """Nothing is counted any more."""

@@ -10,7 +10,7 @@ import pytest
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.errors import TooMuchInFlight
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, Moved, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import FilterKind, Subscription
@@ -253,6 +253,28 @@ def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyP
     assert longest < 6_000
 
 
+async def test_holding_back_stops_after_some_messages_of_a_place() -> None:
+    """A place may have as many as are in flight; those that come again together are one item of the heap, as before."""
+    ledger, before = Ledger(), 0
+    ledger.apply(Moved(PLACE, 0, 0))
+    ledger.apply(Given(PLACE, 0, 5_000, 1_000))
+    for offset in range(0, 5_000, 50):
+        ledger.apply(GivenAgain(PLACE, offset, 2, 7_000))
+    progress = ledger.progress(PLACE)
+    assert progress is not None
+    items = len(ledger._heap)
+    for _ in ledger.hold_back(DueBetween(5_000, 9_000), DueBetween(5_000, 9_000)):
+        done = sum(entry.due == 5_000 for entry in progress.entries.values())
+        assert 0 < done - before <= 256
+        before = done
+    assert before == 4_900
+    assert len(ledger._heap) - items <= 120
+    ledger.come_due(5_000, 10_000)
+    assert ledger.ready_entries == 4_900
+    ledger.come_due(7_000, 10_000)
+    assert ledger.ready_entries == 5_000
+
+
 async def test_holding_back_stops_after_each_place() -> None:
     ledger = Ledger()
     for queue in range(10):
@@ -321,3 +343,71 @@ async def test_figures_of_many_places_are_read_in_turns(tmp_path: Path, monkeypa
             await figures.refresh()
             assert (count.all, count.most) == (300, 4)
         assert len(figures.now) == 300
+
+
+async def holding(at: Scene, clients: int, messages: int) -> None:
+    """A start with so many clients that hold so many messages each, which are to be renewed."""
+    now = at.clock.now_ms()
+    for queue in range(clients):
+        place = Place(GROUP, TOPIC, queue)
+        at.journal.note(Moved(place, 0, 0), Given(place, 0, messages, now + 30_000))
+        at.journal.note(HeldBy(place, 0, messages, now + 30_000, f"client-{queue}", now))
+    await at.receiving.stop()
+    at.timers.each_look = 0.01
+    at.receiving.start()
+
+
+def counted_facts(at: Scene, count: TurnCounter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def apply(fact: Fact) -> None:
+        count(getattr(fact, "messages", 1))
+        Ledger.apply(at.ledger, fact)
+
+    monkeypatch.setattr(at.ledger, "apply", apply)
+
+
+@pytest.mark.parametrize(("clients", "messages"), [(1, 5_000), (60, 50)])
+async def test_what_clients_hold_is_renewed_and_given_back_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clients: int, messages: int
+) -> None:
+    async with scene(tmp_path) as at:
+        await holding(at, clients, messages)
+        for _ in range(2 * clients + 50):
+            await turns()
+        members = [Member(f"client-{number}", GROUP) for number in range(clients)]
+        with TurnCounter.counting() as count:
+            counted_facts(at, count, monkeypatch)
+            for member in members:
+                at.sessions.register(member)
+                await turns()
+                await turns()
+            assert count.all == clients * messages
+            assert count.most <= 256
+        progress = at.ledger.progress(PLACE)
+        assert progress is not None
+        assert {entry.due for entry in progress.entries.values()} == {at.clock.now_ms() + 60_000}
+        with TurnCounter.counting() as count:
+            counted_facts(at, count, monkeypatch)
+            for _ in range(2):
+                await at.timers.advance(15.0)
+                for _ in range(clients):
+                    await turns()
+            assert (count.all, count.most <= 256) == (clients * messages, True)
+        with TurnCounter.counting() as count:
+            counted_facts(at, count, monkeypatch)
+            for member in members:
+                at.sessions.unregister(member)
+                await turns()
+            assert (count.all, count.most <= 256) == (clients * messages, True)
+        assert at.ledger.ready_entries == clients * messages
+
+
+async def test_a_client_that_is_heard_before_it_is_known_to_be_awaited_is_renewed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        await holding(at, 20, 10)
+        last = Place(GROUP, TOPIC, 19)
+        await at.receive(renew=True, client_id="client-19")  # a sign of life
+        for _ in range(10):
+            await turns()
+        progress = at.ledger.progress(last)
+        assert progress is not None
+        assert {entry.due for entry in progress.entries.values()} == {at.clock.now_ms() + 60_000}

@@ -1,6 +1,6 @@
 """What tools are told of traffic: windows of a minute, an hour and a day, rates of the broker, and totals by day."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 import pytest
@@ -13,7 +13,9 @@ from tandemmq.store.fronts.remoting.administration.traffic_history import (
     TrafficHistory,
     TrafficKey,
 )
+from tandemmq.store.log.edges.slices import Slices
 from tests.manual_timers import ManualTimers
+from tests.turn_counter import TurnCounter
 
 TOPIC, GROUP = TrafficKey("T"), TrafficKey("T", "G")
 
@@ -79,7 +81,24 @@ async def test_rates_of_all_leave_out_what_is_the_systems() -> None:
     looks = [kit.history.lately(STORED, looks) for looks in (1, 6, 60)]
     assert looks == [0.0, 0.0, 0.5]
     assert kit.history.total(STORED) == TrafficCounts(50, 5_000)
-    assert kit.history.given_per_second("G", ["T", "another"]) == 0.0
+    assert await kit.history.given_per_second("G", ["T", "another"], Slices(kit.timers)) == 0.0
+
+
+async def test_the_rate_of_a_group_with_many_topics_is_found_in_slices() -> None:
+    kit = Kit()
+    for number in range(200):
+        kit.counted.add(TrafficKey(f"T{number}", "G"), 60)
+    await kit.timers.advance(SAMPLE_SECONDS)
+    kit.timers.each_look = 0.0003
+    with TurnCounter.counting() as count:
+
+        def topics() -> Iterator[str]:
+            for number in range(200):
+                count()
+                yield f"T{number}"
+
+        assert await kit.history.given_per_second("G", topics(), Slices(kit.timers)) == 200 * 6.0
+        assert (count.all, count.most) == (200, 4)
 
 
 async def test_totals_are_those_of_days() -> None:

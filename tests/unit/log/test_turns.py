@@ -1,5 +1,6 @@
 """Long work on the loop is done in turns, by the time that it takes and by count; dispatch too."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,20 @@ async def test_what_fails_for_one_is_done_for_the_others() -> None:
         in_turns(ManualTimers(), range(3), work, lambda: worked.append(-1))
     await turns()
     assert worked == [1, 2, -1]
+
+
+async def test_what_fails_between_two_is_told_and_the_end_too() -> None:
+    """The end was never told: what is done again and again was not done again."""
+    worked: list[int] = []
+
+    def items() -> Iterator[int]:
+        yield 0
+        raise ValueError("the second")
+
+    with pytest.raises(ValueError, match="the second"):
+        in_turns(ManualTimers(), items(), worked.append, lambda: worked.append(-1))
+    await turns()
+    assert worked == [0, -1]
 
 
 def test_turns_grow_while_they_are_short_and_shrink_at_once() -> None:

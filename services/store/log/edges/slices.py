@@ -45,15 +45,15 @@ def in_turns(
 
     def turn() -> None:
         slices = Slices(timers)
-        for one in left:
-            try:
+        try:
+            for one in left:
                 work(one)
-            except BaseException:
-                timers.call_soon(turn)  # the others have theirs all the same
-                raise
-            if slices.over:
-                timers.call_soon(turn)
-                return
+                if slices.over:
+                    timers.call_soon(turn)
+                    return
+        except BaseException:
+            timers.call_soon(turn)  # the others have theirs all the same
+            raise
         done()
 
     turn()

@@ -50,7 +50,7 @@ class Consumption:
         topics = {one for one in (*listed, call.fields.text_or("topic", "")) if one}
         slices = self._slices()
         table = await self._table(group, topics, slices)
-        return call.ok(body=await sliced(self._stats(group, table), slices))
+        return call.ok(body=await sliced(await self._stats(group, table, slices), slices))
 
     async def all_stats(self, call: RemotingCall) -> Command:
         """GET_BROKER_CONSUME_STATS: the same of all groups."""
@@ -61,7 +61,7 @@ class Consumption:
             table = await self._table(group, set(), slices)
             lag = sum(one["brokerOffset"] - one["consumerOffset"] for one in table.values())
             total += lag
-            found.append({group: [self._stats(group, table)] if table else []})
+            found.append({group: [await self._stats(group, table, slices)] if table else []})
         body = {
             "brokerAddr": self._rules.address,
             "consumeStatsList": found,
@@ -70,9 +70,10 @@ class Consumption:
         }
         return call.ok(body=await sliced(body, slices))
 
-    def _stats(self, group: str, table: dict[QueueKey, Any]) -> dict[str, object]:
+    async def _stats(self, group: str, table: dict[QueueKey, Any], slices: Slices) -> dict[str, object]:
         topics = {key.topic for key in table}
-        return {"consumeTps": self._rules.traffic.given_per_second(group, topics), "offsetTable": table}
+        rate = await self._rules.traffic.given_per_second(group, topics, slices)
+        return {"consumeTps": rate, "offsetTable": table}
 
     def _slices(self) -> Slices:
         return Slices(self._broker.store.timers)

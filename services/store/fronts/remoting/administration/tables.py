@@ -91,7 +91,7 @@ class TableAnswers:
 
     async def _all_offsets(self, slices: Slices) -> Document:
         table: dict[str, dict[int, int]] = {}
-        for progress in list(self._delivery.ledger.all()):
+        for progress in self._delivery.ledger.all():
             place = progress.place
             table.setdefault(f"{place.topic}@{place.group}", {})[place.queue] = progress.cursor
             await slices.pause()

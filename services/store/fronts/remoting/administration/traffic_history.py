@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from tandemmq.common.timers import Timer, Timers
 from tandemmq.common.topic_names import is_system_topic
-from tandemmq.store.log.edges.slices import in_turns
+from tandemmq.store.log.edges.slices import Slices, in_turns
 
 SAMPLE_SECONDS = 10.0
 _PERIODS = ((SAMPLE_SECONDS, 7), (600.0, 7), (3_600.0, 25))
@@ -148,10 +148,14 @@ class TrafficHistory:
         minute, hour, day = (Rate(one.counts(key), max(one.seconds(now), SAMPLE_SECONDS)) for one in self._windows)
         return minute, hour, day
 
-    def given_per_second(self, group: str, topics: Iterable[str]) -> float:
+    async def given_per_second(self, group: str, topics: Iterable[str], slices: Slices) -> float:
         """Messages that a group has got of some topics, in the last minute."""
-        found = (self.rates(TrafficKey(topic, group)) for topic in topics)
-        return sum(rates[0].per_second for rates in found if rates is not None)
+        found = 0.0
+        for topic in topics:
+            rates = self.rates(TrafficKey(topic, group))
+            found += 0.0 if rates is None else rates[0].per_second
+            await slices.pause()
+        return found
 
     def total(self, key: TrafficKey) -> TrafficCounts:
         """Since the start; `key`: STORED or GIVEN."""
