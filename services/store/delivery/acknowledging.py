@@ -60,6 +60,21 @@ class Acknowledger:
         in_time: bool = False,
     ) -> list[Outcome]:
         """See `port.DeliveryPort`. `in_turn`: they count when all before them do, in their message groups."""
+        outcomes, done = self._take(group, topic, handles, in_time=in_time)
+        if in_turn and await self._lines.load((place.group, place.topic) for place in done):
+            outcomes, done = self._take(group, topic, handles, in_time=in_time)  # turns of the loop have passed
+        facts = deals(self._lines.acknowledge(done) if in_turn else done)
+        if facts:
+            self._journal.note(*facts)
+            self._dealt(facts)
+        if any(one.error is None for one in outcomes):
+            await self._journal.safe(durability)
+        return outcomes
+
+    def _take(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool
+    ) -> tuple[list[Outcome], dict[Place, set[int]]]:
+        """What becomes of handles, and which messages are done with."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
         for text in handles:
@@ -73,13 +88,7 @@ class Acknowledger:
                 outcomes.append(Outcome(text))
             except TandemError as error:
                 outcomes.append(Outcome(text, error))
-        facts = deals(self._lines.acknowledge(done) if in_turn else done)
-        if facts:
-            self._journal.note(*facts)
-            self._dealt(facts)
-        if any(one.error is None for one in outcomes):
-            await self._journal.safe(durability)
-        return outcomes
+        return outcomes, done
 
     def change(self, group: str, topic: str, text: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort.change_invisible`. The handle stays as it is."""

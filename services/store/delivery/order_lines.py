@@ -1,36 +1,78 @@
 """The lines of all ordered groups, made of the ledger's open entries when they are first needed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Dealt, Place
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.order import MessageGroups, Spot, line_key
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
+from tandemmq.store.log.edges.slices import Slices
+
+GroupTopic = tuple[str, str]
+"""A group, and a topic."""
+
+
+class _Loading(NamedTuple):
+    """Lines in the making, and the open messages that are to come."""
+
+    lines: MessageGroups
+    left: Iterator[tuple[Place, int]]
 
 
 class OrderLines:
     """By group and topic: who waits for whom."""
 
-    def __init__(self, ledger: Ledger, reader: PlaceReader) -> None:
+    def __init__(self, ledger: Ledger, reader: PlaceReader, timers: Timers) -> None:
         self._ledger = ledger
         self._reader = reader
-        self._groups: dict[tuple[str, str], MessageGroups] = {}
+        self._timers = timers
+        self._groups: dict[GroupTopic, MessageGroups] = {}
+        self._loading: dict[GroupTopic, _Loading] = {}
 
     def known(self, group: str, topic: str) -> bool:
-        """Whether all that is open there has its line.
+        """Whether all that is open there has its line; else nobody knows who waits for whom."""
+        return (group, topic) in self._groups
 
-        No: some of it cannot be read now, because its queue is being put right. Then nobody knows who waits for whom.
+    async def load(self, topics: Iterable[GroupTopic]) -> bool:
+        """Make the lines that are not `known`, in slices; whether there were any.
+
+        They are known then, but where some message cannot be read now, because its queue is being put right.
         """
-        if (group, topic) in self._groups:
-            return True
-        lines = MessageGroups()
-        for progress in self._ledger.places(group, topic):
-            if not self._load(lines, progress.place, sorted(progress.entries)):
+        unknown = [one for one in topics if one not in self._groups]
+        slices = Slices(self._timers)
+        for one in unknown:
+            while one not in self._groups and self._load_next(one):
+                await slices.pause()
+        return bool(unknown)
+
+    def _load_next(self, topic: GroupTopic) -> bool:
+        """Put one more open message into its line; one that has gone has none. False: it cannot be read now."""
+        loading = self._loading.get(topic)
+        if loading is None:
+            loading = self._loading[topic] = _Loading(MessageGroups(), self._open(topic))
+        for place, offset in loading.left:
+            data = self._reader.one(place, offset)
+            if data is Absence.LATER:
+                del self._loading[topic]
                 return False
-        self._groups[group, topic] = lines
+            if isinstance(data, bytes):
+                message_group = decode_record(data, verify=False).properties.get(properties.SHARDING_KEY)
+                loading.lines.add((place.queue, offset), line_key(place, message_group))
+            return True
+        self._groups[topic] = self._loading.pop(topic).lines
         return True
+
+    def _open(self, topic: GroupTopic) -> Iterator[tuple[Place, int]]:
+        """What is open, queue by queue; what is dealt with meanwhile is left out."""
+        for progress in self._ledger.places(*topic):
+            for offset in sorted(progress.entries):
+                now = self._ledger.progress(progress.place)
+                if now is not None and offset in now.entries:
+                    yield progress.place, offset
 
     def take(self, place: Place, offset: int, record: Record, chosen: Collection[Spot]) -> bool:
         """Whether a message may be given out now, with those that are chosen for the same answer; else it is held.
@@ -84,11 +126,11 @@ class OrderLines:
             topic = fact.place.group, fact.place.topic
             if topic in self._groups:
                 topics.setdefault(topic, []).append(fact)
+            elif topic in self._loading:
+                self._loading[topic].lines.dealt(_spots(fact))
         found: dict[Place, set[int]] = {}
         for topic, some in topics.items():
-            freed, settled = self._groups[topic].dealt(
-                (one.place.queue, offset) for one in some for offset in range(one.first, one.first + one.messages)
-            )
+            freed, settled = self._groups[topic].dealt(spot for one in some for spot in _spots(one))
             for place, offset in _placed(some[0].place, freed):
                 self._ledger.put_back(place, offset)
             for place, offset in _placed(some[0].place, settled):
@@ -97,6 +139,7 @@ class OrderLines:
 
     def forget(self, group: str, topic: str) -> None:
         """The cursor was set: the lines are made anew when they are needed."""
+        self._loading.pop((group, topic), None)
         lines = self._groups.pop((group, topic), None)
         if lines is None:
             return
@@ -104,16 +147,9 @@ class OrderLines:
             for offset in offsets:
                 self._ledger.put_back(Place(group, topic, queue), offset)
 
-    def _load(self, lines: MessageGroups, place: Place, offsets: list[int]) -> bool:
-        """Put open messages of a place into their lines; one that has gone has none. False: one cannot be read now."""
-        for offset in offsets:
-            data = self._reader.one(place, offset)
-            if data is Absence.LATER:
-                return False
-            if isinstance(data, bytes):
-                message_group = decode_record(data, verify=False).properties.get(properties.SHARDING_KEY)
-                lines.add((place.queue, offset), line_key(place, message_group))
-        return True
+
+def _spots(fact: Dealt) -> Iterator[Spot]:
+    return ((fact.place.queue, offset) for offset in range(fact.first, fact.first + fact.messages))
 
 
 def _placed(place: Place, spots: Iterable[Spot]) -> list[tuple[Place, int]]:

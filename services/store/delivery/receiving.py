@@ -121,7 +121,7 @@ class Receiving:
         """Begin, with the ledger as it is now."""
         journal, clock = self._journal, self._clock
         ledger = journal.ledger
-        side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader)
+        side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader, self._timers)
         renewals = Renewals(journal, self._sessions, clock, self._timers, self._look_at_alarm)
         moves = RetryMoves(
             self._moves_into, journal, self._groups, self._reader, clock, self._timers, self.rules.most_in_flight,
@@ -249,8 +249,10 @@ class Receiving:
 
     async def _looked(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
         """What there is for a receive, in as many turns as that takes, up to some."""
-        look = self._look(call, wish, sources, answer)
         try:
+            if call.group.consume_message_orderly:
+                await self._there.lines.load({(place.group, place.topic) for place, _ in sources})
+            look = self._look(call, wish, sources, answer)
             for _ in range(_MOST_TURNS):
                 if not look.over or answer.is_full():
                     break

@@ -1,7 +1,8 @@
 """What delivery does for thousands at a time is done in turns of the event loop."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
-from tandemmq.store.delivery.port import FilterKind, Subscription
+from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
@@ -21,7 +22,7 @@ from tandemmq.store.delivery.waiting import Alarm
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
-from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, scene
+from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, bodies, scene
 
 SQL = Subscription("wanted = 1", FilterKind.SQL)
 PLACE = Place(GROUP, TOPIC, 0)
@@ -411,3 +412,67 @@ async def test_a_client_that_is_heard_before_it_is_known_to_be_awaited_is_renewe
         progress = at.ledger.progress(last)
         assert progress is not None
         assert {entry.due for entry in progress.entries.values()} == {at.clock.now_ms() + 60_000}
+
+
+async def ordered_after_a_start(at: Scene, messages: int) -> list[GivenMessage]:
+    """An ordered group to which so many messages are given out, after a start."""
+    at.groups.put(consume_message_orderly=True)
+    for number in range(messages):
+        at.send(f"{number}", __SHARDINGKEY=f"{number % 50}")
+    await at.kit.dispatched()
+    given = await at.take(messages)
+    await at.receiving.stop()
+    at.timers.each_look = 0.0003
+    at.receiving.start()
+    return given
+
+
+@contextmanager
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[TurnCounter]:
+    one = PlaceReader.one
+    with TurnCounter.counting() as count:
+
+        def counted(self: PlaceReader, *arguments: Any) -> Any:
+            count()
+            return one(self, *arguments)
+
+        monkeypatch.setattr(PlaceReader, "one", counted)
+        yield count
+
+
+async def test_the_lines_of_an_ordered_group_are_made_in_turns_for_all_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is dealt with, or given back, between two turns is as if it had been so before."""
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        given = await ordered_after_a_start(at, 400)
+        assert len(given) == 400
+        with counted_reads(monkeypatch) as count:
+            asking = [asyncio.create_task(at.take()) for _ in range(3)]
+            await turns()
+            assert 0 < count.all < 400
+            lines = at.receiving._there.lines
+            early, late = given[:10], given[350:360]
+            assert {one.error for one in await at.acknowledge([*early, *late])} == {None}
+            assert not lines.known(GROUP, TOPIC)
+            assert await asyncio.gather(*asking) == [[], [], []]
+            assert lines.known(GROUP, TOPIC)
+            assert (count.all, count.most) == (390, 3 * 4)  # each of the three that ask
+        assert len(lines._groups[GROUP, TOPIC]) == 380
+        at.timers.each_look = 0.0
+        await at.timers.advance(INVISIBLE_MS / 1000)
+        again = [int(body) for body in bodies(await at.take(400))]
+        assert again == [number for number in range(10, 400) if not 350 <= number < 360]
+
+
+async def test_the_first_acknowledgement_after_a_start_waits_for_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        given = await ordered_after_a_start(at, 200)
+        with counted_reads(monkeypatch) as count:
+            assert [one.error for one in await at.acknowledge(given[50:51], in_time=True)] == [None]
+            assert (count.all, count.most) == (200, 4)
+        assert at.ledger.entries == 200  # the first of its line is not acknowledged
+        assert [one.error for one in await at.acknowledge(given[:1], in_time=True)] == [None]
+        assert at.ledger.entries == 198
