@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from tandemmq.store.format.message import Message
 from tandemmq.store.log.config import SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.index.index import Index
+from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.recovery.rebuild import rebuild_index
 from tests.manual_timers import ManualTimers
 
 HOST = Host("10.0.0.1", 10911)
@@ -161,9 +164,9 @@ async def test_an_index_that_takes_the_place_of_a_lost_one_is_durable_first(
         synced.append(os.readlink(f"/proc/self/fd/{fd}"))
         os.fdatasync(fd)
 
-    def replace_by(present: Index, fresh: Index) -> None:
+    def replace_by(present: Index, fresh: Index) -> list[IndexFile]:
         assert {str(file.file.path) for file in fresh.files} <= set(synced)
-        swapped(present, fresh)
+        return swapped(present, fresh)
 
     swapped = Index.replace_by
     monkeypatch.setattr(disk, "sync", sync)
@@ -172,4 +175,39 @@ async def test_an_index_that_takes_the_place_of_a_lost_one_is_durable_first(
     store.start()
     await store.rebuilt()
     assert store.recovery.index_complete
+    await store.close()
+
+
+async def test_a_new_index_is_put_in_place_without_the_disk_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are large: taking them away, and making names durable, would hold up all sends."""
+    store = _open(tmp_path)
+    store.start()
+    for _ in range(10):
+        store.append(MESSAGE)
+    await store.close()
+    shutil.rmtree(tmp_path / "index")
+    (tmp_path / "index.old").mkdir()
+    disk, loop, waited = LocalDisk(), threading.get_ident(), []
+    rmtree, sync_dir = shutil.rmtree, disk.sync_dir
+
+    def removed(path: Path, ignore_errors: bool = False) -> None:
+        waited.append((path.name, threading.get_ident()))
+        rmtree(path, ignore_errors)
+
+    def synced(path: Path) -> None:
+        waited.append((path.name, threading.get_ident()))
+        sync_dir(path)
+
+    store = _open(tmp_path, disk=disk)
+    store.start()
+    await store.rebuilt()
+    (tmp_path / "index.old").mkdir()
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    monkeypatch.setattr(disk, "sync_dir", synced)
+    await rebuild_index(store._parts)
+    assert [name for name, _ in waited[-2:]] == [tmp_path.name, "index.old"]
+    assert loop not in {thread for _, thread in waited}
+    assert not (tmp_path / "index.old").exists()
     await store.close()

@@ -183,15 +183,27 @@ class Index:
         gone, self.files[:count] = self.files[:count], []
         return gone
 
-    def replace_by(self, fresh: "Index") -> None:
-        """Take over the files of an index that was built beside this one, and remove the present ones."""
-        old = self.directory.with_name(self.directory.name + ".old")
-        shutil.rmtree(old, ignore_errors=True)
-        self._disk.rename(self.directory, old)
+    @property
+    def replaced(self) -> Path:
+        """Where the files lie that others have replaced."""
+        return self.directory.with_name(self.directory.name + ".old")
+
+    def replace_by(self, fresh: "Index") -> list[IndexFile]:
+        """Take over the files of an index that was built beside this one; there must be nothing in `replaced`.
+
+        Gives the files that were here; `remove_replaced` is to follow.
+        """
+        self._disk.rename(self.directory, self.replaced)
         self._disk.rename(fresh.directory, self.directory)
-        self._disk.sync_dir(self.directory.parent)
+        replaced = self.files
         self.take_over(fresh)
-        shutil.rmtree(old, ignore_errors=True)
+        return replaced
+
+    def remove_replaced(self, replaced: list[IndexFile]) -> None:
+        """Make the exchange durable, and give up the files that were here before; blocks."""
+        self._disk.sync_dir(self.directory.parent)
+        shutil.rmtree(self.replaced, ignore_errors=True)
+        replaced.clear()  # here, in a thread: only with the last reference their pages and blocks are freed
 
     def take_over(self, fresh: "Index") -> None:
         """Go on with the files of another index, whose directory has been put in the place of this one's."""

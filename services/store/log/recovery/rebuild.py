@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tandemmq.store.format.unit import is_blank, is_empty
 from tandemmq.store.format.walker import UnitRun
+from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
@@ -173,9 +174,10 @@ async def rebuild_index(parts: StoreParts) -> None:
     if current is None:
         return
     staging = current.directory.with_name("index.rebuild")
-    shutil.rmtree(staging, ignore_errors=True)
+    for leftover in (staging, current.replaced):
+        await in_thread(shutil.rmtree, leftover, True)
     fresh = Index(staging, current.slots, current.entries, parts.disk, parts.clock, parts.walkers)
-    fresh.load()
+    await in_thread(fresh.load)
     begin = position = parts.files.files[0].start if parts.files.files else 0
     log.info("Rebuilding the index from log offset %d", begin)
     scan = LogScan(
@@ -202,6 +204,6 @@ async def rebuild_index(parts: StoreParts) -> None:
             await asyncio.to_thread(fresh.sync)
             synced = True
     fresh.position = position
-    current.replace_by(fresh)
+    await in_thread(current.remove_replaced, current.replace_by(fresh))
     parts.observer.recovering("index", 1, 1)
     log.info("The index is complete up to log offset %d", position)
