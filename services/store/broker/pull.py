@@ -24,6 +24,7 @@ SCAN_UNITS = 2_048
 """With a tag filter: units looked at in one call, which take a millisecond (RocketMQ looks at 800 or more)."""
 
 _READ_UNITS = 1_024
+"""At a time. Without a tag filter each is read from the log too, so a call has no more of them."""
 _MEASURED_UNITS = 32
 """So many units are cheap to add up before they are read."""
 _MOST_DOUBTS = 16
@@ -178,10 +179,10 @@ class _Reading:
                 self.next_offset += self.count
                 self.status = PullStatus.FOUND
                 return
-        looked_at = 0
-        while looked_at < SCAN_UNITS:
+        looked_at, enough = 0, SCAN_UNITS if wanted.tag_filter is not None else _READ_UNITS
+        while looked_at < enough:
             missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS
-            most = min(missing, _READ_UNITS, SCAN_UNITS - looked_at, self._end - self.next_offset)
+            most = min(missing, _READ_UNITS, enough - looked_at, self._end - self.next_offset)
             units = queue.read(self.next_offset, most)
             if not units:
                 if self.next_offset < self._end:

@@ -23,6 +23,7 @@ from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import BLANK_SIZE, CRC_PROPERTY_SIZE, MAX_PROPERTIES, Message, record_size
 from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.errors import NotWritable, RecordTooLarge, StoreError
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, EncodedBatch
@@ -34,6 +35,9 @@ new_tuple = tuple.__new__
 
 _MOST_BESIDE_BODY = 34_000
 """More bytes than a record takes beside its body."""
+
+_APPENDED_AT_ONCE = 128
+"""Messages of a request, of which the log takes no more than a millisecond."""
 
 _CRC_ROOM = CRC_PROPERTY_SIZE + 1
 """Bytes of properties that the whole-record checksum takes, with a separator before it."""
@@ -197,14 +201,21 @@ class Sender:
         if not messages and not batches:
             raise IllegalMessage("The request has no messages.")
         missing: dict[str, TopicConfig] = {}
-        ready = [self._check(given, missing) for given in messages]
+
+        def check(given: NewMessage) -> Ready:
+            one = self._check(given, missing)
+            self.check_size(one)
+            return one
+
+        slices = Slices(self._store.timers)
+        ready = await each(check, messages, slices) if messages else []
         encoded = [self._check_batch(given, missing) for given in batches]
         wait = wait and (bool(encoded) or True in [one.wait for one in ready])
         if wait and self._acknowledgement.refuses:
             self._acknowledgement.check()
         if missing:
             await self.create(missing)
-        sent = self.append(ready) if ready else []
+        sent = await self._append_all(ready, slices) if ready else []
         end_offset = max([one.place.end_offset for one in sent if one.place is not None], default=0)
         sent_batches: list[SentBatch] = []
         for batch in encoded:
@@ -417,6 +428,20 @@ class Sender:
         if self.duplicates is not None:
             message = ready.message
             self.duplicates.add(message.topic, ready.unique_key, FirstCopy(message.queue_id, place))
+
+    async def _append_all(self, ready: list[Ready], slices: Slices) -> list[SendOutcome]:
+        """As `append`, but others may append between some of them. Raises StoreError: nothing was stored."""
+        sent: list[SendOutcome] = []
+        for at in range(0, len(ready), _APPENDED_AT_ONCE):
+            if at:
+                await slices.pause()
+            try:
+                sent += self.append(ready[at : at + _APPENDED_AT_ONCE])
+            except StoreError as error:
+                if not sent:
+                    raise
+                return sent + [SendOutcome(one, None, error) for one in ready[at:]]
+        return sent
 
     def append(self, ready: list[Ready]) -> list[SendOutcome]:
         """Append checked messages in order, all at once where that can be. Raises StoreError: nothing was stored."""

@@ -217,3 +217,12 @@ async def test_a_filter_by_tags_looks_at_some_units_in_a_call(tmp_path: Path) ->
         assert (first.status, first.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 2_048)
         second = kit.pull("orders", offset=first.next_offset, tags="B")
         assert (second.status, second.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 2_050)
+
+
+async def test_messages_that_do_not_lie_side_by_side_are_read_some_in_a_call(tmp_path: Path) -> None:
+    async with broker(tmp_path, mapped_file_size_commit_log=1 << 20) as kit:
+        for number in range(2_500):
+            kit.send(("orders", "others")[number % 2], b"")
+        await kit.dispatched()
+        found = [kit.pull("orders", offset=offset, max_messages=5_000) for offset in (0, 1_024)]
+        assert [(one.count, one.next_offset) for one in found] == [(1_024, 1_024), (226, 1_250)]

@@ -1,18 +1,24 @@
 """Sending: all or nothing, turns, what the log is given."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tandemmq.store.broker.errors import IllegalMessage, TableNotSaved, UnknownTopic
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.broker.send import NewBatch, NewMessage
+from tandemmq.store.broker.send import NewBatch, NewMessage, Ready
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import encode_client_batch
+from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import verify_crc_property
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import DiskFull, NotWritable, RecordTooLarge
 from tandemmq.store.log.marks.running_flags import Reason
+from tandemmq.store.log.segments.commit_log import Appended
+from tests.manual_timers import ManualTimers
+from tests.turn_counter import TurnCounter
 from tests.unit.broker.broker_kit import HOST, bodies, broker, records
 
 
@@ -172,3 +178,68 @@ async def test_batches_to_a_topic_of_more_bytes_than_characters_lie_whole(
         pulled = kit.pull("größe")
         assert pulled.count == 6
         assert not kit.store.damage
+
+
+async def test_many_messages_are_checked_and_stored_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are stored between them; they keep their order, and each has its place."""
+    timers = ManualTimers()
+    async with broker(tmp_path, timers=timers, mapped_file_size_commit_log=1 << 20) as kit:
+        kit.send("orders", b"first")
+        timers.each_look = 0.01
+        check, append = kit.broker.sender._check, kit.store.append_messages
+        with TurnCounter.counting() as checked, TurnCounter.counting() as stored:
+
+            def counted_check(given: NewMessage, missing: dict[str, TopicConfig]) -> Ready:
+                checked()
+                return check(given, missing)
+
+            def counted_append(messages: Sequence[Message]) -> list[Appended]:
+                stored(len(messages))
+                return append(messages)
+
+            monkeypatch.setattr(kit.broker.sender, "_check", counted_check)
+            monkeypatch.setattr(kit.store, "append_messages", counted_append)
+            sending = asyncio.create_task(
+                kit.broker.append(
+                    [NewMessage("orders", HOST, b"%d" % number, queue_id=0) for number in range(1_000)], []
+                )
+            )
+            while not stored.all:
+                await asyncio.sleep(0)
+            kit.broker.store_at_once(NewMessage("orders", HOST, b"between", queue_id=0))
+            sent = await sending
+            assert (checked.all, stored.all) == (1_001, 1_000)
+            assert checked.most <= 32
+            assert stored.most <= 128
+        await kit.dispatched()
+        found = bodies(kit.pull("orders", max_messages=2_000))
+        assert [one for one in found if one.isdigit()] == [b"%d" % number for number in range(1_000)]
+        assert found.index(b"between") == 129
+        places = [one.place for one in sent.messages if one.place is not None]
+        assert [place.queue_offset for place in places] == [*range(1, 129), *range(130, 1_002)]
+        assert sent.end_offset == kit.store.commit_log.max_offset
+
+
+async def test_a_store_that_takes_no_more_between_two_turns_says_what_it_has_taken(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    async with broker(tmp_path, timers=timers, mapped_file_size_commit_log=1 << 20) as kit:
+        kit.send("orders", b"first")
+        timers.each_look = 0.01
+        sending = asyncio.create_task(kit.broker.append([NewMessage("orders", HOST, b"x")] * 300, []))
+        before = kit.store.commit_log.max_offset
+        while kit.store.commit_log.max_offset == before:
+            await asyncio.sleep(0)
+        kit.store.flags.set(Reason.FLUSH_FAILED, "a test")
+        sent = await sending
+        assert [one.place is not None for one in sent.messages] == [True] * 128 + [False] * 172
+        assert {type(one.failure) for one in sent.messages[128:]} == {NotWritable}
+
+
+async def test_one_message_that_is_too_large_refuses_all_however_many_stand_before_it(tmp_path: Path) -> None:
+    async with broker(tmp_path, rules={"max_message_size": 1 << 20}) as kit:
+        kit.send("orders", b"first")
+        before = kit.store.commit_log.max_offset
+        messages = [NewMessage("orders", HOST, b"x") for _ in range(200)]
+        with pytest.raises(RecordTooLarge):
+            await kit.broker.append([*messages, NewMessage("orders", HOST, bytes(70 << 10))], [])
+        assert kit.store.commit_log.max_offset == before

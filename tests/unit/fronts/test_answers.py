@@ -13,10 +13,12 @@ from tandemmq.store.fronts.native import answers
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.log.segments.commit_log import Appended, EncodedBatch
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import store_pb2
+from tests.manual_timers import ManualTimers
 
 
 class Peer:
@@ -43,7 +45,7 @@ async def test_every_call_is_refused_while_the_store_recovers() -> None:
             await getattr(servicer, method)(request, Peer())
 
 
-def test_a_request_that_was_stored_in_part_says_which() -> None:
+async def test_a_request_that_was_stored_in_part_says_which() -> None:
     message = Message("orders", 3, b"")
     full = DiskFull("No room.", remedy="Make some.")
     ready = Ready(message, "unique", True)
@@ -54,7 +56,7 @@ def test_a_request_that_was_stored_in_part_says_which() -> None:
         107,
         True,
     )
-    answer = answers.receipts(sent, PutStatus.PUT_OK)
+    answer = await answers.receipts(sent, PutStatus.PUT_OK, Slices(ManualTimers()))
     stored, failed = answer.receipts
     assert (stored.status, stored.physical_offset, stored.queue_offset, stored.reason) == (store_pb2.PUT_OK, 7, 5, "")
     assert (failed.status, failed.message_id) == (store_pb2.SERVICE_NOT_AVAILABLE, "")

@@ -8,7 +8,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import PullAnswer
 from tandemmq.store.broker.reading import readable_log_end
-from tandemmq.store.broker.send import Ready, SentAll, SentBatch
+from tandemmq.store.broker.send import Ready, SendOutcome, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
@@ -16,6 +16,7 @@ from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.fronts.native.statuses import STATUSES
+from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.marks.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
@@ -55,15 +56,15 @@ def _fill(receipt: store_pb2.SendReceipt, ready: Ready, place: Appended, status:
         receipt.recall_handle = recall_handle(ready)
 
 
-def receipts(sent: SentAll, status: PutStatus) -> store_pb2.SendBatchResponse:
+async def receipts(sent: SentAll, status: PutStatus, slices: Slices) -> store_pb2.SendBatchResponse:
     """Where all of a request lies; `status` is that of everything that was stored."""
     answer = store_pb2.SendBatchResponse()
     for one in sent.batches:
         _fill_batch(answer.batch_receipts.add(), one, status)
-    if not sent.messages:
-        return answer
     add = answer.receipts.add
-    for ready, place, failure in sent.messages:
+
+    def fill(one: SendOutcome) -> None:
+        ready, place, failure = one
         if place is not None:
             _fill(add(), ready, place, status)
         else:
@@ -73,6 +74,8 @@ def receipts(sent: SentAll, status: PutStatus) -> store_pb2.SendBatchResponse:
                 queue_id=ready.queue_id,
                 reason=_reason(failure),
             )
+
+    await each(fill, sent.messages, slices)
     return answer
 
 

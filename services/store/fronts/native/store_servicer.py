@@ -12,7 +12,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import append_field
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
-from tandemmq.store.broker.send import SentAll
+from tandemmq.store.broker.send import NewMessage, SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import answers, requests
@@ -23,6 +23,7 @@ from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.native.send_stream import SendStream
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.timed import timed
+from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 
@@ -108,15 +109,17 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
 
     async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request. Raises as `Broker.append`."""
-        return await self.broker.append(
-            [requests.new_message(message, peer) for message in request.messages],
-            [requests.new_batch(batch, peer) for batch in request.batches],
-            wait=not request.no_wait,
-        )
+        messages: list[NewMessage] = []
+        if request.messages:
+            new_message = partial(requests.new_message, peer=peer)
+            messages = await each(new_message, request.messages, Slices(self.broker.store.timers))
+        batches = [requests.new_batch(batch, peer) for batch in request.batches]
+        return await self.broker.append(messages, batches, wait=not request.no_wait)
 
     async def receipts(self, sent: SentAll) -> store_pb2.SendBatchResponse:
         """The answer to an appended request, when its messages are as safe as they were asked to be."""
-        return answers.receipts(sent, await self.broker.acknowledged(sent))
+        status = await self.broker.acknowledged(sent)
+        return await answers.receipts(sent, status, Slices(self.broker.store.timers))
 
     # -- pulling ----------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """Long work on the event loop, in slices: others have their turn in between."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from tandemmq.common.timers import Timers
 
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _SLICE_SECONDS = 0.001
+_SOME = 32
 
 
 class Slices:
@@ -26,6 +28,16 @@ class Slices:
         if self.over:
             await self._timers.sleep(0)
             self._until = self._timers.elapsed() + _SLICE_SECONDS
+
+
+async def each(work: Callable[[_Item], _Result], items: Sequence[_Item], slices: Slices) -> list[_Result]:
+    """What the work gives for each item; others have the loop between some of them. A few are done at once."""
+    found: list[_Result] = []
+    for at in range(0, len(items), _SOME):
+        if at:
+            await slices.pause()
+        found += map(work, items[at : at + _SOME])
+    return found
 
 
 async def joined(pieces: Iterable[bytes], slices: Slices) -> bytes:
