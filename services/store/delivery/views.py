@@ -1,6 +1,6 @@
 """What operators see of one moment: groups with their members and ways, what waits, half messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tandemmq.store.delivery.delivery import Delivery
@@ -10,7 +10,7 @@ from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
-from tandemmq.store.log.edges.slices import Slices
+from tandemmq.store.log.edges.slices import Slices, each, in_order
 
 _LOOKED_AT = 20
 """So many groups are looked at while somebody waits; of more, what was seen some seconds ago is good enough."""
@@ -24,19 +24,11 @@ class GroupView(NamedTuple):
     """By topic."""
     members: list[Member]
     """Consumers first, by client."""
+    consumers: int
+    """How many of them receive."""
     ways: frozenset[Way]
-
-    @property
-    def consumers(self) -> list[Member]:
-        """The members that receive."""
-        return [one for one in self.members if not one.producer]
-
-    @property
-    def differing_topics(self) -> list[str]:
-        """Topics to which consumers do not subscribe alike: each should want the same messages."""
-        consumers = self.consumers
-        topics = {topic for one in consumers for topic in one.subscriptions}
-        return sorted(topic for topic in topics if len({one.subscriptions.get(topic) for one in consumers}) > 1)
+    differing_topics: list[str]
+    """Topics to which consumers do not subscribe alike: each should want the same messages."""
 
 
 class Views:
@@ -71,9 +63,11 @@ class Views:
         wanted = wanted or sorted({*figures, *sessions.groups()})
         views = []
         for name in wanted:
-            view = GroupView(name, figures.get(name, []), _sorted(sessions.members(name)), ways.of(name))
-            if view.figures or view.members:
-                views.append(view)
+            seen, members = figures.get(name, []), await in_order(sessions.members(name), _by_client, slices)
+            if seen or members:
+                consumers = [one for one in members if not one.producer]
+                differing = await _differing(consumers, slices)
+                views.append(GroupView(name, seen, members, len(consumers), ways.of(name), differing))
             await slices.pause()
         return views
 
@@ -98,5 +92,18 @@ class Views:
         await self._delivery.begun()
 
 
-def _sorted(members: list[Member]) -> list[Member]:
-    return sorted(members, key=lambda one: (one.producer, one.client_id))
+def _by_client(member: Member) -> tuple[bool, str]:
+    return member.producer, member.client_id
+
+
+async def _differing(consumers: Sequence[Member], slices: Slices) -> list[str]:
+    """Topics to which some of the consumers subscribe otherwise than others, or not at all."""
+    said: dict[str, tuple[str, int]] = {}  # what the first says, and how many say the same
+
+    def count(consumer: Member) -> None:
+        for topic, expression in consumer.subscriptions.items():
+            first, many = said.get(topic, (expression, 0))
+            said[topic] = first, many + (expression == first)
+
+    await each(count, consumers, slices)
+    return sorted(topic for topic, (_, many) in said.items() if many < len(consumers))

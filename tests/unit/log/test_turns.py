@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.format.walker import Walk
-from tandemmq.store.log.edges.slices import Slices, in_turns, joined
+from tandemmq.store.log.edges.slices import Slices, each, in_order, in_turns, joined
 from tandemmq.store.log.edges.turn_size import TurnSize
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
@@ -142,3 +142,28 @@ async def test_queues_are_known_by_topic(tmp_path: Path) -> None:
     again = opened(tmp_path)
     assert [again.queue_ids(f"Topic{number}") for number in range(4)] == [[0, 1], [0, 1], [0, 1], []]
     await again.close()
+
+
+async def test_what_is_sorted_is_sorted_in_slices() -> None:
+    with TurnCounter.counting() as count:
+
+        def key(number: int) -> int:
+            count()
+            return number % 1_000
+
+        numbers = [(7 * number) % 3_001 for number in range(3_001)]
+        found = await in_order(numbers, key, Slices(timers_of(0.01)))
+        assert found == sorted(numbers, key=lambda number: number % 1_000)
+        assert count.most <= 256
+    assert await in_order([], key, Slices(timers_of(0.01))) == []
+
+
+async def test_some_are_worked_on_at_a_time_and_a_few_at_once() -> None:
+    with TurnCounter.counting() as count:
+
+        def work(number: int) -> int:
+            count()
+            return number + 1
+
+        assert await each(work, range(100), Slices(timers_of(0.01))) == list(range(1, 101))
+        assert count.most == 32

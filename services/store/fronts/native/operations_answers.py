@@ -7,21 +7,24 @@ from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.views import GroupView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
+from tandemmq.store.log.edges.slices import Slices, each
 
 
-def group_view(view: GroupView, now_seconds: float, *, with_members: bool) -> pb.GroupView:
-    """One group. `now_seconds`: by the clock of `Member.last_seen`."""
-    consumers = len(view.consumers)
-    return pb.GroupView(
+async def group_view(
+    into: pb.ViewGroupsResponse, view: GroupView, now_seconds: float, slices: Slices, *, with_members: bool
+) -> None:
+    """One group more. `now_seconds`: by the clock of `Member.last_seen`."""
+    group = into.groups.add(
         group=view.group,
-        topics=map(_topic, view.figures),
-        consumers=consumers,
-        producers=len(view.members) - consumers,
+        consumers=view.consumers,
+        producers=len(view.members) - view.consumers,
         acknowledges=Way.ACKNOWLEDGES in view.ways,
         commits=Way.COMMITS in view.ways,
-        members=(_member(one, now_seconds) for one in view.members) if with_members else (),
         differing_topics=view.differing_topics,
     )
+    await each(lambda one: group.topics.append(_topic(one)), view.figures, slices)
+    if with_members:
+        await each(lambda one: group.members.append(_member(one, now_seconds)), view.members, slices)
 
 
 def _topic(one: GroupFigures) -> pb.GroupTopicView:

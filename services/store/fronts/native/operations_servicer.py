@@ -70,7 +70,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         found = await views.groups(request.groups)
         response, slices = pb.ViewGroupsResponse(), views.slices()
         for one in found:
-            response.groups.append(operations_answers.group_view(one, now, with_members=request.with_members))
+            await operations_answers.group_view(response, one, now, slices, with_members=request.with_members)
             await slices.pause()
         return response
 

@@ -1,7 +1,8 @@
 """Long work on the event loop, in slices: others have their turn in between."""
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tandemmq.common.timers import Timers
 
@@ -9,6 +10,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _SLICE_SECONDS = 0.001
 _SOME = 32
+_SORTED = 256
 
 
 class Slices:
@@ -37,6 +39,21 @@ async def each(work: Callable[[_Item], _Result], items: Sequence[_Item], slices:
         if at:
             await slices.pause()
         found += map(work, items[at : at + _SOME])
+    return found
+
+
+async def in_order(items: Sequence[_Item], key: Callable[[_Item], Any], slices: Slices) -> list[_Item]:
+    """The items, sorted in slices."""
+    some = [items[at : at + _SORTED] for at in range(0, len(items), _SORTED)]
+    parts: list[list[_Item]] = []
+    for part in some:
+        parts.append(sorted(part, key=key))
+        await slices.pause()
+    found: list[_Item] = []
+    for one in heapq.merge(*parts, key=key):
+        found.append(one)
+        if len(found) % _SOME == 0:
+            await slices.pause()
     return found
 
 
