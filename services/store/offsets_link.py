@@ -23,6 +23,7 @@ from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursor
 from tandemmq.store.delivery.facts import Fact, Forgotten, Moved, Place
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
@@ -32,7 +33,7 @@ _CALL_SECONDS = 3.0
 _REFUSED_TURNS = 30
 """What the metadata service does not know (a topic, a group) is told again after so many turns."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-_COMMITS = 500
+_COMMITS = 250
 
 
 class OffsetsLink:
@@ -99,15 +100,28 @@ class OffsetsLink:
     async def _watch(self, stub: Any) -> AsyncIterator[None]:
         """Note what comes; each page can be taken by itself."""
         async for page in stub.Watch(pb.WatchRequest(tables=[pb.CONSUMER_OFFSETS])):
-            self._take(page)
+            await self._take(page)
             yield
 
-    def _take(self, page: pb.TablePage) -> None:
+    async def _take(self, page: pb.TablePage) -> None:
         if not self._journal.open:
             return
+        slices = Slices(self._store.timers)
+        try:
+            await each(self._take_offsets, page.consumer_offsets, slices)
+            await each(lambda key: self._note(self._forgotten(key)), page.deleted, slices)
+        except TandemError as error:
+            log.warning("offsets of the metadata service are not noted", reason=error.message)
+            return
+        if page.whole and page.last:  # it may have lost what it was told last
+            ledger = self._journal.ledger
+            await each(lambda one: ledger.moved_again((one.place,)), list(ledger.all()), slices)
+            self._known.set()
+
+    def _take_offsets(self, one: pb.GroupOffsets) -> None:
+        """Note how far a group is in a topic. Raises NotDelivering."""
         cursors = [
             Cursor(Place(one.group, one.topic, queue), offset, one.resets.get(queue, 0))
-            for one in page.consumer_offsets
             for queue, offset in one.offsets.items()
             if one.group and offset >= 0 and queue >= 0
         ]
@@ -115,19 +129,14 @@ class OffsetsLink:
             if resets:
                 self._resets[place] = resets
         facts = cursors_of_image(cursors, self._journal.ledger, self._end, backwards=False)
-        for key in page.deleted:
-            facts += self._forgotten(key)
-        try:
-            self._journal.note(*facts)
-        except TandemError as error:
-            log.warning("offsets of the metadata service are not noted", reason=error.message)
-            return
+        self._note(facts)
         moved = [fact.place for fact in facts if isinstance(fact, Moved)]
         for hears in self._journal.moved_outside if moved else ():
             hears(moved)
-        if page.whole and page.last:  # it may have lost what it was told last
-            self._journal.ledger.moved_again([progress.place for progress in self._journal.ledger.all()])
-            self._known.set()
+
+    def _note(self, facts: list[Fact]) -> None:
+        if facts:
+            self._journal.note(*facts)
 
     def _forgotten(self, key: str) -> list[Fact]:
         topic, _, group = key.partition("@")
@@ -172,8 +181,15 @@ class OffsetsLink:
             raise
 
     async def _tell_cursors(self, stub: Any, changes: CursorChanges) -> None:
-        reset = [one for one in changes.cursors if one.resets > self._resets.get(one.place, 0)]
-        moved = [one for one in changes.cursors if one.resets == self._resets.get(one.place, 0)]
+        reset: list[Cursor] = []
+        moved: list[Cursor] = []
+
+        def part(one: Cursor) -> None:
+            known = self._resets.get(one.place, 0)
+            if one.resets >= known:
+                (moved if one.resets == known else reset).append(one)
+
+        await each(part, changes.cursors, Slices(self._store.timers))
         for cursors, is_reset in ((reset, True), (moved, False)):
             for at in range(0, len(cursors), _COMMITS):
                 some = cursors[at : at + _COMMITS]

@@ -13,6 +13,8 @@ from tandemmq.store.log.message_store import MessageStore
 class CursorChanges(NamedTuple):
     """What has changed. `mark`: queue offset of the journal record after which nothing of it is."""
 
+    moved: dict[Place, None]
+    """All places of it."""
     cursors: list[Cursor]
     gone: list[Place]
     levels: dict[int, int]
@@ -48,7 +50,7 @@ class DurableCursors:
             self._levels = levels
         return changes
 
-    async def _safe(self, moved: list[Place], levels: dict[int, int]) -> CursorChanges | None:
+    async def _safe(self, moved: dict[Place, None], levels: dict[int, int]) -> CursorChanges | None:
         """What is to be told of places and levels, when it is durable and confirmed; None where it is not."""
         cursors, gone, slices = [], [], Slices(self._store.timers)
         for place in moved:
@@ -67,7 +69,7 @@ class DurableCursors:
             safe = not end or (await self._store.wait_flushed(end) and self._store.confirm_offset >= end)
         except StoreError:
             return None
-        return CursorChanges(cursors, gone, changed, mark) if safe else None
+        return CursorChanges(moved, cursors, gone, changed, mark) if safe else None
 
     def _notes(self) -> bool:
         """Whether the journal is this store's own."""
@@ -75,7 +77,6 @@ class DurableCursors:
 
     def put_back(self, changes: CursorChanges) -> None:
         """They could not be told: `take` gives what stands then once more."""
-        self._journal.ledger.moved_again([one.place for one in changes.cursors])
-        self._journal.ledger.moved_again(changes.gone)
+        self._journal.ledger.moved_again(changes.moved)
         for level in changes.levels:
             self._levels.pop(level, None)

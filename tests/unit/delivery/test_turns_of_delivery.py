@@ -1,13 +1,14 @@
 """What delivery does for thousands at a time is done in turns of the event loop."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.errors import TooMuchInFlight
@@ -20,6 +21,7 @@ from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.waiting import Alarm
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
+from tandemmq.store.offsets_link import OffsetsLink
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, bodies, scene
@@ -476,3 +478,38 @@ async def test_the_first_acknowledgement_after_a_start_waits_for_the_lines(
         assert at.ledger.entries == 200  # the first of its line is not acknowledged
         assert [one.error for one in await at.acknowledge(given[:1], in_time=True)] == [None]
         assert at.ledger.entries == 198
+
+
+async def test_a_whole_table_of_the_metadata_service_is_taken_and_told_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All places are told again after it: what the metadata service was told last may be lost."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        await at.kit.dispatched()
+        at.kit.store.timers = at.timers
+        at.timers.each_look = 0.01
+        cursors = DurableCursors(at.kit.store, at.journal)
+        link = OffsetsLink("", cast(Any, None), at.kit.store, at.journal, cursors)
+        entries = [pb.GroupOffsets(group=f"group-{at}", topic=TOPIC, offsets={0: 1}) for at in range(1_000)]
+        page = pb.TablePage(consumer_offsets=entries, whole=True, last=True)
+        with TurnCounter.counting() as count:
+            counted_facts(at, count, monkeypatch)
+            await link._take(page)
+            assert (count.all, count.most) == (1_000, 32)
+        assert await cursors.take() is not None
+        with TurnCounter.counting() as count:
+            again = at.ledger.moved_again
+
+            def counted(places: Collection[Place]) -> None:
+                count(len(places))
+                again(places)
+
+            monkeypatch.setattr(at.ledger, "moved_again", counted)
+            await link._take(page)
+            assert (count.all, count.most) == (1_000, 32)
+        changes = await cursors.take()
+        assert changes is not None
+        assert len(changes.cursors) == 1_000
+        cursors.put_back(changes)
+        assert len(at.ledger.take_moved()) == 1_000

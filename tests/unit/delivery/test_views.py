@@ -58,7 +58,6 @@ async def test_a_slave_says_at_once_that_it_gives_out_nothing(tmp_path: Path) ->
 async def test_topics_to_which_members_do_not_subscribe_alike() -> None:
     at = Seeing()
     each = ({"a": "*", "b": "x", "c": "*"}, {"a": "*", "b": "y", "c": "*"}, {"a": "*"})
-    each = ({"a": "*", "b": "x", "c": "*"}, {"a": "*", "b": "y", "c": "*"}, {"a": "*"})
     for number, subscriptions in enumerate(each):
         at.sessions.register(Member(f"{number}", "group", subscriptions=subscriptions))
     at.sessions.register(Member("producer", "group", producer=True))
