@@ -15,6 +15,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `opening`: making the state ready where messages are to be given out
 * `follower`: reading the journal, at a start and on a slave
 * `base`: which records of the journal are still needed
+* `telling`: a place with many entries, told whole in many turns
 * `images`: what consumerOffset.json and delayOffset.json say, as images of the journal
 * `durable_cursors`: which cursors may be told outside
 * `offset_files`: those files on disk

@@ -94,15 +94,17 @@ class Base:
         facts: list[Fact] = []
         entries = 0
         for unit in self._units:
-            told = tell_whole(unit, ledger)
-            more = sum(len(fact.entries) + 4 for fact in told if isinstance(fact, Snapshot))
-            if facts and entries + more > most_entries:
+            entries += 4 + entries_of(unit, ledger)
+            if facts and entries > most_entries:
                 break
-            facts += told
-            entries += more
-            if entries > most_entries:
-                break
+            facts += tell_whole(unit, ledger)
         return facts
+
+
+def entries_of(unit: Unit, ledger: Ledger) -> int:
+    """How many entries there are to tell of a unit."""
+    progress = ledger.progress(unit) if isinstance(unit, Place) else None
+    return 0 if progress is None else len(progress.entries)
 
 
 def tell_whole(unit: Unit, ledger: Ledger) -> list[Fact]:

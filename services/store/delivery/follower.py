@@ -18,6 +18,7 @@ from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, JournalRecord,
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.format.unit import Unit, is_blank, is_empty
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
@@ -109,7 +110,7 @@ class JournalFollower:
     # -- applying ---------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Apply some records; whether there are more."""
+        """Apply some records, as many as take a millisecond; whether there are more."""
         queue = self._store.queue(JOURNAL_TOPIC, 0)
         if queue is None or not is_whole(self._store, queue):
             return False
@@ -119,10 +120,12 @@ class JournalFollower:
         if self._next is None:
             self._next = self._where_to_begin(queue)
         self._next = max(self._next, queue.min_offset)
-        units = queue.read(self._next, _RECORDS_A_TURN)
+        units, slices = queue.read(self._next, _RECORDS_A_TURN), Slices(self._store.timers)
         for unit in units:
             self._take(unit, self._next)
             self._next += 1
+            if slices.over:
+                break
         return bool(units) and self._next < queue.max_offset
 
     def _where_to_begin(self, queue: ConsumeQueue) -> int:

@@ -6,19 +6,21 @@ queue 0 of the topic `TANDEM_SYS_DELIVERY` at the end of the turn, or before tha
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.delivery.base import Base, SafeBase
+from tandemmq.store.delivery.base import Base, SafeBase, entries_of
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, Position, encode_records
 from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
+from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
@@ -53,6 +55,7 @@ class Journal:
         self._safe_base = safe_base or SafeBase()
         self._most_bytes = min(MOST_BYTES, store.config.mapped_file_size_commit_log // 4)
         self._unwritten: list[Fact] = []
+        self._telling: Telling | None = None
         self._scheduled = False
         self._wait_for_turn: list[asyncio.Future[None]] = []
         self._failure: TandemError | None = None
@@ -70,6 +73,7 @@ class Journal:
     def begin(self, start: int, next_record: int) -> None:
         """Facts may be noted from now on: the ledger is what the journal says up to a queue offset."""
         self._unwritten = []
+        self._telling = None
         self._failure = None
         self.start = start
         self.next = next_record
@@ -93,6 +97,8 @@ class Journal:
                 raise ValueError(f"{fact.place} was never made")
             apply(fact)
             self._unwritten.append(fact)
+            if self._telling is not None:
+                self._telling.noted(fact)
         self._schedule()
 
     def _schedule(self) -> None:
@@ -130,7 +136,8 @@ class Journal:
             if self._failure is not None:
                 self._failure = None
                 log.info("the journal of deliveries is written again")
-            self._keep_base()
+            if self._base_is_late:
+                self._schedule()
         return self.end_offset
 
     def keep_base_soon(self) -> None:
@@ -138,25 +145,57 @@ class Journal:
         if self.open:
             self._schedule()
 
+    @property
+    def _base_is_late(self) -> bool:
+        return self._base.late(self._store.commit_log.max_offset, self.ledger) is not None
+
     def _keep_base(self) -> None:
-        """Tell the oldest unit whole again, where the base lies too far back: one record at a time."""
-        if self._base.late(self._store.commit_log.max_offset, self.ledger) is None:
-            return
-        self._write(self._base.oldest(_ENTRIES_A_TURN, self.ledger))
-        if self._base.late(self._store.commit_log.max_offset, self.ledger) is not None:
+        """Tell the oldest units whole again, where the base lies too far back: some in a turn, or a part of one.
+
+        All that is noted must be written before.
+        """
+        unit = self._base.late(self._store.commit_log.max_offset, self.ledger)
+        if self._telling is not None:
+            self._tell_more(self._telling)
+        elif isinstance(unit, Place) and entries_of(unit, self.ledger) > _ENTRIES_A_TURN:
+            progress = self.ledger.progress(unit)
+            assert progress is not None
+            self._telling = Telling(progress, self._most_bytes)
+        elif unit is not None:
+            self._append(self._encoded(self._base.oldest(_ENTRIES_A_TURN, self.ledger)))
+        if self._telling is not None or self._base_is_late:
             self._schedule()
+
+    def _tell_more(self, telling: Telling) -> None:
+        slices = Slices(self._store.timers)
+        while not telling.vain and telling.step():
+            if slices.over:
+                return
+        self._telling = None
+        if not telling.vain:
+            self._append(telling.encode(self._base_position, self.start))
+
+    @property
+    def _base_position(self) -> Position:
+        return self._base.position(Position(self.next, self._store.commit_log.max_offset))
+
+    def _encoded(self, facts: Sequence[Fact]) -> list[tuple[bytes, Sequence[Fact]]]:
+        return encode_records(self._base_position, self.start, facts, self._most_bytes)
 
     def _write(self, facts: list[Fact]) -> None:
         """Append records; what was written is taken off `facts`. Raises StoreError."""
-        base = self._base.position(Position(self.next, self._store.commit_log.max_offset))
-        for body, written in encode_records(base, self.start, list(facts), self._most_bytes):
+        for record in self._encoded(facts):
+            self._append([record])
+            del facts[: len(record[1])]
+
+    def _append(self, records: Iterable[tuple[bytes, Sequence[Fact]]]) -> None:
+        for body, written in records:
             try:
                 message = Message(JOURNAL_TOPIC, 0, body, store_host=self._host)
                 place = self._store.append(message, reserved=True, told=False)  # nobody reads it while we write it
             except StoreError as error:
                 self._failed(error)
                 raise
-            del facts[: len(written)]
             self.next, self.end_offset = place.queue_offset + 1, place.end_offset
             self._base.wrote(written, Position(place.queue_offset, place.physical_offset), place.size)
         now = self._base.position(Position(self.next, self.end_offset))
@@ -230,5 +269,6 @@ class Journal:
     def drop(self) -> None:
         """This store is no master any more: what is not written never will be."""
         self._unwritten = []
+        self._telling = None
         self.open = False
         self._turn_is_over(self._closed("This store gives out nothing any more: it is no master now."))

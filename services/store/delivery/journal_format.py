@@ -83,18 +83,36 @@ def encode_records(
     base: Position, start: int, facts: Sequence[Fact], most_bytes: int = MOST_BYTES
 ) -> list[tuple[bytes, Sequence[Fact]]]:
     """The facts, in order, as the bodies of as few records as they fit into; each body with its facts."""
-    records: list[tuple[bytes, Sequence[Fact]]] = []
-    page, begin = _Page(), 0
-    for at, fact in enumerate(facts):
+    pages = RecordPages(most_bytes)
+    for fact in facts:
+        pages.add(fact)
+    return pages.encode(base, start)
+
+
+class RecordPages:
+    """Records in the making: as few as the facts fit into, which are added one by one."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._pages: list[tuple[_Page, list[Fact]]] = []
+
+    def add(self, fact: Fact, *, apart: bool = True) -> None:
+        """Not `apart`: it stays in one record with the fact before it, however large that becomes."""
+        page, facts = self._pages[-1] if self._pages else self._begin()
         page.add(fact)
-        if page.size > most_bytes and page.facts > 1:
+        if apart and facts and page.size > self._most_bytes:
             page.take_back()
-            records.append((page.encode(base, start), facts[begin:at]))
-            page, begin = _Page(), at
+            page, facts = self._begin()
             page.add(fact)
-    if page.facts:
-        records.append((page.encode(base, start), facts[begin:]))
-    return records
+        facts.append(fact)
+
+    def _begin(self) -> "tuple[_Page, list[Fact]]":
+        self._pages.append((_Page(), []))
+        return self._pages[-1]
+
+    def encode(self, base: Position, start: int) -> list[tuple[bytes, Sequence[Fact]]]:
+        """See `encode_records`."""
+        return [(page.encode(base, start), facts) for page, facts in self._pages]
 
 
 class _Page:

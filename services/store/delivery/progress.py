@@ -13,7 +13,7 @@ becomes entries.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
@@ -173,15 +173,21 @@ class QueueProgress:
 
     # -- questions --------------------------------------------------------------------------------------------------
 
-    def snapshot(self, most: int) -> Iterable[Snapshot]:
-        """The facts that say all of this, each with at most so many entries."""
-        entries = self.entries
-        rows = [(at, entries[at].number, entries[at].due) for at in self._order if at in entries]
-        pieces = [tuple(rows[at : at + most]) for at in range(0, len(rows), most)] or [()]
-        for number, piece in enumerate(pieces):
-            more = number + 1 < len(pieces)
-            held = tuple(held_runs([at for at, _, _ in piece], self.holdings)) if self.holdings else ()
-            yield Snapshot(self.place, self.cursor, self.given, self.resets, piece, more, held)
+    def snapshot(self, most: int) -> Iterator[Snapshot]:
+        """The facts that say all of this as it is now, each with at most so many entries. They may be made later."""
+        empty = Snapshot(self.place, self.cursor, self.given, self.resets, ())
+        return _snapshot(empty, self.entries.copy(), self.holdings.copy(), most)
+
+
+def _snapshot(
+    empty: Snapshot, entries: dict[int, OpenEntry], holdings: dict[int, RenewedBy], most: int
+) -> Iterator[Snapshot]:
+    offsets = sorted(entries)
+    for begin in range(0, len(offsets) or 1, most):
+        some = offsets[begin : begin + most]
+        rows = tuple([(at, entries[at] & _MOST_NUMBER, entries[at] >> _NUMBER_BITS) for at in some])
+        held = tuple(held_runs(some, holdings)) if holdings else ()
+        yield empty._replace(entries=rows, more=begin + most < len(offsets), held=held)
 
 
 def pieces(offsets: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -2,14 +2,17 @@
 
 import asyncio
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tandemmq.common.broker_role import BrokerRole
+from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.facts import (
     Dealt,
+    Fact,
     Forgotten,
     Given,
     GivenAgain,
@@ -17,12 +20,19 @@ from tandemmq.store.delivery.facts import (
     LevelDone,
     Moved,
     Place,
+    Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC
+from tandemmq.store.delivery.follower import JournalFollower
+from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, Position
+from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.opening import LEAST_WAIT_MS
+from tandemmq.store.delivery.progress import QueueProgress
+from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.message import Message
-from tests.unit.delivery.delivery_kit import PLACE, begin, delivering, state
+from tests.manual_timers import ManualTimers
+from tests.turn_counter import TurnCounter
+from tests.unit.delivery.delivery_kit import PLACE, DeliveringStore, begin, delivering, state
 
 
 async def test_what_was_noted_is_there_after_a_clean_stop(tmp_path: Path) -> None:
@@ -198,3 +208,107 @@ async def test_a_log_that_starts_above_the_base_gets_one_of_its_own(tmp_path: Pa
     shutil.rmtree(root / "config")
     async with delivering(root, whole=False) as three:
         assert state(three.delivery.ledger, dues=False) == before
+
+
+async def told_in_turns(one: DeliveringStore, entries: int) -> Telling:
+    """The base lies far behind a place with so many entries, which is being told."""
+    due = begin(one.delivery, given=entries)
+    journal = one.delivery.journal
+    journal.note(*[GivenAgain(PLACE, at, 2, due + at) for at in range(0, entries, 3)])
+    journal.write()
+    other = Place("workers", "orders", 1)
+    begin(one.delivery, other)
+    while journal._telling is None:
+        journal.note(GivenAgain(other, 3, 1, due))
+        journal.write()
+        for _ in range(20):
+            journal.note(*[GivenAgain(other, 3, 1, due)] * 500)
+        await asyncio.sleep(0)
+    assert journal._telling.place == PLACE
+    return journal._telling
+
+
+async def test_a_place_with_many_entries_is_told_in_turns_and_what_is_noted_meanwhile_counts(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    async with delivering(tmp_path / "store", whole=False) as one:
+        one.store.timers = timers
+        timers.each_look = 0.01
+        telling = await told_in_turns(one, 5_000)
+        journal = one.delivery.journal
+        with TurnCounter.counting() as count:
+            add = telling._pages.add
+
+            def counted(fact: Fact, *, apart: bool = True) -> None:
+                count(len(fact.entries) if isinstance(fact, Snapshot) else 1)
+                add(fact, apart=apart)
+
+            telling._pages.add = counted  # type: ignore[method-assign]
+            number = 0
+            while journal._telling is telling:
+                journal.note(Dealt(PLACE, number), GivenAgain(PLACE, 4_999 - number, 3, 99))
+                number += 1
+                await asyncio.sleep(0)
+            assert 10 < number < 100
+            assert count.all == 5_000 + 2 * number
+            assert count.most <= 256 + 2 * number
+        await journal.safe()
+        before = state(one.delivery.ledger, dues=False)
+        assert journal._base.position(Position(0, 0)).queue_offset > 1
+        killed = one.killed(tmp_path / "killed")
+    for root in (tmp_path / "store", killed):
+        shutil.rmtree(root / "config", ignore_errors=True)
+        async with delivering(root, whole=False) as two:
+            assert state(two.delivery.ledger, dues=False) == before
+
+
+async def test_a_place_that_is_forgotten_while_it_is_told_stays_so(tmp_path: Path) -> None:
+    timers = ManualTimers()
+    async with delivering(tmp_path / "store", whole=False) as one:
+        one.store.timers = timers
+        timers.each_look = 0.01
+        telling = await told_in_turns(one, 5_000)
+        one.delivery.journal.note(Forgotten(PLACE), Moved(PLACE, 7, 0))
+        assert telling.vain
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert one.delivery.journal._telling is None
+        await one.delivery.journal.safe()
+        before = state(one.delivery.ledger, dues=False)
+    async with delivering(tmp_path / "store", whole=False) as two:
+        assert state(two.delivery.ledger, dues=False) == before
+        assert two.delivery.ledger.progress(PLACE) is not None
+
+
+def test_the_facts_since_are_in_the_record_of_the_last_piece() -> None:
+    """Two records may be parted by a kill: what was acknowledged meanwhile would be undone by the first alone."""
+    progress = QueueProgress(PLACE)
+    progress.give(Given(PLACE, 0, 3_000, 60_000))
+    telling = Telling(progress, 1_000)
+    while telling.step():
+        telling.noted(Dealt(PLACE, 5))
+        telling.noted(Dealt(Place("others", "orders", 0), 5))
+    [*some, (_, last)] = telling.encode(Position(0, 0), 1)
+    pieces = [fact for _, facts in some for fact in facts]
+    assert all(isinstance(one, Snapshot) and one.more for one in pieces)
+    assert isinstance(last[0], Snapshot)
+    assert not [one for one in last[1:] if not isinstance(one, Dealt)]
+    assert (len(pieces), len(last)) == (11, 1 + 12)
+
+
+async def test_the_journal_is_read_in_turns(tmp_path: Path) -> None:
+    async with delivering(tmp_path / "store", whole=False) as one:
+        due = begin(one.delivery)
+        for _ in range(20):
+            one.delivery.journal.note(GivenAgain(PLACE, 3, 1, due))
+            one.delivery.journal.write()
+        await one.delivery.journal.safe()
+        timers, ledger = ManualTimers(), Ledger()
+        follower, reads = JournalFollower(one.store, ledger, Base(1 << 20), SafeBase()), [0]
+        await follower.dispatched_to(one.store.commit_log.max_offset)
+        one.store.timers = timers
+        timers.each_look = 0.0003
+        while follower.step():
+            reads.append(follower.next)
+        reads.append(follower.next)
+        assert max(after - before for before, after in pairwise(reads)) == 4
+        assert state(ledger) == state(one.delivery.ledger)
