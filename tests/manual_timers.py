@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from tandemmq.common.timers import Timer
+from tandemmq.common.timers import Timer, TimerLine
 
 _TURNS = 20
 """Turns of the loop after each call, so that what it has started comes to where it waits again."""
@@ -36,6 +36,7 @@ class ManualTimers:
         self._elapsed = 0.0
         self._order = itertools.count()
         self._due: list[_Due] = []
+        self._line = TimerLine(self.call_soon)
 
     def time(self) -> float:
         return self.now
@@ -58,6 +59,9 @@ class ManualTimers:
         due = _Due(when, next(self._order), lambda: callback(*arguments))
         heapq.heappush(self._due, due)
         return due
+
+    def call_in_line(self, callback: Callable[[], object]) -> None:
+        self._line.call(callback)
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:

@@ -1,6 +1,7 @@
 """What comes later, handed in beside the clock, so that tests need not wait for it."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -39,9 +40,46 @@ class Timers(Protocol):
         """Call when the clock shows `when`."""
         ...
 
+    def call_in_line(self, callback: Callable[[], object]) -> None:
+        """Call in a later turn of the loop, one call in each: for work that is long, so that together it is not."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Go on in so many seconds; with 0 after a turn of the loop."""
         ...
+
+
+class TimerLine:
+    """Calls of which each turn of the loop has one at most, in the order in which they came."""
+
+    def __init__(self, call_soon: Callable[..., object]) -> None:
+        self._call_soon = call_soon
+        self._calls: deque[Callable[[], object]] = deque()
+        self._idle = True
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """See `Timers.call_in_line`."""
+        self._calls.append(callback)
+        if self._idle:
+            self._idle = False
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._call_soon(self._next)
+        self._calls.popleft()()
+
+    def _next(self) -> None:
+        """The turn after a call is left to the task that it may have woken."""
+        self._idle = not self._calls
+        if self._calls:
+            self._call_soon(self._turn)
+
+
+async def my_turn(timers: Timers) -> None:
+    """Go on when it is the turn of this one, by `call_in_line`."""
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timers.call_in_line(lambda: _settle(turn))
+    await turn
 
 
 class LoopTimers:
@@ -73,6 +111,11 @@ class LoopTimers:
     def call_at(self) -> Callable[..., Timer]:
         """See `Timers`."""
         return self._loop.call_at
+
+    @cached_property
+    def call_in_line(self) -> Callable[[Callable[[], object]], None]:
+        """See `Timers`."""
+        return TimerLine(self._loop.call_soon).call
 
     async def sleep(self, seconds: float) -> None:
         """See `Timers`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.common.timers import Timers
+from tandemmq.common.timers import Timers, my_turn
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.broker import Broker
@@ -221,7 +221,7 @@ class Receiving:
                     self.waiters.wake_line(key)
                 return await self._written(self._batch(wish, answer))
             if look.more:
-                await asyncio.sleep(0)
+                await my_turn(self._timers)
                 continue
             left = end - self._timers.time()
             if left <= 0:
@@ -256,7 +256,7 @@ class Receiving:
             for _ in range(_MOST_TURNS):
                 if not look.over or answer.is_full():
                     break
-                await self._timers.sleep(0)
+                await my_turn(self._timers)
                 look = self._there.receiver.look(call, sources, answer)
                 self._there.alarm.look()
         except BaseException:

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from tandemmq.common.timers import LoopTimers, Timers, first_of, time_limit
+from tandemmq.common.timers import LoopTimers, Timers, first_of, my_turn, time_limit
 from tests.manual_timers import ManualTimers
 from tests.test_structure import name_of, sources
+from tests.turn_counter import TurnCounter
 
 
 async def limited(timers: Timers, seconds: float, event: asyncio.Event) -> str:
@@ -133,3 +134,29 @@ def test_services_wait_by_timers_that_are_handed_in(service: str) -> None:
 def test_who_waits_otherwise_is_found(line: str) -> None:
     assert WAITS.search(line)
     assert not WAITS.search("await asyncio.sleep(0)")
+
+
+@pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "of the loop"])
+async def test_of_those_in_the_line_each_turn_has_one(by_hand: bool) -> None:
+    """Ten long works that went on in every turn made it ten times as long as one."""
+    timers: Timers = ManualTimers() if by_hand else LoopTimers()
+    done: list[int] = []
+    with TurnCounter.counting() as count:
+
+        async def work(number: int) -> None:
+            for _ in range(5):
+                await my_turn(timers)
+                count()
+                done.append(number)
+
+        def call(left: int) -> None:
+            count()
+            done.append(9)
+            if left:
+                timers.call_in_line(lambda: call(left - 1))
+
+        call(4)
+        await asyncio.gather(*(work(number) for number in range(3)))
+        assert (count.all, count.most) == (20, 1)
+    begin = done.index(2)
+    assert sorted(done[begin : begin + 4]) == sorted(done[begin + 1 : begin + 5]) == [0, 1, 2, 9], "each in its turn"

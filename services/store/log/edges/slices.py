@@ -1,10 +1,10 @@
-"""Long work on the event loop, in slices: others have their turn in between."""
+"""Long work on the event loop, in slices: others have their turn in between, and only one goes on in each turn."""
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from tandemmq.common.timers import Timers
+from tandemmq.common.timers import Timers, my_turn
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -28,7 +28,7 @@ class Slices:
     async def pause(self) -> None:
         """Let others have the loop, once the slice is over."""
         if self.over:
-            await self._timers.sleep(0)
+            await my_turn(self._timers)
             self._until = self._timers.elapsed() + _SLICE_SECONDS
 
 
@@ -78,10 +78,10 @@ def in_turns(
             for one in left:
                 work(one)
                 if slices.over:
-                    timers.call_soon(turn)
+                    timers.call_in_line(turn)
                     return
         except BaseException:
-            timers.call_soon(turn)  # the others have theirs all the same
+            timers.call_in_line(turn)  # the others have theirs all the same
             raise
         done()
 
