@@ -13,9 +13,7 @@ from tandemmq.admin.progress import lag_of
 from tandemmq.admin.queue_ends import EndsKeeper, QueueEnds
 from tandemmq.admin.tables import Tables
 from tandemmq.admin.v1 import admin_pb2
-
-_GROUPS_AT_ONCE = 250
-"""So many groups are worked off before other calls have their turn."""
+from tandemmq.common.slices import Slices
 
 
 @dataclass(frozen=True)
@@ -69,10 +67,10 @@ class Book:
         lags: dict[str, int] = {}
         if self.ends is None or self.tables is None:
             return lags
-        for at, (group, topics) in enumerate(list(self.tables.offsets.items()), 1):
+        slices = Slices(self.node.timers)
+        for group, topics in list(self.tables.offsets.items()):
             lags[group] = lag_of(self.ends, topics)
-            if at % _GROUPS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await slices.pause()
         return lags
 
 

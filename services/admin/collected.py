@@ -1,6 +1,5 @@
 """Lag and state of the cluster, collected again and again for the metrics: a scrape never waits for another service."""
 
-import asyncio
 import heapq
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from tandemmq.admin.send_latency import SendTimesKeeper
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 
 log = get_log(__name__)
@@ -31,8 +31,6 @@ MOST_PULLS = 200
 """Messages of a broker that are looked at in one round, to know how old they are."""
 
 QUEUES_OF_A_PAIR = 4
-
-_GROUPS_AT_ONCE = 250
 
 
 class Lag(NamedTuple):
@@ -106,7 +104,7 @@ class Collector:
         begun = self._timers.time()
         nodes = (await self._cluster.look()).nodes
         books = await self._read()
-        lags = [lag for book in books for lag in await _lags(book)]
+        lags = [lag for book in books for lag in await _lags(book, Slices(self._timers))]
         worst = tuple(sorted(lags, reverse=True)[:MOST_LAGS])
         latencies = {lag: 0 for lag in worst if not lag.messages}
         for book in books:
@@ -137,7 +135,8 @@ class Collector:
         waits: dict[str, int] = {}
         for lag, ms in latencies.items():
             waits[lag.group] = max(waits.get(lag.group, 0), ms)
-        self._history.note(at, *await read_history(nodes, books, behind, waits, self._sends))
+        slices = Slices(self._timers)
+        self._history.note(at, *await read_history(nodes, books, behind, waits, self._sends, slices))
 
     async def _read(self) -> list[Book]:
         try:
@@ -150,16 +149,15 @@ class Collector:
         return books
 
 
-async def _lags(book: Book) -> list[Lag]:
+async def _lags(book: Book, slices: Slices) -> list[Lag]:
     """Of every pair of group and topic. Gives way to other calls between."""
     lags: list[Lag] = []
     if book.ends is None or book.tables is None:
         return lags
-    for at, (group, topics) in enumerate(list(book.tables.offsets.items()), 1):
+    for group, topics in list(book.tables.offsets.items()):
         for topic, offsets in topics.items():
             lags.append(Lag(lag_in(book.ends.queues(topic), offsets), topic, group, book.broker, book.cluster))
-        if at % _GROUPS_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await slices.pause()
     return lags
 
 

@@ -1,6 +1,5 @@
 """What a round of collecting says for the hour's history: counters and gauges by series."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,9 +7,7 @@ from tandemmq.admin.books import Book
 from tandemmq.admin.history import CountedPart, SeriesName
 from tandemmq.admin.send_latency import SendTimesKeeper
 from tandemmq.admin.v1 import admin_pb2
-
-_AT_ONCE = 250
-"""Topics or groups that are worked off before other calls have their turn."""
+from tandemmq.common.slices import Slices
 
 
 class HistoryReadings(NamedTuple):
@@ -26,6 +23,7 @@ async def read_history(
     lags: Mapping[str, int],
     waits: Mapping[str, int],
     sends: SendTimesKeeper,
+    slices: Slices,
 ) -> HistoryReadings:
     """`lags`: messages that groups have not consumed; `waits`: ms that the oldest of them waits, of some groups.
 
@@ -37,8 +35,8 @@ async def read_history(
         _read_node(node, counters, gauges)
         _read_sends(node, sends, gauges)
     for book in books:
-        await _read_topics(book, counters)
-        await _read_groups(book, counters)
+        await _read_topics(book, counters, slices)
+        await _read_groups(book, counters, slices)
     gauges |= {SeriesName("group", group, "lag"): messages for group, messages in lags.items()}
     gauges |= {SeriesName("group", group, "waits"): ms for group, ms in waits.items()}
     return HistoryReadings(counters, gauges)
@@ -65,13 +63,13 @@ def _read_sends(node: admin_pb2.Node, sends: SendTimesKeeper, gauges: dict[Serie
         gauges[SeriesName("node", node.name, "send_slowest")] = latency.slowest
 
 
-async def _read_topics(book: Book, counters: dict[CountedPart, float]) -> None:
+async def _read_topics(book: Book, counters: dict[CountedPart, float], slices: Slices) -> None:
     """Ends of queues that are being rebuilt do not count: nobody knows them yet."""
     if book.ends is None or book.store is None:
         return
     whole = 0
     rebuilding = []
-    for at, topic in enumerate(list(book.ends.topics), 1):
+    for topic in list(book.ends.topics):
         queues = book.ends.queues(topic).values()
         if any(queue.rebuilding for queue in queues):
             rebuilding.append(topic)
@@ -83,18 +81,16 @@ async def _read_topics(book: Book, counters: dict[CountedPart, float]) -> None:
         if told.HasField("taken_bytes"):
             part = f"{book.broker}, {book.store.name}"  # each store counts for itself
             counters[CountedPart(SeriesName("topic", topic, "bytes_in"), part)] = told.taken_bytes
-        if at % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await slices.pause()
     counters[CountedPart(SeriesName("node", book.store.name, "messages_in"), f"without {rebuilding}")] = whole
 
 
-async def _read_groups(book: Book, counters: dict[CountedPart, float]) -> None:
+async def _read_groups(book: Book, counters: dict[CountedPart, float], slices: Slices) -> None:
     """Where a group begins to consume a queue, nobody knows what it has consumed of it since the last round."""
     if book.tables is None:
         return
-    for at, (group, topics) in enumerate(list(book.tables.offsets.items()), 1):
+    for group, topics in list(book.tables.offsets.items()):
         part = f"{book.broker}, {sum(map(len, topics.values()))} queues"
         consumed = sum(sum(offsets.values()) for offsets in topics.values())
         counters[CountedPart(SeriesName("group", group, "consumed"), part)] = consumed
-        if at % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await slices.pause()

@@ -13,11 +13,11 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.client import RemotingClient
+from tandemmq.common.slices import Slices, joined
 from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
-from tandemmq.store.log.edges.slices import Slices, joined
 from tandemmq.store.registered import RegisteredTopics
 
 log = get_log(__name__)

@@ -16,6 +16,7 @@ import grpc
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices, each
 from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
@@ -23,7 +24,6 @@ from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursor
 from tandemmq.store.delivery.facts import Fact, Forgotten, Moved, Place
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)

@@ -9,6 +9,7 @@ are told of in any case: by them the tools find the brokers on which they make t
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tandemmq.common.slices import Slices
 from tandemmq.common.topic_names import TRACES
 from tandemmq.common.wire.remoting.registration import (
     BrokerIdentity,
@@ -17,7 +18,6 @@ from tandemmq.common.wire.remoting.registration import (
     RegistrationVersion,
 )
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.replica.mastership import Mastership
 
 AUTO_CREATED = "TBW102"

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.errors import NoSuchQueue
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.reading import is_whole, may_have_been_lost
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.slices import Slices, each
 from tandemmq.common.topic_names import BROKER_WRITES, LONGEST_TOPIC, RETRY, TRACES
 from tandemmq.store.broker import preparing, rules
 from tandemmq.store.broker.acknowledgement import Acknowledgement
@@ -23,7 +24,6 @@ from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import BLANK_SIZE, CRC_PROPERTY_SIZE, MAX_PROPERTIES, Message, record_size
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.errors import NotWritable, RecordTooLarge, StoreError
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, EncodedBatch

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Forgotten, Place
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.event import Event
 
 log = get_log(__name__)

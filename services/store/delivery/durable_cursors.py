@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from tandemmq.common.slices import Slices
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.images import Cursor
 from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
 

@@ -7,12 +7,12 @@ costs nothing.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.format.record import CorruptRecord, decode_record
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 
 _EVERY_SECONDS = 5.0

@@ -10,6 +10,7 @@ state, and finds its place in what it reads.
 import asyncio
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import UnreadableJournal
@@ -18,7 +19,6 @@ from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, JournalRecord,
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.format.unit import Unit, is_blank, is_empty
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase, entries_of
@@ -20,7 +21,6 @@ from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended

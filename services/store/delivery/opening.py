@@ -1,6 +1,7 @@
 """Making the state of deliveries ready on a master: the journal is read to its end, then facts may be noted."""
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
 from tandemmq.store.delivery.follower import JournalFollower
@@ -8,7 +9,6 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.offset_files import OffsetFiles
 from tandemmq.store.delivery.renewal import RENEWED_MS
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)

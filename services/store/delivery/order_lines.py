@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Dealt, Place
 from tandemmq.store.delivery.ledger import Ledger
@@ -10,7 +11,6 @@ from tandemmq.store.delivery.order import MessageGroups, Spot, line_key
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
-from tandemmq.store.log.edges.slices import Slices
 
 GroupTopic = tuple[str, str]
 """A group, and a topic."""

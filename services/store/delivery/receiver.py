@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.answer import Answer, Share
 from tandemmq.store.delivery.clock import DeliveryClock
@@ -29,7 +30,6 @@ from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
-from tandemmq.store.log.edges.slices import Slices
 
 log = get_log(__name__)
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.answer import Share
 from tandemmq.store.delivery.clock import DeliveryClock
@@ -21,7 +22,6 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.port import Connected
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, held_runs, pieces, runs
 from tandemmq.store.delivery.sessions import Sessions
-from tandemmq.store.log.edges.slices import in_turns
 
 RENEWED_MS = 60_000
 """For so long a message with renewal is given out at a time."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.errors import NoSuchMember
 from tandemmq.store.delivery.member_questions import (
@@ -20,7 +21,6 @@ from tandemmq.store.delivery.member_questions import (
     MemberQuestion,
     MemberQuestions,
 )
-from tandemmq.store.log.edges.slices import in_turns
 
 log = get_log(__name__)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tandemmq.common.slices import Slices, each, in_order
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.receiving import Receiving
@@ -10,7 +11,6 @@ from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
-from tandemmq.store.log.edges.slices import Slices, each, in_order
 
 _LOOKED_AT = 20
 """So many groups are looked at while somebody waits; of more, what was seen some seconds ago is good enough."""

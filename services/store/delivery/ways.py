@@ -7,12 +7,12 @@ the same time is mixed: it may get messages twice, and people should see that.
 from collections.abc import Sequence
 from enum import Enum
 
+from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.sessions import OffsetsReset, Sessions
-from tandemmq.store.log.edges.slices import in_turns
 
 REMEMBERED_SECONDS = 600.0
 """A way counts for so long after it was last gone."""

@@ -15,7 +15,10 @@ from tandemmq.admin.history_readings import read_history
 from tandemmq.admin.send_latency import SendLatency, SendTimesKeeper
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.nouns.figures import sparkline
+from tandemmq.common.slices import Slices
 from tandemmq.store.v1 import store_pb2
+from tests.manual_timers import ManualTimers
+from tests.turn_counter import TurnCounter
 
 LAG = SeriesName("group", "billing", "lag")
 ORDERS = SeriesName("topic", "orders", "messages_in")
@@ -85,7 +88,7 @@ def test_sends_are_those_since_the_round_before() -> None:
 def test_a_slave_that_has_everything_is_not_silent(lacks: int, silent: float) -> None:
     node = admin_pb2.Node(name="a")
     node.replication.replicas.add(lag_bytes=lacks, ack_age_seconds=60)
-    readings = asyncio.run(read_history([node], [], {}, {}, SendTimesKeeper()))
+    readings = asyncio.run(read_history([node], [], {}, {}, SendTimesKeeper(), Slices(ManualTimers())))
     assert readings.gauges[SeriesName("node", "a", "replication_silence")] == silent
 
 
@@ -110,7 +113,8 @@ def book(
 def rounds(*books: Any) -> HourHistory:
     history = HourHistory(15.0)
     for number, one in enumerate(books):
-        history.note(1000.0 + 15 * number, *asyncio.run(read_history([], [one], {}, {}, SendTimesKeeper())))
+        readings = read_history([], [one], {}, {}, SendTimesKeeper(), Slices(ManualTimers()))
+        history.note(1000.0 + 15 * number, *asyncio.run(readings))
     return history
 
 
@@ -200,3 +204,20 @@ def test_a_sparkline_is_as_high_as_its_means_and_blank_where_nobody_knows() -> N
     assert sparkline([1.0, 3.0, math.nan, 4.0], 2) == "▅█"
     assert sparkline([0.0, 0.0]) == "▁▁"
     assert sparkline([]) == ""
+
+
+async def test_what_is_read_of_thousands_is_read_in_turns() -> None:
+    timers = ManualTimers()
+    timers.each_look = 0.0003
+    with TurnCounter.counting() as count:
+        many = book({}, {})
+
+        def queues(topic: str) -> dict[int, Any]:
+            count()
+            return {0: SimpleNamespace(high=1, rebuilding=False)}
+
+        many.ends = SimpleNamespace(topics=dict.fromkeys(map(str, range(1_000))), queues=queues)
+        many.tables.offsets = {str(number): {"orders": {0: 7}} for number in range(1_000)}
+        found = await read_history([], [many], {}, {}, SendTimesKeeper(), Slices(timers))
+        assert (count.all, count.most) == (1_000, 4)
+    assert len(found.counters) == 2_001

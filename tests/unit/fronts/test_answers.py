@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import Ready, SendOutcome, SentAll, SentBatch
@@ -13,7 +14,6 @@ from tandemmq.store.fronts.native import answers
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.log.segments.commit_log import Appended, EncodedBatch
 from tandemmq.store.metrics import StoreMetrics

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.slices import Slices
 from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps, pieces
 from tandemmq.store.fronts.remoting.administration.sliced import Document, VersionedTable, sliced
-from tandemmq.store.log.edges.slices import Slices
 from tandemmq.store.log.event import Event
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter

@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 
+from tandemmq.common.slices import Slices
 from tandemmq.store.fronts.remoting.administration.traffic_history import (
     GIVEN,
     SAMPLE_SECONDS,
@@ -13,7 +14,6 @@ from tandemmq.store.fronts.remoting.administration.traffic_history import (
     TrafficHistory,
     TrafficKey,
 )
-from tandemmq.store.log.edges.slices import Slices
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter
 

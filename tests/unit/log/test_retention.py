@@ -134,7 +134,7 @@ async def test_a_store_that_is_closed_meanwhile_brings_no_file_back(tmp_path: Pa
 
 
 async def test_queues_are_put_right_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandemmq.store.log.edges.slices._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("tandemmq.common.slices._SLICE_SECONDS", 0.0)
     disk = HeldDisk()
     disk.go_on.set()
     store = filled(tmp_path, disk)

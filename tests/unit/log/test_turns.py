@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.slices import Slices, each, in_order, in_turns, joined
 from tandemmq.store.format.walker import Walk
-from tandemmq.store.log.edges.slices import Slices, each, in_order, in_turns, joined
 from tandemmq.store.log.edges.turn_size import TurnSize
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter

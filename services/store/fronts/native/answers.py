@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.slices import Slices, each
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState
 from tandemmq.store.broker.pulled import PullAnswer
@@ -16,7 +17,6 @@ from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.fronts.native.statuses import STATUSES
-from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.log.marks.lock import mark_of
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended

@@ -1,5 +1,6 @@
 """What operators see, as messages of operations.proto."""
 
+from tandemmq.common.slices import Slices, each
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
@@ -7,7 +8,6 @@ from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.views import GroupView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
-from tandemmq.store.log.edges.slices import Slices, each
 
 
 async def group_view(

@@ -10,6 +10,7 @@ import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import append_field
+from tandemmq.common.slices import Slices, each
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.send import NewMessage, SentAll
@@ -23,7 +24,6 @@ from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.native.send_stream import SendStream
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.timed import timed
-from tandemmq.store.log.edges.slices import Slices, each
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import Subscription
 from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
-from tandemmq.store.log.edges.slices import in_turns
 
 PROTOCOL = "remoting"
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.selection import PropertyFilter
 from tandemmq.store.format.record import decode_record, split_records
-from tandemmq.store.log.edges.slices import Slices
 
 MOST_A_LOOK = 256
 """Records that are looked into before those that are wanted are given; a turn looks at them for a millisecond."""

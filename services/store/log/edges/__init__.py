@@ -5,7 +5,6 @@ disk.py              every side effect on files
 file_cache.py        open descriptors
 offset_waiters.py    those who wait until the log is somewhere up to an offset
 read_only.py         a disk for those who only look
-slices.py            long work on the loop, in slices
 threads.py           work in a thread, to its end
 turn_size.py         how much work fits into one turn of the loop
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tandemmq.store.log.edges.slices import Slices
+from tandemmq.common.slices import Slices
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import FlushFailed
 from tandemmq.store.log.index.index_file import IndexFile

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
@@ -13,7 +14,6 @@ from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
-from tandemmq.store.log.edges.slices import Slices
 
 _VIEW = Need(Action.VIEW)
 

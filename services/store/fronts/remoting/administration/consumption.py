@@ -6,6 +6,7 @@ from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.slices import Slices
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
@@ -18,7 +19,6 @@ from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
-from tandemmq.store.log.edges.slices import Slices
 
 _VIEW = Need(Action.VIEW)
 

@@ -5,9 +5,9 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tandemmq.common.slices import Slices, joined
 from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.java_objects import dumps, pieces
-from tandemmq.store.log.edges.slices import Slices, joined
 from tandemmq.store.log.event import Event
 
 Document = Mapping[str, Any]

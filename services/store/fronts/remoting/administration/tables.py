@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.slices import Slices
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
@@ -16,7 +17,6 @@ from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.sliced import Document, VersionedTable
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
-from tandemmq.store.log.edges.slices import Slices
 
 _VIEW = Need(Action.VIEW)
 _NO_VERSION = {"counter": 0, "stateVersion": 0, "timestamp": 0}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.slices import Slices
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
@@ -17,7 +18,6 @@ from tandemmq.store.fronts.remoting.administration.rules import AdministrationRu
 from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
-from tandemmq.store.log.edges.slices import Slices
 
 _MOST_QUEUES = 1_024
 _MOST_UNITS = 1_024

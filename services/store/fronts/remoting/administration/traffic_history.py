@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple, Protocol
 
+from tandemmq.common.slices import Slices, in_turns
 from tandemmq.common.timers import Timer, Timers
 from tandemmq.common.topic_names import is_system_topic
-from tandemmq.store.log.edges.slices import Slices, in_turns
 
 SAMPLE_SECONDS = 10.0
 _PERIODS = ((SAMPLE_SECONDS, 7), (600.0, 7), (3_600.0, 25))
