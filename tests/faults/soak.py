@@ -5,6 +5,7 @@
     python -m tests.faults.soak --pauses [--minutes 60] [--seed 7]      their processes stand still: pair_pauses.py
     python -m tests.faults.soak --three [--minutes 60] [--seed 7]      three nodes, promotions meanwhile: three_nodes.py
     python -m tests.faults.soak --delivery [--minutes 60] [--seed 7]    consumers, kills, power cuts, promotions
+    python -m tests.faults.soak --model [--steps 100000000] [--seed 7]    deliveries and their models
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
@@ -32,7 +33,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, missing, siege, timer_damage, transport_soak, wire_damage
+from tests.faults import byte_damage, delivery_models, missing, siege, timer_damage, transport_soak, wire_damage
 
 SLOWEST_GOOD_CALL_MS = 50
 """What 99 of 100 calls of a good client may take while others attack."""
@@ -42,6 +43,7 @@ CORE = tuple(f"tests/unit/fronts/test_compiled_{part}.py" for part in ("send", "
 ROUND_LIVES = 300
 PAIR_KILLS = 300
 EXAMPLES = 2_000
+STEPS = 100_000_000
 CASES = 1_000
 KINDS = ("kills", "powercuts")
 DELIVERY_SCENES = ("store", "power", "pair")
@@ -202,6 +204,8 @@ def main() -> int:
     parser.add_argument("--delivery", action="store_true", help="producers and consumers at stores that are killed")
     parser.add_argument("--scene", choices=DELIVERY_SCENES, help="only this one of --delivery")
     parser.add_argument("--seconds", type=float, default=60.0, help="of one round of --delivery")
+    parser.add_argument("--model", action="store_true", help="the state of deliveries against its models, in memory")
+    parser.add_argument("--steps", type=int, default=STEPS, help="of --model")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
     parser.add_argument("--derived", action="store_true", help="flipped bits in consume queues and index")
@@ -222,6 +226,8 @@ def main() -> int:
         return siege.campaign(list(siege.ATTACKS), arguments.minutes * 60 / len(siege.ATTACKS), SLOWEST_GOOD_CALL_MS)
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
+    if arguments.model:
+        return delivery_models.soak(arguments.seed, arguments.steps)
     minutes = arguments.hours * 60 or arguments.minutes
     if arguments.delivery:
         scenes = [arguments.scene] if arguments.scene else list(DELIVERY_SCENES)

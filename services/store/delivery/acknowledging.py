@@ -21,6 +21,8 @@ from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.log.errors import QueueNotReady
 
+_GIVEN_AGAIN = "the message was given out again since"
+
 
 class Acknowledger:
     """Takes handles back."""
@@ -83,7 +85,7 @@ class Acknowledger:
                 if self._used(handle):
                     self._check_time(handle, in_time=in_time)
                     done.setdefault(handle.place, set()).add(handle.offset)
-                elif self._moves.waits_elsewhere(handle):
+                elif self._waits_elsewhere(handle):
                     self._moves.take_back(handle)
                 outcomes.append(Outcome(text))
             except TandemError as error:
@@ -98,7 +100,7 @@ class Acknowledger:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
-        elif self._moves.waits_elsewhere(handle):
+        elif self._waits_elsewhere(handle):
             self._moves.wait_again(handle, invisible_ms)
         return text
 
@@ -108,7 +110,7 @@ class Acknowledger:
         if self._used(handle):
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number - 1, self._clock.now_ms()))
-        elif self._moves.waits_elsewhere(handle):
+        elif self._waits_elsewhere(handle):
             self._moves.wait_again(handle, 0)
 
     async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
@@ -117,7 +119,7 @@ class Acknowledger:
         await self._graveyard.open(group)
         if self._used(handle):
             self._forward(handle, topic)
-        elif self._moves.waits_elsewhere(handle):
+        elif self._waits_elsewhere(handle):
             self._forward(handle, topic)
             self._moves.take_back(handle)
         await self._journal.safe(durability)
@@ -148,6 +150,13 @@ class Acknowledger:
         self._renewals.used(handle.place, handle.offset)
         return open_
 
+    def _waits_elsewhere(self, handle: ReceiptHandle) -> bool:
+        """Whether the message has moved to the retry topic and waits there. Raises HandleExpired."""
+        waits = self._moves.waits_elsewhere(handle)
+        if waits and self._side.is_of_another(handle):
+            raise _expired(_GIVEN_AGAIN)
+        return waits
+
     def _check_time(self, handle: ReceiptHandle, *, in_time: bool) -> None:
         """Whether the invisible time of an open message lasts, where that counts. Raises HandleExpired."""
         progress = self._journal.ledger.progress(handle.place) if in_time else None
@@ -165,7 +174,7 @@ class Acknowledger:
         if handle.offset not in progress.entries:
             return False
         if not self._side.counts(handle, progress):
-            raise _expired("the message was given out again since")
+            raise _expired(_GIVEN_AGAIN)
         return True
 
 

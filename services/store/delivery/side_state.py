@@ -29,9 +29,17 @@ class SideState:
         have been lost with that start, and then the numbers repeat.
         """
         entry = progress.entries.get(handle.offset)
-        if entry is None or entry.number != handle.number:
+        if entry is None or entry.number != handle.number or self.is_of_another(handle):
             return False
         return handle.start == self.start or handle.offset not in self._again.get(handle.place, ())
+
+    def is_of_another(self, handle: ReceiptHandle) -> bool:
+        """Whether a handle of an earlier start names what this start was the first to give out.
+
+        That may be another message: the one that was there before was lost with its start, as the fact that it was
+        given out. Of no use for what has been dealt with.
+        """
+        return handle.start != self.start and handle.offset >= self._given_before.get(handle.place, 0)
 
     def given_again(self, place: Place, offset: int) -> None:
         """A message that has an entry was given out."""

@@ -50,6 +50,10 @@ class Logged(NamedTuple):
     what: Any
 
 
+def _is_of_timers(one: Logged) -> bool:
+    return one.kind == "facts" and isinstance(one.what[0][0], TimersDone)
+
+
 class Image(NamedTuple):
     """consumerOffset.json: a cursor, and how many journal records it reflects."""
 
@@ -116,6 +120,8 @@ class Seen:
     """Those whose acknowledgement is in the log, and not answered yet."""
     answered: dict[str, int] = field(default_factory=dict)
     """Those whose acknowledgement was answered."""
+    twice: set[str] = field(default_factory=set)
+    """Timed messages that may come twice: the crash left the copy, and not the fact that it was made."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -234,7 +240,7 @@ class World:
     def _hand_out(self, value: str, offset: int, delivery: int) -> None:
         progress = self.ledger.progress(PLACE)
         assert progress is not None
-        if self.seen.answered.get(value) == self.generation:
+        if self.seen.answered.get(value) == self.generation and value not in self.seen.twice:
             self.seen.wrong.append(f"{value} again")
         handle = ReceiptHandle(PLACE, offset, delivery, progress.resets, self.start)
         self.seen.held.append((value, self.generation, encode_handle(handle, Shown.AS_ASKED)))
@@ -304,6 +310,14 @@ class World:
         self.seen.asked.clear()
         known = set(self.messages())
         self.seen.done = {value: at for value, at in self.seen.done.items() if value in known}
+        self.seen.held = [one for one in self.seen.held if self._start_of(one) >= self.start - 1]
+        noted = max((one.what[0][0].copy for one in self.log if _is_of_timers(one)), default=-1)
+        self.seen.twice |= {one.what for one in self.log[noted + 1 :] if one.kind == "message" and one.what[0] == "t"}
+
+    @staticmethod
+    def _start_of(held: tuple[str, int, str]) -> int:
+        """That gave a handle out. One that is two crashes old may name what took its message's place in between."""
+        return decode_handle(held[2], "g", "t").start
 
     def _check_who_holds(self) -> None:
         """What is known from the base on is what all facts since the beginning say; snapshots add nothing to them."""

@@ -81,3 +81,18 @@ def test_what_is_put_off_counts_once_however_it_ends() -> None:
     put_off(6, 9_000)
     ledger.apply(Moved(PLACE, 0, 1))
     assert (side.in_flight(PLACE), ledger.places_put_off()) == (0, [])
+
+
+def test_a_handle_of_an_earlier_start_counts_for_what_was_given_out_then_and_not_for_what_took_its_place() -> None:
+    ledger = Ledger()
+    ledger.apply(Moved(PLACE, 0, 0))
+    ledger.apply(Given(PLACE, 0, 2, 60_000))
+    side = SideState(ledger, 2)
+    ledger.apply(Given(PLACE, 2, 1, 60_000))
+    progress = ledger.progress(PLACE)
+    assert progress is not None
+    told = {
+        (offset, start): side.counts(ReceiptHandle(PLACE, offset, 1, 0, start), progress)
+        for offset in (0, 2) for start in (1, 2)
+    }  # fmt: skip
+    assert told == {(0, 1): True, (0, 2): True, (2, 1): False, (2, 2): True}
