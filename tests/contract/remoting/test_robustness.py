@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.tls import trusting_context
 from tandemmq.common.wire.remoting.codec import encode
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
@@ -160,7 +161,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StorePro
 
 def test_tls_where_it_is_enforced(secured: tuple[StoreProcess, Path]) -> None:
     store, authority = secured
-    context = ssl.create_default_context(cafile=str(authority))
+    context = trusting_context(authority)
     context.check_hostname = False
     with context.wrap_socket(raw(store)) as encrypted:
         client = ClassicClient(0, connection=encrypted)

@@ -14,6 +14,7 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from tandemmq.common.grpc_transport import Channel, Duplex, Limits, channel, duplex
+from tandemmq.common.tls import trusting_context
 from tests.faults.pair_process import free_port
 from tests.grpc_probe import Probe, add_probe, make_server, server_tls
 from tests.integration.grpc_transport.conftest import Certificates
@@ -446,7 +447,7 @@ async def secured(transport: str, certificates: Certificates, mutual: bool = Fal
 
 
 def trusting(certificates: Certificates) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(certificates.authority))
+    return trusting_context(certificates.authority)
 
 
 async def test_tls(transport: str, certificates: Certificates) -> None:

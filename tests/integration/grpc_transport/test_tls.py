@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tandemmq.common.tls import trusting_context
 from tests.grpc_probe import DRIP_SIZE, Probe, add_probe, make_server, server_tls
 from tests.integration.grpc_transport.conftest import Certificates
 from tests.integration.grpc_transport.hosting import add_own, channel_to, everything, failure, sending, until, within
@@ -144,7 +145,7 @@ async def test_tls_to_a_plain_port_is_hung_up(transport: str, certificates: Cert
 
 
 def client_context(certificates: Certificates, *protocols: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(certificates.authority))
+    context = trusting_context(certificates.authority)
     if protocols:
         context.set_alpn_protocols(list(protocols))
     return context

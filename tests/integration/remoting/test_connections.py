@@ -14,6 +14,7 @@ from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
+from tandemmq.common.tls import trusting_context
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
 from tandemmq.common.wire.remoting.errors import NotEncodable
@@ -297,7 +298,7 @@ async def test_plain_and_tls_on_one_port(tmp_path: Path) -> None:
     async def context() -> ssl.SSLContext:
         return inside
 
-    outside = ssl.create_default_context(cafile=authority.certificate)
+    outside = trusting_context(authority.certificate)
     async with serving(tls=context) as running:
         secret, plain = running.client(tls=outside), running.client()
         for client in (secret, plain):
