@@ -176,7 +176,11 @@ def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) ->
     if not (of_all or of_repeatable):
         return None
     most = MOST_REMEMBERED if of_all else MOST_REPEATABLE
-    window = DuplicateWindow(of_all or of_repeatable, SystemClock(), finder.newest, most, of_all=bool(of_all))
+    log = store.commit_log
+    newest = log.last_store_timestamp if log.last_store_timestamp or not log.max_offset else None
+    window = DuplicateWindow(
+        of_all or of_repeatable, SystemClock(), finder.newest, most, of_all=bool(of_all), newest=newest
+    )
     store.replica.mastership.changed.listen(window.begin_anew)
     return window
 

@@ -5,7 +5,7 @@ receipt names the place of the first, and waits for disk and replicas as the fir
 true. A send that failed leaves nothing here, and may be tried again.
 
 What was stored since this broker began is remembered. What was stored before, by an earlier process or by another
-master, is looked up in the index, as long as the window reaches back beyond the start.
+master, is looked up in the index, as long as the window reaches back to the last of it.
 """
 
 from collections import deque
@@ -41,9 +41,20 @@ class DuplicateWindow:
     """The messages that were stored a short while ago."""
 
     def __init__(
-        self, window_ms: int, clock: Clock, lookup: Lookup, most: int = MOST_REMEMBERED, *, of_all: bool = True
+        self,
+        window_ms: int,
+        clock: Clock,
+        lookup: Lookup,
+        most: int = MOST_REMEMBERED,
+        *,
+        of_all: bool = True,
+        newest: int | None = None,
     ) -> None:
-        """`window_ms`: how long after a message its copy is recognized. `of_all`: not of repeatable messages only."""
+        """`window_ms`: how long after a message its copy is recognized. `of_all`: not of repeatable messages only.
+
+        `newest`: the time in ms at which the last message was stored that is there already; unset where that is not
+        known.
+        """
         self._of_all = of_all
         self._window = window_ms
         self._clock = clock
@@ -51,7 +62,8 @@ class DuplicateWindow:
         self._most = most
         self._stored: dict[tuple[str, str], FirstCopy] = {}
         self._order: deque[tuple[str, str]] = deque()
-        self._began = clock.now_ms()
+        self._remembered_since = clock.now_ms() if newest is None else newest
+        """Of what was stored later nothing has to be looked up."""
         self.recognized = 0
         """Copies that were not stored."""
 
@@ -59,7 +71,7 @@ class DuplicateWindow:
         """The role has changed: from now on the log may be another's."""
         self._stored.clear()
         self._order.clear()
-        self._began = self._clock.now_ms()
+        self._remembered_since = self._clock.now_ms()
 
     def watches(self, topic: str, unique_key: str, reconsume_times: int, *, repeatable: bool = False) -> bool:
         """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted.
@@ -75,7 +87,7 @@ class DuplicateWindow:
         """Where the message was stored, if it was within the window."""
         since = self._clock.now_ms() - self._window
         found = self._stored.get((topic, unique_key))
-        if found is None and since < self._began:
+        if found is None and since <= self._remembered_since:
             found = self._in_index(topic, unique_key, since)
         return found if found is not None and found.place.store_timestamp >= since else None
 

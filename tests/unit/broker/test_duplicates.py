@@ -140,6 +140,18 @@ def test_what_is_remembered_is_bounded() -> None:
     assert (len(window), window.find("T", "999")) == (0, None)
 
 
+def test_the_index_is_asked_only_while_the_window_reaches_back_to_what_was_there() -> None:
+    asked: list[object] = []
+    for newest, times in ((0, 0), (SetClock().now - 10, 2), (None, 3)):
+        asked.clear()
+        clock = SetClock()
+        window = DuplicateWindow(WINDOW, clock, lambda *what: asked.append(what), newest=newest)
+        for later in (0, WINDOW - 10, 1):
+            clock.now += later
+            assert window.find("T", "k") is None
+        assert len(asked) == times
+
+
 async def test_a_send_that_failed_may_be_tried_again(tmp_path: Path) -> None:
     async with broker(tmp_path, window=WINDOW, rules={"max_message_size": 1 << 20}) as kit:
         await topic_made(kit, "T")
