@@ -8,7 +8,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from tandemmq.broker.v1.broker_pb2_grpc import add_BrokerServicer_to_server
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES
@@ -39,8 +38,9 @@ from tandemmq.store.fronts.access import (
     RULES,
 )
 from tandemmq.store.fronts.direct_port import DirectPort
-from tandemmq.store.fronts.internal.broker_servicer import BrokerServicer
+from tandemmq.store.fronts.internal.broker_servicer import BrokerServicer, add_links_to_server
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
+from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
@@ -143,7 +143,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery), core.consumers)
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
-    inner.attach(settings.broker_name, delivery)
+    inner.attach(settings.broker_name, delivery, core.link)
     for front in (servicer, consuming, rocketmq5, inner.gateways):
         host.on_drain(front.drain)
     host.on_close(classic.stop)
@@ -232,13 +232,13 @@ class Internal:
         self.host.add(add_DerivedFilesServicer_to_server, self._derived_files, DERIVED_FILES_RULES)
         self.host.add(add_LogRepairServicer_to_server, self._log_repair, LOG_REPAIR_RULES)
         self.gateways = BrokerServicer(self.host.guard)
-        self.host.add(add_BrokerServicer_to_server, self.gateways, BROKER_RULES)
+        self.host.add(add_links_to_server, self.gateways, BROKER_RULES)
         self.host.add(add_NodeServicer_to_server, described, NODE_RULES)
 
-    def attach(self, name: str, delivery: Delivery) -> None:
-        """Answer from an open store from now on. `name`: the broker's."""
+    def attach(self, name: str, delivery: Delivery, core: LinkCore | None) -> None:
+        """Answer from an open store from now on. `name`: the broker's; `core`: what stores gateways' plain messages."""
         broker = delivery.broker
-        self.gateways.attach(name, delivery)
+        self.gateways.attach(name, delivery, core)
         self.replica_log.attach(broker.store, broker.acknowledgement.transfer)
         self._derived_files.attach(broker.store)
         self._log_repair.attach(broker.store)

@@ -13,6 +13,8 @@ from pathlib import Path
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
+from tandemmq.store.fronts.internal.gateway_answers import host
+from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
@@ -29,6 +31,7 @@ _MODULES = (
     "store.broker.compiled.sender",
     "store.fronts.native.compiled.send_codec",
     "store.fronts.remoting.compiled.send_frames",
+    "store.fronts.internal.compiled.link_sends",
     "store.fronts.rocketmq5.compiled.send_message",
     "store.fronts.rocketmq5.compiled.ack_message",
     "store.fronts.rocketmq5.compiled.given_message",
@@ -92,10 +95,12 @@ class CompiledCore:
     message: MessageCore | None = None
     consumers: ConsumerCore | None = None
     """Of RocketMQ 5 clients."""
+    link: LinkCore | None = None
+    """Of gateways."""
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
-        parts = {"Send": self.send, "SEND_MESSAGE_V2": self.frames, "SendMessage": self.message}
+        parts = {"Send": self.send, "SEND_MESSAGE_V2": self.frames, "SendMessage": self.message, "Link": self.link}
         return {name: part.taken for name, part in parts.items() if part is not None}
 
 
@@ -122,6 +127,7 @@ def compiled_core(
     if problem := core_problem():
         return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender
+    from tandemmq.store.fronts.internal.compiled.link_sends import CompiledLinkSends
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
     from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
     from tandemmq.store.fronts.rocketmq5.compiled import ack_message
@@ -134,4 +140,5 @@ def compiled_core(
     message = CompiledSendMessage(sender, broker.topics, takes_normal)
     consumers = ConsumerCore(CompiledGivenMessage(), ack_message.read)
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
-    return CompiledCore("compiled", codec, frames, message, consumers)
+    link = CompiledLinkSends(sender, lambda text: host(text).packed)
+    return CompiledCore("compiled", codec, frames, message, consumers, link)

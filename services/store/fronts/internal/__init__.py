@@ -8,6 +8,8 @@ One noun per file::
     log_repair_servicer.py    damage, and bytes that mend it
     broker_servicer.py        gateways
     gateway_link.py           ... one of them: its questions, and the answers
+    gateway_sends.py          ... its plain messages
+    compiled/                 ... the same, compiled: bytes of messages, bytes of their answers
     gateway_answers.py        ... the broker's words as the link's
     gateway_members.py        ... its clients, leased
     gateway_entries.py        ... the topics and groups that it has found

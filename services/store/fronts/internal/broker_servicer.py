@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from tandemmq.broker.v1 import broker_pb2_grpc
+from tandemmq.broker.v1 import broker_pb2, broker_pb2_grpc
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import answering
 from tandemmq.common.guard import CallGuard
@@ -14,9 +14,12 @@ from tandemmq.store.broker.errors import StoreStarting, StoreStopping
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.internal.gateway_link import BrokerParts, GatewayLink
 from tandemmq.store.fronts.internal.gateway_members import GatewayMembers
+from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.log.replica.mastership import Mastership
 
 log = get_log(__name__)
+
+SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -36,9 +39,10 @@ class BrokerServicer(broker_pb2_grpc.BrokerServicer):
         self._parts: BrokerParts | None = None
         self._links: set[GatewayLink] = set()
 
-    def attach(self, name: str, delivery: Delivery) -> None:
-        """Answer from a recovered store from now on. `name`: the broker's."""
-        self._parts = parts = BrokerParts(name, delivery, GatewayMembers(delivery.sessions, delivery.store.timers))
+    def attach(self, name: str, delivery: Delivery, core: LinkCore | None = None) -> None:
+        """Answer from a recovered store from now on. `name`: the broker's; `core`: where the compiled one is used."""
+        members = GatewayMembers(delivery.sessions, delivery.store.timers)
+        self._parts = parts = BrokerParts(name, delivery, members, core)
         self._mastership(parts).changed.listen(self._role_changed)
 
     def drain(self) -> None:
@@ -74,6 +78,11 @@ class BrokerServicer(broker_pb2_grpc.BrokerServicer):
     @staticmethod
     def _mastership(parts: BrokerParts) -> Mastership:
         return parts.delivery.store.replica.mastership
+
+
+def add_links_to_server(servicer: BrokerServicer, server: Any) -> None:
+    """As the generated function, but requests and answers stay bytes: the compiled core reads and writes them."""
+    server.add_registered_method_handlers(SERVICE, {"Link": grpc.stream_stream_rpc_method_handler(servicer.Link)})
 
 
 def _leads(mastership: Mastership) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.access.errors import Unauthenticated
 from tandemmq.common.access.needs import Need, publish, subscribe
@@ -25,6 +27,7 @@ from tandemmq.store.fronts.internal import gateway_answers as told
 from tandemmq.store.fronts.internal.gateway_credit import GatewayCredit
 from tandemmq.store.fronts.internal.gateway_entries import GROUP, TOPIC, FoundEntries, group_of, topic_of
 from tandemmq.store.fronts.internal.gateway_members import GatewayLease, GatewayMembers
+from tandemmq.store.fronts.internal.gateway_sends import GatewaySends, LinkCore
 
 log = get_log(__name__)
 
@@ -45,6 +48,8 @@ class BrokerParts(NamedTuple):
     name: str
     delivery: Delivery
     members: GatewayMembers
+    core: LinkCore | None = None
+    """Stores plain messages, where it is used."""
 
 
 class GatewayNotReading(TandemError):
@@ -60,22 +65,28 @@ class GatewayLink:
         self,
         parts: BrokerParts,
         guard: CallGuard,
-        call: Answering[broker_pb2.LinkRequest, broker_pb2.LinkResponse],
+        call: Answering[bytes, bytes],
         epoch: Callable[[], int],
     ) -> None:
-        """`guard` knows the users that a gateway may vouch for; `epoch`: of this store's mastership."""
+        """`guard` knows the users that a gateway may vouch for; `epoch`: of this store's mastership.
+
+        `call`: with the bytes of LinkRequests and LinkResponses.
+        """
         self._parts = parts
         self._guard = guard
         self._call = call
         self._epoch = epoch
         broker = parts.delivery.broker
         self._timers = broker.store.timers
+        plain = parts.core if guard.gate is None else None  # it does not look at who may do what
+        self._sends = None if plain is None else GatewaySends(plain, broker.acknowledgement)
         self._lease: GatewayLease | None = None
         self._entries = FoundEntries(broker.topics, parts.delivery.groups, self._timers, self._changed)
         self._credit = GatewayCredit()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._given: dict[int, Batch] = {}
-        self._unsent: deque[Answer] = deque()
+        self._unsent: deque[bytes] = deque()
+        """LinkResponses; one after the other they are one."""
         self._due = False
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ask = self._ask_client  # one object: links are compared by it
@@ -131,10 +142,14 @@ class GatewayLink:
 
     # -- questions --------------------------------------------------------------------------------------------------
 
-    def _hear(self, request: broker_pb2.LinkRequest) -> None:
+    def _hear(self, data: bytes) -> None:
         """All questions of a turn; their messages are stored together. Raises BadRequest."""
+        if self._sends is not None and self._lease is not None:
+            data = self._sends.take(data, self._put)
+            if not data:
+                return
         sends: dict[int, broker_pb2.Message] = {}
-        for question in request.questions:
+        for question in _questions(data):
             kind = question.WhichOneof("question")
             if (kind == "hello") is not (self._lease is None):
                 raise BadRequest("The first question on a link is Hello, and no other one is.")
@@ -290,9 +305,13 @@ class GatewayLink:
 
     def _answer(self, number: int, **answer: Any) -> None:
         """Put an answer on its way, with all others of this turn."""
+        self._put(broker_pb2.LinkResponse(answers=(Answer(id=number, **answer),)).SerializeToString())
+
+    def _put(self, response: bytes) -> None:
+        """The same with several, in a LinkResponse."""
         if self._over.done():
             return
-        self._unsent.append(Answer(id=number, **answer))
+        self._unsent.append(response)
         if not self._due:
             self._due = True
             self._timers.call_soon(self._flush)
@@ -302,13 +321,13 @@ class GatewayLink:
         if self._over.done() or self._call.over:
             return
         while self._unsent:
-            answers, size = [self._unsent.popleft()], 0
-            size = answers[0].ByteSize()
+            responses = [self._unsent.popleft()]
+            size = len(responses[0])
             while self._unsent and size < _MOST_BYTES:
-                size += self._unsent[0].ByteSize()
-                answers.append(self._unsent.popleft())
-            if not self._call.write_now(broker_pb2.LinkResponse(answers=answers)):
-                self._unsent.extendleft(reversed(answers))
+                size += len(self._unsent[0])
+                responses.append(self._unsent.popleft())
+            if not self._call.write_now(b"".join(responses)):
+                self._unsent.extendleft(reversed(responses))
                 self._check_reader()
                 self._due = True
                 self._timers.call_later(_AGAIN_SECONDS, self._flush)
@@ -316,7 +335,7 @@ class GatewayLink:
         self._call.flush()
 
     def _check_reader(self) -> None:
-        if sum(one.ByteSize() for one in self._unsent) > MOST_UNSENT:
+        if sum(map(len, self._unsent)) > MOST_UNSENT:
             self.stop(GatewayNotReading("The gateway does not read what it is answered."))
 
     # -- unasked ----------------------------------------------------------------------------------------------------
@@ -337,6 +356,14 @@ class GatewayLink:
 
 class BrokerFault(TandemError):
     """Something went wrong in the store that nobody has foreseen."""
+
+
+def _questions(data: bytes) -> Iterable[Question]:
+    """Those of a LinkRequest. Raises BadRequest."""
+    try:
+        return broker_pb2.LinkRequest.FromString(data).questions
+    except DecodeError:
+        raise BadRequest("What came on the link is no LinkRequest.") from None
 
 
 def _consume(asked: Any) -> Iterable[Need]:
