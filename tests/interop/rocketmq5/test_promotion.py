@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 SECONDS = 240
 
 
-@pytest.mark.parametrize("language", ["python"])
+@pytest.mark.parametrize("language", ["python", "node", "go", "rust", "java"])
 def test_a_client_goes_on_at_an_address_that_follows_the_master(tmp_path: Path, language: str) -> None:
     with Pair(tmp_path) as pair, Proxy(pair.master.address("store")) as address:
         pair.wait_level()
