@@ -19,16 +19,26 @@ class CallMetrics(ServiceMetrics):
         self._calls: dict[tuple[str, str, str, bool], Distribution] = {}
 
     def called(
-        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
+        self,
+        method: str,
+        outcome: str,
+        seconds: float,
+        *,
+        long_polling: bool = False,
+        protocol: str = "grpc",
+        calls: int = 1,
     ) -> None:
-        """A call ended. `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting."""
+        """So many calls ended, each after so long.
+
+        `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting.
+        """
         key = (protocol, method, outcome, long_polling)
         times = self._calls.get(key)
         if times is None:
             times = self._calls.setdefault(key, Distribution(_RPC_MILLISECONDS))
         milliseconds = seconds * 1000
-        times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += 1
-        times.sum += milliseconds
+        times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += calls
+        times.sum += milliseconds * calls
 
     def times_of(self, methods: Container[str]) -> Distribution:
         """How long calls of these methods took, whatever came of them; milliseconds."""

@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from operator import add
 from struct import Struct
 from typing import NamedTuple
 
@@ -87,6 +88,14 @@ def pack_unit(physical_offset: int, size: int, tags_code: int) -> bytes:
 def unpack_units(buffer: ReadBuffer) -> list[Unit]:
     """All whole units in ``buffer``; a rest shorter than a unit is left out."""
     return list(map(_unit_of, _UNIT.iter_unpack(_whole(buffer))))
+
+
+def lie_together(units: bytes) -> bool:
+    """Whether the records of whole units lie one after the other in the log; not if there are none."""
+    if not units:
+        return False
+    places, sizes, _ = zip(*_UNIT.iter_unpack(units), strict=True)
+    return tuple(map(add, places[:-1], sizes)) == places[1:]
 
 
 def _whole(units: ReadBuffer) -> memoryview:

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from tandemmq.common.net.remoting.client import RemotingClient
+from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
@@ -409,3 +410,69 @@ async def test_frames_of_a_connection_that_is_lost_are_dropped() -> None:
         await asyncio.sleep(0.05)
         assert len(served.at_once_seen) == handled < 2_000
         raw.writer.close()
+
+
+async def test_a_lane_has_what_comes_first_and_frames_in_pieces_come_in_order() -> None:
+    """Whatever the pieces, each frame is answered once, and none before those that came before it."""
+    async with serving() as running:
+        frames = [codec.encode(Command(AT_ONCE, number, body=bytes(number % 50))) for number in range(60)]
+        seen: list[int] = []
+        came: list[int] = []
+
+        def lane(connection: RemotingConnection, data: bytes) -> int:
+            """Takes even frames, until it meets an odd one."""
+            at = 0
+            for one in RemotingFrameReader().receive(data):
+                command = codec.decode(one)
+                if command.opaque % 2:
+                    break
+                came.append(command.opaque)
+                seen.append(command.opaque)
+                connection.send(command.answer())
+                at += 8 + len(one.header) + len(one.body)
+            return at
+
+        def odd(_: RemotingConnection, request: Command) -> Command:
+            seen.append(request.opaque)
+            return request.answer()
+
+        running.server._handlers.lane = lane
+        running.server._handlers._table[AT_ONCE] = odd
+        raw = await Raw.to(running)
+        seen.clear()
+        data, at = b"".join(frames), 0
+        for size in (1, 6, 1, 300, 3, 5, 17, 400, 8, 2, 1000, 4, 4, 90) * 3:
+            raw.writer.write(data[at : at + size])
+            await raw.writer.drain()
+            at += size
+            await asyncio.sleep(0)
+        raw.writer.write(data[at:])
+        answers = await raw.responses(len(frames))
+        assert [one.opaque for one in answers] == seen == list(range(60))
+        assert came, "some came whole"
+        raw.writer.write(struct.pack(">II", 1 << 30, 0))
+        assert await raw.ended()
+
+
+async def test_a_lane_gets_nothing_after_a_connection_is_closed() -> None:
+    async with serving() as running:
+        given: list[bytes] = []
+
+        def lane(connection: RemotingConnection, data: bytes) -> int:
+            given.append(data)
+            return 0
+
+        def close(connection: RemotingConnection, request: Command) -> None:
+            connection.close("a test")
+
+        running.server._handlers._table[AT_ONCE] = close
+        running.server._handlers.lane = lane
+        raw = Raw(*await asyncio.open_connection("127.0.0.1", running.port))
+        frame = codec.encode(Command(AT_ONCE))
+        raw.writer.write(frame[:-1])
+        await until(lambda: running.server.connections)
+        (connection,) = running.server.connections
+        await until(lambda: connection.held)
+        connection.data_received(frame[-1:] + frame)  # the rest of the first, which closes, and one more
+        assert given == [frame[:-1]]
+        assert await raw.ended()

@@ -18,7 +18,7 @@ from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
 from tandemmq.common.wire.remoting.errors import BadHeader
-from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization
+from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization, encode_frame
 from tandemmq.common.wire.remoting.versions import V4_9_7, V5_3_2
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.rules import SPECIAL
@@ -216,9 +216,12 @@ class Socket:
         self.held: list[int] = []
         self.closed = ""
 
+    def has_room(self, size: int) -> bool:
+        return len(self.held) < 2
+
     def begin_request(self, size: int) -> bool:
         self.held.append(size)
-        return len(self.held) < 3
+        return True
 
     def end_request(self, size: int) -> None:
         self.held.remove(size)
@@ -231,9 +234,12 @@ class Socket:
 
 
 class FailingCore:
-    end_offset, waits, taken = 0, True, 0
+    end_offset, waits, taken, answered, position = 0, True, 0, 0, 0
 
     def answer(self, header: bytes, body: bytes, peer: bytes, binary: bool) -> bytes | None:
+        raise ValueError("a fault")
+
+    def answer_all(self, data: bytes, at: int, peer: bytes, most: int) -> bytes:
         raise ValueError("a fault")
 
 
@@ -243,6 +249,9 @@ async def test_a_fault_of_the_core_ends_its_connection_and_nothing_else(tmp_path
         sending = cast(RemotingSending, Gathering())
         direct = DirectFrames(FailingCore(), kit.broker.acknowledgement, sending, kit.traffic)
         assert direct(cast(RemotingConnection, socket), frame(PLAIN))
+        assert (socket.held, socket.sent, socket.closed) == ([], [], "the server failed; its log says more")
+        socket.closed, data = "", whole(frame(PLAIN))
+        assert direct.take(cast(RemotingConnection, socket), data) == len(data), "nobody else answers it"
         assert (socket.held, socket.sent, socket.closed) == ([], [], "the server failed; its log says more")
 
 
@@ -265,12 +274,70 @@ async def test_answers_wait_for_the_disk_and_messages_for_those_before_them(tmp_
         assert socket.held == [4]
         assert direct(connection, frame(PLAIN, opaque=8))
         assert not direct(connection, frame(PLAIN)), "too many wait on this connection"
-        socket.held.pop()
+        assert direct.take(connection, whole(frame(PLAIN))) == 0
         while len(socket.sent) < 2:
             await asyncio.sleep(0.001)
         decoded = [codec.decode(one) for one in RemotingFrameReader().receive(b"".join(socket.sent))]
         assert [(one.code, one.opaque) for one in decoded] == [(ResponseCode.SUCCESS, 7), (ResponseCode.SUCCESS, 8)]
         assert socket.held == []
+
+
+async def test_what_comes_in_one_read_is_held_one_by_one_while_there_is_room(tmp_path: Path) -> None:
+    async with serving(tmp_path, flush_disk_type="SYNC_FLUSH") as (kit, core):
+        python_way(kit, frame(PLAIN))
+        socket = Socket()
+        others = cast(RemotingSending, Gathering())
+        direct = DirectFrames(core, kit.broker.acknowledgement, others, kit.traffic)
+        unasked = frame({**PLAIN, "i": "WAIT\x01false\x02"}, opaque=6)
+        data = [whole(one) for one in (unasked, frame(PLAIN, opaque=7), frame(PLAIN, opaque=8), frame(PLAIN, opaque=9))]
+        taken = direct.take(cast(RemotingConnection, socket), b"".join(data))
+        assert taken == sum(map(len, data[:3])), "the last has no room"
+        assert len(socket.sent) == 1, "who asks not to wait has the answer"
+        while len(socket.sent) < 3:
+            await asyncio.sleep(0.001)
+        decoded = [codec.decode(one) for one in RemotingFrameReader().receive(b"".join(socket.sent))]
+        assert [(one.code, one.opaque) for one in decoded] == [(0, 6), (0, 7), (0, 8)]
+        assert socket.held == []
+
+
+@examples(60, 3_000, st.lists(frames() | st.builds(frame, st.just(PLAIN)), max_size=12), st.integers(0, 40))
+def test_frames_that_come_in_one_read_are_answered_as_one_by_one(given: list[RemotingFrame], cut: int) -> None:
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        asyncio.run(_compare_reads(Path(one), Path(two), given, cut))
+
+
+async def _compare_reads(one: Path, two: Path, given: list[RemotingFrame], cut: int) -> None:
+    data = b"".join(map(whole, given))
+    data = data[: len(data) - cut]
+    async with serving(one) as (kit, core), serving(two) as (twin, alone):
+        for served in (kit, twin):
+            python_way(served, frame(PLAIN))
+        answers = core.answer_all(data, 0, host_of(PEERS[0]).packed, 8)
+        expected, at = b"", 0
+        for number in range(core.answered):
+            answer = answered(alone, given[number])
+            assert answer is not None
+            expected += answer
+            at += len(whole(given[number]))
+        assert core.position == at
+        assert [_without_made_key(encoded) for encoded in _apart(answers)] == [
+            _without_made_key(encoded) for encoded in _apart(expected)
+        ]
+        assert core.taken == alone.taken
+        rest = given[core.answered :]
+        if rest and core.answered < 8 and at + len(whole(rest[0])) <= len(data):
+            assert answered(alone, rest[0]) is None, "it stops at what is not taken, and nowhere else"
+        await asyncio.sleep(0)
+        assert [comparable(record) for record in logged(kit)] == [comparable(record) for record in logged(twin)]
+
+
+def whole(given: RemotingFrame) -> bytes:
+    """Its bytes on the wire."""
+    return encode_frame(given.serialization, given.header, given.body)
+
+
+def _apart(answers: bytes) -> list[bytes]:
+    return list(map(whole, RemotingFrameReader().receive(answers)))
 
 
 @pytest.mark.golden

@@ -3,20 +3,21 @@
 What comes is cut into frames and given, one by one and in order, to the receiver: for a millisecond, then it is the
 turn of other connections, and nothing more is read until all are handled. What goes is gathered during a turn of the
 loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read either;
-one that goes on so is closed.
+one that goes on so is closed. Where there is a lane, it has what comes first, and takes whole frames as they came.
 """
 
 import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from tandemmq.common.net.remoting.asking import Asking
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent
 from tandemmq.common.net.remoting.limits import REQUEST_COST, RemotingCounts, RemotingLimits
 from tandemmq.common.wire.remoting import codec
-from tandemmq.common.wire.remoting.command import ONE_WAY, Command
+from tandemmq.common.wire.remoting.command import ONE_WAY, Body, Command
 from tandemmq.common.wire.remoting.errors import BadRemotingFrame
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader
 
@@ -24,8 +25,15 @@ log = logging.getLogger(__name__)
 
 _WRITE_BUFFER = 1 << 20
 """Bytes that wait for the socket before nothing more is read from it."""
+_APART = 16 << 10
+"""Bytes that are not copied to be written together with others: that costs more than a write of several parts."""
 _FLUSH_AT = 256 << 10
 """Bytes that are given to the socket even while more frames of the same turn are handled."""
+
+
+Lane = Callable[["RemotingConnection", bytes], int]
+"""Sees bytes that begin with a frame, before they are cut into frames, and answers the requests that it knows: how many
+bytes it has taken from the beginning, whole frames all. It must not raise, nor take long."""
 
 
 class ConnectionOwner(Protocol):
@@ -55,13 +63,14 @@ class RemotingConnection(asyncio.Protocol):
         """What came after the frames that wait, and is none."""
         self._asking = Asking(limits.asks)
         self._transport: asyncio.Transport | None = None
-        self._output: list[bytes] = []
+        self._output: list[Body] = []
         self._output_size = 0
         self._gathering = False
         self._stalled_since: float | None = None
         self._taken = asyncio.Event()
         self._taken.set()
         self._active_at = self._loop.time()
+        self.lane: Lane | None = None
         self.peer = ""
         """`host:port` of the other side, as RocketMQ prints addresses."""
         self.peer_host = ""
@@ -88,6 +97,28 @@ class RemotingConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         self._active_at = self._loop.time()
+        if self.lane is not None and not self._frames:
+            data = self._ahead(self.lane, data)
+            if not data:
+                return
+        self._cut(data)
+
+    def _ahead(self, lane: Lane, data: bytes) -> bytes:
+        """Give a lane what lies whole in these bytes, and the reader the end of a frame: what is left."""
+        missing = self._reader.missing
+        if missing:
+            self._cut(data[:missing])
+            data = data[missing:]
+        open_still = self._transport is not None and not self._transport.is_closing()
+        if data and open_still and not (self._frames or self._fault or self._reader.missing):
+            self._gathering = True
+            taken = lane(self, data)
+            self._gathering = False
+            self._flush()
+            data = data[taken:] if taken else data
+        return data
+
+    def _cut(self, data: bytes) -> None:
         behind = bool(self._frames)
         try:
             self._frames += self._reader.receive(data)
@@ -162,10 +193,14 @@ class RemotingConnection(asyncio.Protocol):
 
         Raises NotEncodable.
         """
-        self.send_bytes(codec.encode(command))
+        if len(command.body) < _APART:
+            self.send_bytes(codec.encode(command))
+        else:
+            self.send_bytes(codec.encode_ahead(command))
+            self.send_bytes(command.body)
 
-    def send_bytes(self, frame: bytes) -> None:
-        """Write a frame whose bytes are made already."""
+    def send_bytes(self, frame: Body) -> None:
+        """Write a frame whose bytes are made already, or the next part of it."""
         if self._transport is None:
             return
         self._output.append(frame)
@@ -226,23 +261,31 @@ class RemotingConnection(asyncio.Protocol):
         transport, output = self._transport, self._output
         if transport is None or not output:
             return
-        self._output, self._output_size = [], 0
+        size, self._output, self._output_size = self._output_size, [], 0
         if transport.is_closing():
             return
         self._active_at = self._loop.time()
-        transport.write(output[0] if len(output) == 1 else b"".join(output))
+        if len(output) == 1:
+            transport.write(output[0])
+        elif size < _APART:
+            transport.write(b"".join(output))
+        else:
+            transport.writelines(output)
         if transport.get_write_buffer_size() > self._limits.output_bytes:
             self._give_up()
 
     # -- requests in work, and life -----------------------------------------------------------------------------------
 
+    def has_room(self, frame_bytes: int) -> bool:
+        """Whether `begin_request` would give True."""
+        return self.request_bytes + frame_bytes + REQUEST_COST <= self._limits.connection_request_bytes
+
     def begin_request(self, frame_bytes: int) -> bool:
         """Whether there is room to work at one more request; then `end_request` must follow, with the same number."""
-        cost = frame_bytes + REQUEST_COST
-        if self.request_bytes + cost > self._limits.connection_request_bytes:
+        if not self.has_room(frame_bytes):
             self._told.busy += 1
             return False
-        self.request_bytes += cost
+        self.request_bytes += frame_bytes + REQUEST_COST
         return True
 
     def end_request(self, frame_bytes: int) -> None:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.net.remoting.connection import Lane, RemotingConnection
 from tandemmq.common.net.remoting.limits import RemotingCounts
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import ResponseCode
@@ -48,6 +48,8 @@ class Handlers:
         self._code_of = code_of
         self._first_look = first_look
         self._tasks: set[asyncio.Task[None]] = set()
+        self.lane: Lane | None = None
+        """Of the connections that a server accepts from then on."""
         self.told = RemotingCounts()
         self.add(table or {})
 

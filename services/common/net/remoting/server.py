@@ -98,6 +98,7 @@ class RemotingServer:
         """A connection is open."""
         self.connections.add(connection)
         self._empty.clear()
+        connection.lane = self._handlers.lane
         if self._opened is not None:
             self._opened(connection)
 

@@ -2,7 +2,7 @@
 
 from tandemmq.common.wire.remoting import binary_header, json_header
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.frames import RemotingFrame, Serialization, encode_frame
+from tandemmq.common.wire.remoting.frames import RemotingFrame, Serialization, encode_frame, encode_head
 
 
 def decode(frame: RemotingFrame) -> Command:
@@ -14,5 +14,15 @@ def decode(frame: RemotingFrame) -> Command:
 
 def encode(command: Command) -> bytes:
     """The whole frame, in the command's serialization. Raises NotEncodable."""
-    form = binary_header if command.serialization is Serialization.ROCKETMQ else json_header
-    return encode_frame(command.serialization, form.encode(command), command.body)
+    return encode_frame(command.serialization, _header(command), command.body)
+
+
+def encode_ahead(command: Command) -> bytes:
+    """The frame without its body, which follows. Raises NotEncodable."""
+    return encode_head(command.serialization, _header(command), len(command.body))
+
+
+def _header(command: Command) -> bytes:
+    if command.serialization is Serialization.ROCKETMQ:
+        return binary_header.encode(command)
+    return json_header.encode(command)

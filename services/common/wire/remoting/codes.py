@@ -215,9 +215,9 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500
 
 
+_NAMES = {int(one): one.name for one in RequestCode}
+
+
 def name_of(code: int) -> str:
     """A request code's name for metrics and logs; `CODE_<n>` for one that we do not know."""
-    try:
-        return RequestCode(code).name
-    except ValueError:
-        return f"CODE_{code}"
+    return _NAMES.get(code) or f"CODE_{code}"

@@ -42,10 +42,15 @@ class RemotingFrame(NamedTuple):
 
 def encode_frame(serialization: Serialization, header: bytes, body: bytes | bytearray | memoryview = b"") -> bytes:
     """The bytes of a frame. Raises NotEncodable: nobody would read a frame as large as this."""
-    length = 4 + len(header) + len(body)
+    return encode_head(serialization, header, len(body)) + body
+
+
+def encode_head(serialization: Serialization, header: bytes, body_size: int) -> bytes:
+    """The bytes of a frame before its body. Raises NotEncodable."""
+    length = 4 + len(header) + body_size
     if length > FRAME_BYTES_MAX or len(header) > _HEADER_BYTES_MAX:
         raise NotEncodable(f"a frame of {length} bytes is larger than the {FRAME_BYTES_MAX} that peers read")
-    return b"".join((_PREFIX.pack(length, serialization << 24 | len(header)), header, body))
+    return _PREFIX.pack(length, serialization << 24 | len(header)) + header
 
 
 class RemotingFrameReader:
@@ -67,6 +72,11 @@ class RemotingFrameReader:
     def incomplete(self) -> int:
         """Bytes that are held of a frame that has begun and not ended."""
         return self._held
+
+    @property
+    def missing(self) -> int:
+        """Bytes of it that are to come, as far as that is known; 0: none has begun."""
+        return self._wanted - self._held if self._held else 0
 
     def receive(self, data: bytes) -> list[RemotingFrame]:
         """The frames that are whole now, in their order.

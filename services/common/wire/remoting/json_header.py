@@ -6,28 +6,26 @@ any order and more keys; only `code` must be there. Values of extFields that are
 """
 
 import json
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.errors import BadHeader
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_HEADER = '{"code":%d,%s"flag":%d,"language":%s,"opaque":%d,%s"serializeTypeCurrentRPC":"JSON","version":%d}'
+_FIELDS = '"extFields":{%s},'
+_REMARK = '"remark":%s,'
 _INT32 = range(-(2**31), 2**31)
 
 
 def encode(command: Command) -> bytes:
     """The header's bytes. Half a surrogate pair, which UTF-8 cannot say, becomes a question mark, as in Java."""
-    header: dict[str, Any] = {"code": int(command.code)}
-    if command.fields is not None:
-        header["extFields"] = command.fields
-    header["flag"] = command.flag
-    header["language"] = command.language
-    header["opaque"] = command.opaque
-    if command.remark is not None:
-        header["remark"] = command.remark
-    header["serializeTypeCurrentRPC"] = "JSON"
-    header["version"] = command.version
-    return _to_json(header).encode("utf-8", "replace")
+    fields, remark = command.fields, command.remark
+    said = "" if fields is None else _FIELDS % ",".join([f"{_quoted(name)}:{_quoted(fields[name])}" for name in fields])
+    language, why = _quoted(command.language), "" if remark is None else _REMARK % _quoted(remark)
+    header = _HEADER % (command.code, said, command.flag, language, command.opaque, why, command.version)
+    return header.encode("utf-8", "replace")
 
 
 def decode(header: bytes, body: Body) -> Command:

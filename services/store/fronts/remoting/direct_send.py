@@ -1,4 +1,4 @@
-"""DirectFrames: a SEND_MESSAGE_V2 from the bytes of its frame to those of its answer, by the compiled core.
+"""DirectFrames: SEND_MESSAGE_V2 from the bytes of its frames to those of its answers, by the compiled core.
 
 What that does not take goes the way of every request: `sending`.
 """
@@ -19,7 +19,11 @@ from tandemmq.store.fronts.remoting.sending import STATUSES, RemotingSending
 
 log = get_log(__name__)
 
-_NAME = RequestCode.SEND_MESSAGE_V2.name
+_NAME, _SUCCESS = RequestCode.SEND_MESSAGE_V2.name, ResponseCode.SUCCESS.name
+_JSON_CODE, _BINARY_CODE = b"310", RequestCode.SEND_MESSAGE_V2.to_bytes(2, "big")
+"""Where a header is that of a send: behind `{"code":`, or at its beginning."""
+_AT_ONCE = 256
+"""Frames of one connection before the turn of others: less than a millisecond."""
 
 
 class FramesCore(Protocol):
@@ -44,6 +48,20 @@ class FramesCore(Protocol):
         """The frame of the answer, with SUCCESS; empty where none is wanted. None: not taken, nothing has changed."""
         ...
 
+    @property
+    def answered(self) -> int:
+        """Frames that the last `answer_all` took."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """The place after them."""
+        ...
+
+    def answer_all(self, data: bytes, at: int, peer: bytes, most: int) -> bytes:
+        """The same with the whole frames that begin at a place, at most so many, up to one that it does not take."""
+        ...
+
 
 class DirectFrames:
     """Asked about each frame before its header is read."""
@@ -57,36 +75,78 @@ class DirectFrames:
         self._sending = sending
         self._metrics = metrics
 
+    def take(self, connection: RemotingConnection, data: bytes) -> int:
+        """See `Lane`."""
+        acknowledgement, core = self._acknowledgement, self._core
+        if data[16:19] != _JSON_CODE and data[8:10] != _BINARY_CODE:
+            return 0  # no send, whatever it is
+        if self._sending.gathers or acknowledgement.refuses:
+            return 0
+        peer = host_of(connection.peer).packed
+        try:
+            if acknowledgement.waits:
+                return self._take_held(connection, data, peer)
+            begun = time.perf_counter()
+            answers = core.answer_all(data, 0, peer, _AT_ONCE)
+            if core.answered:
+                self._done(connection, answers, begun, core.answered)
+            return core.position
+        except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
+            _failed(connection, error)
+            return len(data)
+
+    def _take_held(self, connection: RemotingConnection, data: bytes, peer: bytes) -> int:
+        """The same where sends wait for disk or replicas: one by one, as there is room for each."""
+        core, at = self._core, 0
+        for _ in range(_AT_ONCE):
+            size, begun = int.from_bytes(data[at : at + 4], "big"), time.perf_counter()
+            if not connection.has_room(size):
+                break
+            answer = core.answer_all(data, at, peer, 1)
+            if not core.answered:
+                break
+            at = core.position
+            self._hold(connection, size, answer, begun)
+        return at
+
     def __call__(self, connection: RemotingConnection, frame: RemotingFrame) -> bool:
         """Whether it was taken. Never while messages wait for the end of the turn: it would overtake them."""
         acknowledgement, size = self._acknowledgement, len(frame.body)
-        if self._sending.gathers or acknowledgement.refuses:
+        if frame.header[8:11] != _JSON_CODE and frame.header[:2] != _BINARY_CODE:
             return False
         waits = acknowledgement.waits
-        if waits and not connection.begin_request(size):
+        if self._sending.gathers or acknowledgement.refuses or (waits and not connection.has_room(size)):
             return False
-        begun = time.perf_counter()
-        core, binary = self._core, frame.serialization is Serialization.ROCKETMQ
+        begun, binary = time.perf_counter(), frame.serialization is Serialization.ROCKETMQ
         try:
-            answer = core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
+            answer = self._core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
         except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
-            log.failure("call failed", error, method=_NAME)
-            if waits:
-                connection.end_request(size)
-            connection.close("the server failed; its log says more")
+            _failed(connection, error)
             return True
         if answer is None:
-            if waits:
-                connection.end_request(size)
             return False
         if waits:
-            held = HeldFrame(connection, size, answer, begun, self._metrics)
-            acknowledgement.when_safe(core.end_offset, held, wait=core.waits)
-            return True
-        if answer:
-            connection.send_bytes(answer)
-        self._metrics.called(_NAME, ResponseCode.SUCCESS.name, time.perf_counter() - begun, protocol="remoting")
+            self._hold(connection, size, answer, begun)
+        else:
+            self._done(connection, answer, begun, 1)
         return True
+
+    def _done(self, connection: RemotingConnection, answers: bytes, begun: float, calls: int) -> None:
+        if answers:
+            connection.send_bytes(answers)
+        seconds = (time.perf_counter() - begun) / calls
+        self._metrics.called(_NAME, _SUCCESS, seconds, protocol="remoting", calls=calls)
+
+    def _hold(self, connection: RemotingConnection, size: int, answer: bytes, begun: float) -> None:
+        """Answer the message that was stored last when it is as safe as it is to be."""
+        connection.begin_request(size)
+        held = HeldFrame(connection, size, answer, begun, self._metrics)
+        self._acknowledgement.when_safe(self._core.end_offset, held, wait=self._core.waits)
+
+
+def _failed(connection: RemotingConnection, error: Exception) -> None:
+    log.failure("call failed", error, method=_NAME)
+    connection.close("the server failed; its log says more")
 
 
 class HeldFrame:
@@ -97,7 +157,7 @@ class HeldFrame:
     def __init__(
         self, connection: RemotingConnection, size: int, answer: bytes, begun: float, metrics: RemotingTimes
     ) -> None:
-        """`answer`: with SUCCESS, or nothing. `size`: of the body, as `begin_request` was told."""
+        """`answer`: with SUCCESS, or nothing. `size`: as `begin_request` was told."""
         self._connection = connection
         self._size = size
         self._answer = answer

@@ -13,7 +13,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.connection import RemotingConnection
-from tandemmq.common.net.remoting.handlers import OVERLOADED, FirstLook, Handlers
+from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import RemotingFrame
@@ -29,9 +29,28 @@ class RemotingTimes(Protocol):
     """Hears how long calls take."""
 
     def called(
-        self, method: str, outcome: str, seconds: float, *, long_polling: bool = False, protocol: str = "grpc"
+        self,
+        method: str,
+        outcome: str,
+        seconds: float,
+        *,
+        long_polling: bool = False,
+        protocol: str = "grpc",
+        calls: int = 1,
     ) -> None:
-        """A call has ended."""
+        """So many calls have ended, each of which took so long."""
+        ...
+
+
+class Direct(Protocol):
+    """Takes requests by their bytes."""
+
+    def __call__(self, connection: RemotingConnection, frame: RemotingFrame) -> bool:
+        """See `FirstLook`."""
+        ...
+
+    def take(self, connection: RemotingConnection, data: bytes) -> int:
+        """See `Lane`."""
         ...
 
 
@@ -43,8 +62,7 @@ class Dispatch:
         self.handlers = Handlers(first_look=self._scanned if scans else None)
         """What the server gives frames to."""
         self._scan = Scans(scans).scan
-        self.direct: FirstLook | None = None
-        """Asked first where nobody has to be recognized."""
+        self._direct: Direct | None = None
         self._identity = identity
         self.times = metrics
         self._step = first_step if takes_stand_ins() else without_step
@@ -53,6 +71,11 @@ class Dispatch:
     def add(self, handlers: Mapping[int, Handler]) -> None:
         """Serve these codes. Raises ValueError where one is served already."""
         self.handlers.add({code: self._measured(handler) for code, handler in handlers.items()})
+
+    def begin_with(self, direct: Direct) -> None:
+        """Ask it first, where nobody has to be recognized."""
+        self._direct = direct
+        self.handlers.lane = lambda connection, data: 0 if self._identity.recognizes else direct.take(connection, data)
 
     def lost(self, connection: RemotingConnection) -> None:
         """A connection has ended: what waits on it ends too."""
@@ -63,7 +86,7 @@ class Dispatch:
         """See `FirstLook`. A signature is over all fields."""
         if self._identity.recognizes:
             return False
-        if self.direct is not None and self.direct(connection, frame):
+        if self._direct is not None and self._direct(connection, frame):
             return True
         request = self._scan(frame)
         if request is None:
@@ -138,8 +161,8 @@ def _begun(coroutine: Any, _: None) -> Any:
     return coroutine
 
 
+_OUTCOMES = {int(one): one.name for one in ResponseCode}
+
+
 def _outcome(code: int) -> str:
-    try:
-        return ResponseCode(code).name
-    except ValueError:
-        return f"CODE_{code}"
+    return _OUTCOMES.get(code) or f"CODE_{code}"

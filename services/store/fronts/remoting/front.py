@@ -54,7 +54,7 @@ class RemotingFront:
         retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)
         sending = RemotingSending(broker, rules, self.dispatch, retries)
         if core is not None:
-            self.dispatch.direct = DirectFrames(core, broker.acknowledgement, sending, self.dispatch.times)
+            self.dispatch.begin_with(DirectFrames(core, broker.acknowledgement, sending, self.dispatch.times))
         for part in (
             sending,
             Pulling(broker, delivery, self.clients, self.resets, held, rules),

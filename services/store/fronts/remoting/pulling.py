@@ -249,6 +249,9 @@ class Pulling:
         return later
 
 
+_REMARKS = {one: one.name for one in PullStatus}
+
+
 class _Reset(PullAnswer):
     """An operator has set the position."""
 
@@ -263,7 +266,7 @@ def _answer(call: RemotingCall, header: PullHeader, pulled: PullAnswer, advice: 
         "maxOffset": str(pulled.max_offset),
     }
     code = _code(pulled, header.offset)
-    remark = "OFFSET_RESET" if isinstance(pulled, _Reset) else pulled.status.name
+    remark = "OFFSET_RESET" if isinstance(pulled, _Reset) else _REMARKS[pulled.status]
     return call.command.answer(code, fields, pulled.records, remark)
 
 

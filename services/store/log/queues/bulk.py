@@ -1,8 +1,6 @@
 """Reading many messages of a queue at once, where they lie one after the other in the log, as batches leave them."""
 
-from itertools import pairwise
-
-from tandemmq.store.format.unit import UNIT_SIZE, unpack_units
+from tandemmq.store.format.unit import UNIT_SIZE, lie_together, place_of
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.segments.mapped_file import MappedFile
@@ -34,10 +32,8 @@ def read_bulk(
 
 def _neighbours(units: bytes) -> int | None:
     """Log offset of the first unit, if some records from there on lie one after the other."""
-    few = unpack_units(units[: _FEW * UNIT_SIZE])
-    if len(few) < _FEW or any(a.physical_offset + a.size != b.physical_offset for a, b in pairwise(few)):
-        return None
-    return few[0].physical_offset
+    few = units[: _FEW * UNIT_SIZE]
+    return place_of(few) if len(few) == _FEW * UNIT_SIZE and lie_together(few) else None
 
 
 def _read(

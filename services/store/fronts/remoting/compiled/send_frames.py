@@ -1,4 +1,4 @@
-"""CompiledSendFrames: from the frame of a SEND_MESSAGE_V2 to that of its answer. Its Python twin is `sending`.
+"""CompiledSendFrames: from the frames of SEND_MESSAGE_V2 to those of their answers. Its Python twin is `sending`.
 
 A header is taken as Java clients write it: its fields in the order of their letters, no escape but those of U+0001 and
 U+0002, no number that is longer than Java's, ASCII but in properties. All else is left to Python.
@@ -7,8 +7,8 @@ U+0002, no number that is longer than Java's, ASCII but in properties. All else 
 import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint64_t
-from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memchr, memcmp
+from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
 from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, start
 
@@ -42,6 +42,7 @@ _HEAD: cython.int = 21
 """Bytes of a binary header before its fields."""
 _CODE: cython.int = RequestCode.SEND_MESSAGE_V2
 _TRANSACTION_ID_SINCE: cython.int = V5_0_0
+_OUR_VERSION: cython.int = OUR_VERSION
 _LANGUAGES: cython.int = 14
 _BEGIN: bytes = b'{"code":310,"extFields":{'
 _MIDDLE: bytes = b'},"flag":'
@@ -53,8 +54,24 @@ _RETRY: bytes = b"%RETRY%"
 _REGION_NAME: bytes = MSG_REGION.encode()
 _TRACE_NAME: bytes = TRACE_ON.encode()
 _CLUSTER_NAME: bytes = CLUSTER.encode()
+_ID_NAME: bytes = b"msgId"
+_QUEUE_NAME: bytes = b"queueId"
+_OFFSET_NAME: bytes = b"queueOffset"
+_TRANSACTION_NAME: bytes = b"transactionId"
 _TRUE: bytes = b"true"
 _FALSE: bytes = b"false"
+_PREFIX: cython.int = 8
+"""Bytes of a frame before its header."""
+_HEADER_SIZE: cython.int = 0xFFFFFF
+_MOST_ANSWER: cython.int = 512
+"""Bytes of an answer without its texts that vary."""
+_ANSWER_ID: bytes = b'{"code":0,"extFields":{"msgId":"'
+_ANSWER_QUEUE: bytes = b'","queueId":"'
+_ANSWER_OFFSET: bytes = b'","queueOffset":"'
+_ANSWER_REGION: bytes = b'","MSG_REGION":"'
+_ANSWER_KEY: bytes = b'","TRACE_ON":"true","transactionId":"'
+_ANSWER_NO_KEY: bytes = b'","TRACE_ON":"true'
+_ANSWER_OPAQUE: bytes = b'"},"flag":1,"language":"JAVA","opaque":'
 _MOST_NAMES: cython.int = 64
 _MOST_TEXT: cython.int = MAX_PROPERTIES
 
@@ -138,12 +155,14 @@ class CompiledSendFrames:
     def __cinit__(self) -> None:
         """Take the room for the text of properties."""
         self._text = cython.cast(cython.p_uchar, malloc(_MOST_TEXT))
+        self._output = cython.NULL
         if self._text == cython.NULL:
             raise MemoryError
 
     def __dealloc__(self) -> None:
         """Give it back."""
         free(self._text)
+        free(self._output)
 
     def __init__(self, sender: CompiledSender, cluster: str) -> None:
         """`cluster`: what each message gets as property."""
@@ -159,8 +178,46 @@ class CompiledSendFrames:
         None: the frame is not taken, and nothing has changed. `peer`: the packed address of the caller; `binary`: how
         the header is written. `end_offset` is then what to wait for, and `waits` whether the message asks for that.
         """
-        data: cython.p_const_uchar = start(header)
-        size: cython.Py_ssize_t = PyBytes_GET_SIZE(header)
+        self._output_size = 0
+        if not self._take(start(header), PyBytes_GET_SIZE(header), start(body), PyBytes_GET_SIZE(body), peer, binary):
+            return None
+        return self._answers()
+
+    def answer_all(self, data: bytes, at: cython.Py_ssize_t, peer: bytes, most: cython.int) -> bytes:
+        """The same with the whole frames that begin at a place of bytes as they came, at most so many: their answers.
+
+        `answered` is how many were taken, `position` the place after them.
+        """
+        begin: cython.p_const_uchar = start(data)
+        end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
+        self._output_size = 0
+        self.answered = 0
+        while self.answered < most and end - at >= _PREFIX:
+            length: int64_t = big(cython.address(begin[at]), 4)
+            word: int64_t = big(cython.address(begin[at + 4]), 4)
+            header: cython.Py_ssize_t = word & _HEADER_SIZE
+            if length > end - at - 4 or header + 4 > length or word >> 24 > 1:
+                break
+            first: cython.p_const_uchar = cython.address(begin[at + _PREFIX])
+            if not self._take(first, header, first + header, length - 4 - header, peer, word >> 24):
+                break
+            at += 4 + length
+            self.answered += 1
+        self.position = at
+        return self._answers()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _take(
+        self,
+        data: cython.p_const_uchar,
+        size: cython.Py_ssize_t,
+        body: cython.p_const_uchar,
+        body_size: cython.Py_ssize_t,
+        peer: bytes,
+        binary: cython.bint,
+    ) -> cython.int:
+        """Store a message, and write its answer: 1, or 0 where the frame is not taken. `data`: the header."""
         head: cython.pointer(Header) = cython.address(self._header)
         i: cython.int
         for i in range(_FIELDS):
@@ -168,22 +225,24 @@ class CompiledSendFrames:
             head.field[i].size = 0
         head.binary = binary
         if not (self._read_binary(data, size) if binary else self._read_json(data, size)):
-            return None
+            return 0
         if head.flag != 0 and head.flag != _ONE_WAY:
-            return None
+            return 0
         sender: CompiledSender = self._sender
         sender.begin()
         if not self._fill(data):
-            return None
-        sender.plain.body = start(body)
-        sender.plain.body_size = PyBytes_GET_SIZE(body)
+            return 0
+        sender.plain.body = body
+        sender.plain.body_size = body_size
         topic: Span = head.field[_TOPIC]
         if not sender.send(cython.address(data[topic.at]), topic.size, peer):
-            return None
+            return 0
         self.taken += 1
         self.waits = sender.waits
         self.end_offset = sender.place.physical_offset + sender.place.size
-        return b"" if head.flag == _ONE_WAY else self._answer()
+        if head.flag != _ONE_WAY:
+            self._write_answer()
+        return 1
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -357,41 +416,80 @@ class CompiledSendFrames:
     # -- writing ----------------------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def _answer(self) -> bytes:
-        """The frame of the answer, with the place of the last message."""
+    def _answers(self) -> bytes:
+        """What was written."""
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, self._output), self._output_size)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _write_answer(self) -> cython.int:
+        """Append the frame of the answer, with the place of the last message."""
         sender: CompiledSender = self._sender
-        place: bytes = self._digits + b"%016X" % sender.place.physical_offset
-        queue: bytes = b"%d" % sender.plain.queue_id
-        offset: bytes = b"%d" % sender.place.queue_offset
-        key: bytes = b""
-        if self._header.version >= _TRANSACTION_ID_SINCE:
-            key = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, sender.unique), sender.unique_size)
-        if self._header.binary:
-            return self._binary_answer(place, queue, offset, key)
-        return self._json_answer(place, queue, offset, key)
+        key: cython.Py_ssize_t = sender.unique_size if self._header.version >= _TRANSACTION_ID_SINCE else 0
+        most: cython.Py_ssize_t = _MOST_ANSWER + key
+        most += PyBytes_GET_SIZE(self._digits) + PyBytes_GET_SIZE(self._region) + PyBytes_GET_SIZE(self._tail)
+        if self._output_room - self._output_size < most:
+            self._grow(most)
+        frame: cython.p_uchar = self._output + self._output_size
+        begin: cython.p_uchar = frame + _PREFIX
+        end: cython.p_uchar = self._binary_answer(begin, key) if self._header.binary else self._json_answer(begin, key)
+        put_big(frame, end - begin + 4, 4)
+        put_big(frame + 4, (end - begin) | (1 << 24 if self._header.binary else 0), 4)
+        self._output_size = end - self._output
+        return 0
 
     @cython.cfunc
-    def _json_answer(self, place: bytes, queue: bytes, offset: bytes, key: bytes) -> bytes:
-        header: bytes = (
-            b'{"code":0,"extFields":{"msgId":"' + place + b'","queueId":"' + queue + b'","queueOffset":"' + offset
-            + b'","MSG_REGION":"' + self._region + b'","TRACE_ON":"true"'
-            + (b',"transactionId":"' + key + b'"' if key else b"")
-            + b'},"flag":1,"language":"JAVA","opaque":%d' % self._header.opaque + self._tail
-        )  # fmt: skip
-        return (len(header) + 4).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header
+    @cython.exceptval(-1, check=False)
+    def _grow(self, most: cython.Py_ssize_t) -> cython.int:
+        """Make room for so many bytes more."""
+        room: cython.Py_ssize_t = 2 * self._output_size + most
+        grown: cython.p_uchar = cython.cast(cython.p_uchar, realloc(self._output, room))
+        if grown == cython.NULL:
+            raise MemoryError
+        self._output = grown
+        self._output_room = room
+        return 0
 
     @cython.cfunc
-    def _binary_answer(self, place: bytes, queue: bytes, offset: bytes, key: bytes) -> bytes:
-        fields: bytes = (
-            field_of(b"msgId", place) + field_of(b"queueId", queue) + field_of(b"queueOffset", offset)
-            + field_of(_REGION_NAME, self._region) + field_of(_TRACE_NAME, _TRUE)
-            + (field_of(b"transactionId", key) if key else b"")
-        )  # fmt: skip
-        header: bytes = (
-            b"\0\0\0" + OUR_VERSION.to_bytes(2, "big") + (self._header.opaque & 0xFFFFFFFF).to_bytes(4, "big")
-            + b"\0\0\0\1\0\0\0\0" + len(fields).to_bytes(4, "big") + fields
-        )  # fmt: skip
-        return (len(header) + 4).to_bytes(4, "big") + (1 << 24 | len(header)).to_bytes(4, "big") + header
+    @cython.exceptval(check=False)
+    def _json_answer(self, to: cython.p_uchar, key: cython.Py_ssize_t) -> cython.p_uchar:
+        """Write the header in JSON, with so many bytes of the key: the place after it."""
+        sender: CompiledSender = self._sender
+        to = put_hex(put(put(to, _ANSWER_ID), self._digits), sender.place.physical_offset)
+        to = put_decimal(put(to, _ANSWER_QUEUE), sender.plain.queue_id)
+        to = put_decimal(put(to, _ANSWER_OFFSET), sender.place.queue_offset)
+        to = put(put(to, _ANSWER_REGION), self._region)
+        to = put(to, _ANSWER_KEY if key else _ANSWER_NO_KEY)
+        memcpy(to, sender.unique, key)
+        return put(put_decimal(put(to + key, _ANSWER_OPAQUE), self._header.opaque), self._tail)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _binary_answer(self, to: cython.p_uchar, key: cython.Py_ssize_t) -> cython.p_uchar:
+        """Write the binary header, with so many bytes of the key: the place after it."""
+        sender: CompiledSender = self._sender
+        head: cython.p_uchar = to
+        put_big(to, 0, 3)  # code and language
+        put_big(to + 3, _OUR_VERSION, 2)
+        put_big(to + 5, self._header.opaque & 0xFFFFFFFF, 4)
+        put_big(to + 9, 1, 4)
+        put_big(to + 13, 0, 4)  # no remark
+        value: cython.p_uchar = put_name(to + _HEAD, _ID_NAME)
+        to = ended(value, put_hex(put(value, self._digits), sender.place.physical_offset))
+        value = put_name(to, _QUEUE_NAME)
+        to = ended(value, put_decimal(value, sender.plain.queue_id))
+        value = put_name(to, _OFFSET_NAME)
+        to = ended(value, put_decimal(value, sender.place.queue_offset))
+        value = put_name(to, _REGION_NAME)
+        to = ended(value, put(value, self._region))
+        value = put_name(to, _TRACE_NAME)
+        to = ended(value, put(value, _TRUE))
+        if key:
+            value = put_name(to, _TRANSACTION_NAME)
+            memcpy(value, sender.unique, key)
+            to = ended(value, value + key)
+        put_big(head + 17, to - head - _HEAD, 4)
+        return to
 
 
 @cython.cfunc
@@ -419,6 +517,71 @@ def is_own(name: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
 
 
 @cython.cfunc
-def field_of(name: bytes, value: bytes) -> bytes:
-    """A field of a binary header."""
-    return len(name).to_bytes(2, "big") + name + len(value).to_bytes(4, "big") + value
+@cython.inline
+@cython.exceptval(check=False)
+def put(to: cython.p_uchar, text: bytes) -> cython.p_uchar:
+    """Write a text: the place after it."""
+    memcpy(to, start(text), PyBytes_GET_SIZE(text))
+    return to + PyBytes_GET_SIZE(text)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_big(to: cython.p_uchar, value: int64_t, size: cython.int) -> cython.void:
+    """Write a big-endian number."""
+    i: cython.int
+    for i in range(size):
+        to[size - 1 - i] = value >> 8 * i & 0xFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_hex(to: cython.p_uchar, value: int64_t) -> cython.p_uchar:
+    """Write 16 hexadecimal digits: the place after them."""
+    i: cython.int
+    for i in range(16):
+        digit: cython.int = value >> 4 * (15 - i) & 15
+        to[i] = digit + (ord("0") if digit < 10 else ord("A") - 10)
+    return to + 16
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_decimal(to: cython.p_uchar, value: int64_t) -> cython.p_uchar:
+    """Write a number: the place after it."""
+    rest: int64_t = value
+    if value < 0:
+        to[0] = ord("-")
+        to += 1
+        rest = -value
+    digits: cython.int = 1
+    ahead: int64_t = rest
+    while ahead >= 10:
+        ahead //= 10
+        digits += 1
+    i: cython.int
+    for i in range(digits):
+        to[digits - 1 - i] = ord("0") + rest % 10
+        rest //= 10
+    return to + digits
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_name(to: cython.p_uchar, name: bytes) -> cython.p_uchar:
+    """Begin a field of a binary header: the place of its value."""
+    put_big(to, PyBytes_GET_SIZE(name), 2)
+    return put(to + 2, name) + 4
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def ended(value: cython.p_uchar, end: cython.p_uchar) -> cython.p_uchar:
+    """End a field of a binary header, whose value lies between these places: the place after it."""
+    put_big(value - 4, end - value, 4)
+    return end
