@@ -114,9 +114,11 @@ class ClassicClients:
         if self._server is not None:
             names = self._names = names_link(settings, broker)
             announced = partial(names.settled, _ANNOUNCED_SECONDS)
-            self._front = RemotingFront(broker, delivery, settings.remoting_rules(), self._dispatch, announced, core)
             traffic = self._traffic = TrafficHistory(self._counters, broker.store.timers, _today)
             traffic.start()
+            self._front = RemotingFront(
+                broker, delivery, settings.remoting_rules(), self._dispatch, announced, core, traffic.came_back
+            )
             rules = AdministrationRules(
                 cluster=settings.broker_cluster_name,
                 broker_name=settings.broker_name,

@@ -114,6 +114,20 @@ def test_a_message_that_is_sent_back_comes_again_and_at_last_is_a_dead_letter(cl
     assert send_back(client, "failing", 7, 1).code == ResponseCode.SYSTEM_ERROR, "nothing begins there"
 
 
+def test_what_is_sent_back_is_told_by_topic_and_group(client: ClassicClient) -> None:
+    stats = {"statsName": "SNDBCK_PUT_NUMS", "statsKey": "t@gives-back"}
+    client.heartbeat(consumes={"gives-back": {"t": "*"}})
+    client.send("t", b"x")
+    assert client.call(RequestCode.VIEW_BROKER_STATS_DATA, stats).code == ResponseCode.SYSTEM_ERROR
+    (given,) = records(client.pull("gives-back", "t", 0))
+    assert send_back(client, "gives-back", given.physical_offset, 1).code == 0
+    assert send_back(client, "gives-back", 7, 1).code == ResponseCode.SYSTEM_ERROR
+    told = json.loads(client.ask(RequestCode.VIEW_BROKER_STATS_DATA, stats).body)
+    assert {window: (one["sum"], one["avgpt"]) for window, one in told.items()} == {
+        "statsMinute": (1, 1.0), "statsHour": (1, 1.0), "statsDay": (1, 1.0),
+    }  # fmt: skip
+
+
 def retried(client: ClassicClient, group: str, times: int, most: int, **given: str) -> Answer:
     """A send to a group's retry topic, as ordered consumers do it."""
     header = send_header(f"%RETRY%{group}", 0, "CLIENT_INNER_PRODUCER", {"RETRY_TOPIC": "ordered", **given})
@@ -146,6 +160,24 @@ def test_what_tools_ask_consumers_is_passed_on(connect: Connect) -> None:
     assert b"look at this" in asked.body
     absent = tool.call(RequestCode.GET_CONSUMER_RUNNING_INFO, where | {"clientId": "nobody"})
     assert (absent.code, absent.remark) == (ResponseCode.SYSTEM_ERROR, "The Consumer <asked> <nobody> not online")
+
+
+def test_a_tool_hears_how_far_consumers_say_that_they_are(connect: Connect) -> None:
+    tool, one, two = connect("tool"), connect("one"), connect("two")
+    asking = {"topic": "far", "group": "far"}
+    absent = tool.call(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, asking)
+    assert (absent.code, "No Any Consumer online" in absent.remark) == (ResponseCode.SYSTEM_ERROR, True)
+    for consumer in (one, two):
+        consumer.heartbeat(consumes={"far": {"far": "*"}})
+    place = b'{"brokerName":"broker-a","queueId":1,"topic":"far"}'
+    one.answer = lambda request: request.answer(body=b'{"consumerTable":{},"messageQueueTable":{%s:42}}' % place)
+    two.answer = lambda request: request.answer(ResponseCode.SYSTEM_ERROR, remark="not now")
+    told = tool.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, asking)
+    assert told.body == b'{"consumerTable":{"one":{%s:42}},"messageQueueTable":{}}' % place
+    assert one.next_asked(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT).fields == asking
+    assert two.next_asked(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT).fields == asking
+    none = tool.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, asking | {"clientAddr": "nobody"})
+    assert none.body == b'{"consumerTable":{},"messageQueueTable":{}}'
 
 
 def test_a_client_of_rocketmq_5_is_asked_in_its_own_words(connect: Connect, classic_store: StoreProcess) -> None:

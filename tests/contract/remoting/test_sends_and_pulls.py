@@ -1,6 +1,7 @@
 """Classic clients send and pull: what is stored, what comes back, and what is refused with which code."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,23 @@ from tandemmq.store.format import properties as names
 from tandemmq.store.format.batch import encode_client_batch
 from tandemmq.store.format.message_id import decode_offset_id
 from tests.contract.remoting.classic_client import ClassicClient, records, send_header
-from tests.contract.remoting.conftest import Connect, port_of
+from tests.contract.remoting.conftest import Connect, classic, port_of
 from tests.contract.store_process import StoreProcess
+
+LONG_NAMES = {
+    "producerGroup": "p",
+    "topic": "long-names",
+    "defaultTopic": "TBW102",
+    "defaultTopicQueueNums": 4,
+    "queueId": -1,
+    "sysFlag": 0,
+    "bornTimestamp": 5,
+    "flag": 7,
+    "properties": "TAGS\1A",
+    "reconsumeTimes": 0,
+    "unitMode": False,
+}
+"""The header of SEND_MESSAGE."""
 
 
 def test_a_message_is_sent_and_pulled(client: ClassicClient, classic_store: StoreProcess) -> None:
@@ -47,20 +63,7 @@ def test_headers_are_taken_in_both_serializations(connect: Connect, serializatio
 
 
 def test_a_header_with_long_names_is_taken(client: ClassicClient) -> None:
-    fields = {
-        "producerGroup": "p",
-        "topic": "long-names",
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": 4,
-        "queueId": -1,
-        "sysFlag": 0,
-        "bornTimestamp": 5,
-        "flag": 7,
-        "properties": "TAGS\1A",
-        "reconsumeTimes": 0,
-        "unitMode": False,
-    }
-    sent = client.ask(RequestCode.SEND_MESSAGE, fields, b"x")
+    sent = client.ask(RequestCode.SEND_MESSAGE, LONG_NAMES, b"x")
     (record,) = records(client.pull("readers", "long-names", 0, int(sent.fields["queueId"])))
     assert (record.flag, record.born_timestamp, record.tags) == (7, 5, "A")
 
@@ -204,6 +207,28 @@ def test_positions_of_groups(client: ClassicClient) -> None:
     assert client.position("fresh", "positions").fields == {"offset": "2"}, "never backwards"
     client.pull("fresh", "positions", 2, 1, commit=2)
     assert client.position("fresh", "positions", 1).fields == {"offset": "2"}, "a pull brings its position along"
+
+
+def test_positions_that_cannot_be_told_or_kept(client: ClassicClient, tmp_path: Path) -> None:
+    client.send("kept", b"x")
+    asked = {"consumerGroup": "new", "topic": "kept", "queueId": 0, "setZeroIfNotFound": False}
+    assert client.call(RequestCode.QUERY_CONSUMER_OFFSET, asked).code == ResponseCode.QUERY_NOT_FOUND
+    assert client.commit("new", "no-such-topic", 1).code == ResponseCode.TOPIC_NOT_EXIST
+    with classic(tmp_path / "strict", auto_create_subscription_group=False) as store:
+        strict = ClassicClient(port_of(store))
+        strict.send("kept", b"x")
+        assert strict.commit("new", "kept", 1).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert strict.pull("new", "kept", 0).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        strict.close()
+
+
+def test_a_slave_takes_no_messages_and_says_so_that_producers_go_elsewhere(tmp_path: Path) -> None:
+    with classic(tmp_path / "slave", broker_role="SLAVE", broker_id=1) as store:
+        client = ClassicClient(port_of(store))
+        for answer in (client.send("t", b"x"), client.call(RequestCode.SEND_MESSAGE, LONG_NAMES, b"x")):
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE, answer.remark
+        assert client.heartbeat(consumes={"g": {"t": "*"}}).code == 0
+        client.close()
 
 
 def test_an_unknown_code_is_refused_by_name(client: ClassicClient) -> None:

@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 
 from tandemmq.common.slices import Slices
+from tandemmq.store.fronts.remoting.administration import traffic_history
 from tandemmq.store.fronts.remoting.administration.traffic_history import (
     GIVEN,
     SAMPLE_SECONDS,
@@ -17,7 +18,7 @@ from tandemmq.store.fronts.remoting.administration.traffic_history import (
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter
 
-TOPIC, GROUP = TrafficKey("T"), TrafficKey("T", "G")
+TOPIC, GROUP, BACK = TrafficKey("T"), TrafficKey("T", "G"), TrafficKey("T", "G", back=True)
 
 
 class Counted:
@@ -27,7 +28,7 @@ class Counted:
         self.counts: dict[TrafficKey, tuple[int, int]] = {}
 
     def traffic(self) -> Iterable[tuple[str, str | None, int, int]]:
-        return [(*key, *count) for key, count in self.counts.items()]
+        return [(key.topic, key.group, *count) for key, count in self.counts.items()]
 
     def traffic_of(self, topic: str, group: str | None) -> tuple[int, int]:
         return self.counts.get(TrafficKey(topic, group), (0, 0))
@@ -133,3 +134,25 @@ async def test_who_has_stopped_looks_no_more() -> None:
     kit.counted.add(TOPIC, 5)
     await kit.timers.advance(SAMPLE_SECONDS)
     assert kit.history.total(STORED) == pytest.approx(TrafficCounts(0, 0))
+
+
+async def test_what_is_sent_back_is_counted_by_topic_and_group_and_no_other_figure_has_it() -> None:
+    kit = Kit()
+    assert kit.history.rates(BACK) is None
+    kit.history.came_back("T", "G")
+    kit.history.came_back("T", "G")
+    kit.history.came_back("T", "other")
+    assert kit.sums(BACK) == [2, 2, 2]
+    assert kit.history.rates(GROUP) is None
+    assert kit.history.total(GIVEN) == TrafficCounts(0, 0)
+    await kit.timers.advance(90.0)
+    assert kit.sums(BACK) == [0, 2, 2]
+
+
+async def test_what_is_sent_back_takes_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_history, "_MOST_BACK", 2)
+    kit = Kit()
+    for group in ("a", "b", "c", "a"):
+        kit.history.came_back("T", group)
+    assert kit.sums(TrafficKey("T", "a", back=True)) == [2, 2, 2]
+    assert kit.history.rates(TrafficKey("T", "c", back=True)) is None

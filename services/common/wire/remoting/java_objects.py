@@ -5,6 +5,7 @@ other form. `common/java_json.py` reads numbers as keys.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,18 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def dumps(value: Mapping[Any, Any]) -> bytes:
     """The body. Keys are texts, integers or QueueKeys; half a surrogate pair becomes a question mark."""
     return _written(value).encode("utf-8", "replace")
+
+
+_ENTRY = re.compile(r"(\{[^{}]*\})\s*:\s*(-?[0-9]+)")
+
+
+def queue_numbers(body: bytes) -> dict[QueueKey, int]:
+    """Numbers by queue, from a body in which they are the only map with objects as keys. Raises ValueError."""
+    found: dict[QueueKey, int] = {}
+    for key, number in _ENTRY.findall(body.decode("utf-8", "replace")):
+        said = json.loads(key)
+        found[QueueKey(str(said.get("topic")), str(said.get("brokerName")), int(said.get("queueId", 0)))] = int(number)
+    return found
 
 
 def pieces(value: Any, depth: int = 2) -> Iterator[bytes]:

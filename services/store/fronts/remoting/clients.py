@@ -173,6 +173,11 @@ class RemotingClients:
         """Ids of the classic consumers of a group: they share out the queues among themselves."""
         return sorted(one.client_id for one in self.sessions.consumers(group) if one.protocol == PROTOCOL)
 
+    def consumers(self, group: str) -> list[Client]:
+        """The classic consumers of a group."""
+        found = map(self._found, self.sessions.consumers(group))
+        return [client for client in found if client is not None]
+
     def consumer(self, group: str, client_id: str) -> Client | None:
         """A classic consumer, if it is there."""
         return self._found(self.sessions.get(group, client_id))

@@ -23,7 +23,7 @@ from tandemmq.store.fronts.remoting.replies import Replies
 from tandemmq.store.fronts.remoting.resets import ClassicResets
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends
 from tandemmq.store.fronts.remoting.returns import Returns
-from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules, nobody_to_tell
+from tandemmq.store.fronts.remoting.rules import Announced, CameBack, RemotingRules, nobody_counts, nobody_to_tell
 from tandemmq.store.fronts.remoting.sending import RemotingSending
 from tandemmq.store.fronts.remoting.transactions import RemotingTransactions
 from tandemmq.store.fronts.remoting.unserved import unserved
@@ -43,8 +43,9 @@ class RemotingFront:
         dispatch: Dispatch,
         announced: Announced = nobody_to_tell,
         core: FramesCore | None = None,
+        came_back: CameBack = nobody_counts,
     ) -> None:
-        """Adds its handlers to `dispatch`. `announced`: see `rules.Announced`. `core`: asked first by sends."""
+        """Adds its handlers to `dispatch`. `announced`, `came_back`: see `rules`. `core`: asked first by sends."""
         self.dispatch = dispatch
         self.clients = RemotingClients(delivery.sessions, delivery.groups.get, broker.store.timers)
         self.resets = ClassicResets(delivery.ledger, broker.store.timers.time)
@@ -61,7 +62,7 @@ class RemotingFront:
             RemotingHeartbeats(broker, delivery, self.clients, rules, announced),
             RemotingOffsets(broker, delivery, self.resets),
             QueueLocking(delivery.locks, rules.broker_name),
-            Returns(delivery),
+            Returns(delivery, lambda topic: broker.topics.get(topic) is not None, came_back),
             RemotingTransactions(delivery),
             Popping(delivery, rules),
             Assignments(broker, self.clients, rules.broker_name),

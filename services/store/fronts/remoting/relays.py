@@ -3,6 +3,7 @@
 Clients of RocketMQ 5 are asked in their own words, and answered for in those of the tool, as RocketMQ's proxy does.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -10,9 +11,10 @@ from tandemmq.common import java_json
 from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
+from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Body, Command
-from tandemmq.common.wire.remoting.versions import V3_1_8_SNAPSHOT
+from tandemmq.common.wire.remoting.versions import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
 from tandemmq.store.delivery.errors import MemberSilent
@@ -42,6 +44,7 @@ class Relays:
         return {
             RequestCode.GET_CONSUMER_RUNNING_INFO: self.running,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume,
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.positions,
         }
 
     async def running(self, call: RemotingCall) -> Command:
@@ -69,6 +72,23 @@ class Relays:
             result = {"autoCommit": True, "consumeResult": done, "order": False, "remark": answer.text or answer.code}
             return call.command.answer(ResponseCode.SUCCESS, None, java_json.dumps({**result, "spentTimeMills": 0}))
         return await self._asked(call, call.fields.text("clientId"), fields, record)
+
+    async def positions(self, call: RemotingCall) -> Command:
+        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS: how far each consumer of a group says that it is in a topic.
+
+        The field clientAddr is the id of the one that is meant; those that do not answer are left out.
+        """
+        call.demand(Need(Action.VIEW))
+        group, one = call.fields.text("group"), call.fields.text_or("clientAddr", "")
+        fields = {"topic": call.fields.text("topic"), "group": group}
+        clients = self._clients.consumers(group)
+        if not clients:
+            said = f"No Any Consumer online in the consumer group: [{group}]"
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, said)
+        asked = [client for client in clients if one in ("", client.client_id)]
+        found = await asyncio.gather(*(_positions_of(client, fields) for client in asked))
+        table = {client.client_id: said for client, said in zip(asked, found, strict=True) if said is not None}
+        return call.ok(body=java_objects.dumps({"consumerTable": table, "messageQueueTable": {}}))
 
     async def _asked_of_v5(self, call: RemotingCall, make: Callable[[str], MemberQuestion]) -> MemberAnswer | None:
         """What a client of RocketMQ 5 answers; None where the consumer is none. Raises RemotingRefusal."""
@@ -99,6 +119,17 @@ class Relays:
                 ResponseCode.SYSTEM_ERROR, f"The Consumer <{client_id}> Version is too low to be asked that"
             )
         return client
+
+
+async def _positions_of(client: Client, fields: Mapping[str, str]) -> Mapping[java_objects.QueueKey, int] | None:
+    """GET_CONSUMER_STATUS_FROM_CLIENT: offsets by queue; None where it says nothing of use."""
+    if client.version < V3_0_7_SNAPSHOT:
+        return None
+    try:
+        answer = await ask(client, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields, b"")
+        return java_objects.queue_numbers(bytes(answer.body)) if answer.code == ResponseCode.SUCCESS else None
+    except (RemotingRefusal, ValueError):
+        return None
 
 
 async def ask(client: Client, code: int, fields: Mapping[str, str], body: Body) -> Command:

@@ -10,8 +10,16 @@ Announced = Callable[[], Awaitable[None]]
 and then not again for half a minute."""
 
 
+CameBack = Callable[[str, str], None]
+"""Hears of the topic and group of each message that a consumer sends back."""
+
+
 async def nobody_to_tell() -> None:
     """Where there are no name servers."""
+
+
+def nobody_counts(topic: str, group: str) -> None:
+    """Where nobody asks how much was sent back."""
 
 
 @dataclass(frozen=True, slots=True)

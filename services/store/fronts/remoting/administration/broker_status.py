@@ -162,6 +162,8 @@ class BrokerStatus:
             return TrafficKey(said)
         if name in ("GROUP_GET_NUMS", "GROUP_GET_SIZE") and topic and group:
             return TrafficKey(topic, group)
+        if name == "SNDBCK_PUT_NUMS" and topic and group:
+            return TrafficKey(topic, group, back=True)
         if said == self._rules.cluster:
             return {"BROKER_PUT_NUMS": STORED, "BROKER_GET_NUMS": GIVEN}.get(name)
         return None

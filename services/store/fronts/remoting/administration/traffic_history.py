@@ -1,7 +1,8 @@
 """TrafficHistory: how many messages came in and went out lately, by topic and group, as tools ask for rates.
 
-Nothing is counted here. Counters that only grow are looked at every ten seconds, some of them in each turn of the loop;
-what has grown is noted in windows of a minute, an hour and a day. What stands still costs nothing.
+Nothing is counted here but what consumers send back. Counters that only grow are looked at every ten seconds, some of
+them in each turn of the loop; what has grown is noted in windows of a minute, an hour and a day. What stands still
+costs nothing.
 """
 
 from collections import deque
@@ -25,6 +26,8 @@ class TrafficKey(NamedTuple):
 
     topic: str
     group: str | None = None
+    back: bool = False
+    """What the group has sent back."""
 
 
 STORED, GIVEN = TrafficKey(""), TrafficKey("", "")
@@ -47,6 +50,8 @@ class TrafficCounts(NamedTuple):
 
 
 NOTHING = TrafficCounts(0, 0)
+_MOST_BACK = 10_000
+"""Topics and groups of which it is counted what was sent back."""
 
 
 class TrafficCounters(Protocol):
@@ -118,6 +123,7 @@ class TrafficHistory:
         self._seen: dict[TrafficKey, TrafficCounts] = {STORED: NOTHING, GIVEN: NOTHING}
         self._windows: list[_Window] = []
         self._totals: deque[tuple[float, dict[TrafficKey, TrafficCounts]]] = deque(maxlen=_SAMPLES)
+        self._back = 0
         self._day: date | None = None
         self._mornings = (self._total(), self._total())
         self._timer: Timer | None = None
@@ -140,8 +146,8 @@ class TrafficHistory:
 
     def rates(self, key: TrafficKey) -> tuple[Rate, Rate, Rate] | None:
         """Of a minute, an hour and a day; None where there was nothing since the start."""
-        if key.topic:
-            self._note((*key, *self._counters.traffic_of(*key)))
+        if key.topic and not key.back:
+            self._note((key.topic, key.group, *self._counters.traffic_of(key.topic, key.group)))
         if not self._seen.get(key, NOTHING).messages:
             return None
         now = self._timers.time()
@@ -170,6 +176,16 @@ class TrafficHistory:
         """By days of this machine's zone; `key`: as in `total`."""
         this, yesterday = (morning[key].messages for morning in self._mornings)
         return DayTotals(self._seen[key].messages, this, yesterday)
+
+    def came_back(self, topic: str, group: str) -> None:
+        """A group could not consume a message of a topic, and has sent it back."""
+        key, one = TrafficKey(topic, group, back=True), TrafficCounts(1, 0)
+        if key not in self._seen:
+            if self._back == _MOST_BACK:
+                return
+            self._back += 1
+        self._seen[key] = self._seen.get(key, NOTHING).plus(one)
+        self._add(key, one)
 
     # -- looks ------------------------------------------------------------------------------------------------------
 
