@@ -22,6 +22,7 @@ FRAME_BYTES_MAX = 16 * 1024 * 1024
 
 _HEADER_BYTES_MAX = 0xFF_FFFF
 _PREFIX = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
 
 
 @unique
@@ -38,6 +39,11 @@ class RemotingFrame(NamedTuple):
     serialization: Serialization
     header: bytes
     body: bytes
+
+
+def frame_size(data: bytes, at: int) -> int:
+    """Bytes of the frame that begins at a place, as it says itself; 0 where not even that is there."""
+    return _LENGTH.size + int(_LENGTH.unpack_from(data, at)[0]) if len(data) - at >= _LENGTH.size else 0
 
 
 def encode_frame(serialization: Serialization, header: bytes, body: bytes | bytearray | memoryview = b"") -> bytes:

@@ -10,7 +10,7 @@ from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
-from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization
+from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization, frame_size
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.fronts.remoting.call import host_of
@@ -99,7 +99,7 @@ class DirectFrames:
         """The same where sends wait for disk or replicas: one by one, as there is room for each."""
         core, at = self._core, 0
         for _ in range(_AT_ONCE):
-            size, begun = int.from_bytes(data[at : at + 4], "big"), time.perf_counter()
+            size, begun = frame_size(data, at), time.perf_counter()
             if not connection.has_room(size):
                 break
             answer = core.answer_all(data, at, peer, 1)
