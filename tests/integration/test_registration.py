@@ -24,6 +24,8 @@ from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.registered import CreatedTopics, RegisteredTopics
+from tests.contract.remoting.classic_client import ClassicClient
+from tests.contract.remoting.conftest import port_of
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
 from tests.interop.remoting import Refused, Remoting
@@ -55,6 +57,17 @@ def test_the_topic_of_traces_is_there_although_topics_are_not_made_by_sending(tm
             assert client.send(TRACES, 0, b"trace", b"").code == 0
             with pytest.raises(Refused, match="autoCreateTopicEnable"):
                 client.send("others", 0, b"", b"")
+
+
+def test_a_groups_retry_topic_has_a_route_when_its_first_heartbeat_is_answered(tmp_path: Path) -> None:
+    """Clients ask for it at once, and then not again for half a minute."""
+    with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
+        names.until_route("TBW102", {"ours": {"0": address_of(store)}})
+        client = ClassicClient(port_of(store))
+        for number in range(5):
+            assert client.heartbeat(consumes={f"g{number}": {"t": "*"}}).code == 0
+            assert names.route(f"%RETRY%g{number}") == {"ours": {"0": address_of(store)}}
+        client.close()
 
 
 @pytest.mark.slow
