@@ -16,7 +16,7 @@ from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, enco
 from tandemmq.store.format.record_fields import PREFIX_SIZE
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
-from tandemmq.store.log.errors import RecordTooLarge
+from tandemmq.store.log.errors import RecordTooLarge, disk_error
 from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.replica.replica_mark import ReplicaMark
 from tandemmq.store.log.segments.mapped_file import MappedFile
@@ -27,6 +27,8 @@ ENCODER_HEAD_ROOM = 65_536
 _SMALL = 512
 """Replica bytes up to this size are copied into the mapping; a system call costs more."""
 _ZEROS = 1 << 20
+_LEAST_APART, _LARGEST_APART = 24 << 10, 512 << 10
+"""See `is_laid_out_apart`."""
 _RESERVE, _RESERVE_PART = 64 << 20, 16
 """Bytes at the end of the newest file that only reserved appends may take while there is no next file. Of files below
 1 GiB it is a part."""
@@ -97,6 +99,8 @@ class CommitLog:
         self._unchecked = 0  # bytes of a master's log after the append position
         self._warm_until = 0
         self._warm_from = 0  # append position at which the next stretch is made resident
+        self._apart = bytearray()
+        """Where batches are laid out that one system call writes; made for the first of them."""
         self._in_place: MappedFile | None = None  # the file whose page faults do not read ahead
         self.last_store_timestamp = 0
 
@@ -252,10 +256,13 @@ class CommitLog:
         queue_offset = self._next_queue_offset(key)
         file, at = self._room_for(total)
         timestamp = self._timestamp()
+        apart = self.is_laid_out_apart(total)
+        if apart and not self._apart:
+            self._apart = bytearray(_LARGEST_APART)
         physical_offsets = self.writer.write(
             batch.blob,
-            file.map,
-            at,
+            self._apart if apart else file.map,
+            0 if apart else at,
             topic=topic,
             queue_id=batch.queue_id,
             queue_offset=queue_offset,
@@ -269,11 +276,32 @@ class CommitLog:
             append_crc=self.append_crc,
             measured=measured,
         )
+        if apart:
+            self.write_apart(file, at, memoryview(self._apart)[:total])
         self._at = at + total
         self.offsets[key] = queue_offset + count
-        if self._at > self._warm_from:
+        if self._at > self._warm_from and not apart:
             self._warm()
         return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
+
+    @staticmethod
+    def is_laid_out_apart(size: int) -> bool:
+        """Whether records of so many bytes are laid out apart and written by one system call.
+
+        Their pages need not be made resident, and zeroed, before. That costs more than it saves where there is little
+        to write.
+        """
+        return _LEAST_APART <= size <= _LARGEST_APART
+
+    def write_apart(self, file: MappedFile, at: int, records: memoryview) -> None:
+        """Write what was laid out apart behind the last record. Raises DiskFailed, DiskFull: it is not there."""
+        self._expect_reads_in_place(file)
+        try:
+            file.write(at, records)
+        except OSError as error:
+            file.map[at : at + len(records)] = bytes(len(records))  # or a later start would find the first of them
+            raise disk_error(error, f"Cannot write a batch of {len(records):,} bytes to {file.path}") from error
+        self._warm_until = max(self._warm_until, at + len(records))
 
     def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
         """Append bytes of a master's log, up to the end of the file; they lie after `max_offset` until `accept`.
@@ -297,14 +325,18 @@ class CommitLog:
         if len(piece) < _SMALL:
             file.map[at:end] = piece
         else:
-            if self._in_place is not file:
-                if self._in_place is not None:
-                    self._in_place.expect_reads_in_place(False)
-                file.expect_reads_in_place(True)  # or dispatch, which reads behind, would make the pages ahead
-                self._in_place = file
+            self._expect_reads_in_place(file)
             file.write(at, piece)
         self._unchecked = end - self._at
         return len(piece)
+
+    def _expect_reads_in_place(self, file: MappedFile) -> None:
+        """Have a file that is written by calls read where it is read only; else dispatch makes the pages ahead."""
+        if self._in_place is not file:
+            if self._in_place is not None:
+                self._in_place.expect_reads_in_place(False)
+            file.expect_reads_in_place(True)
+            self._in_place = file
 
     @property
     def unchecked(self) -> tuple[MappedFile, int, int]:

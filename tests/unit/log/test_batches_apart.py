@@ -1,0 +1,78 @@
+"""Batches that are laid out apart, and written by one system call."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tandemmq.store.format.batch import encode_client_batch
+from tandemmq.store.format.host import Host
+from tandemmq.store.format.message import Message
+from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.errors import DiskFailed
+from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments import commit_log
+from tandemmq.store.log.segments.commit_log import EncodedBatch
+from tests.faults.faulty_disk import Fault, FaultyDisk
+
+HOST = Host("10.0.0.1", 10911)
+BATCH = EncodedBatch(
+    "orders",
+    1,
+    encode_client_batch([(number, bytes([number]) * 1_000, b"KEYS\x01%d\x02" % number) for number in range(40)]),
+    HOST,
+    HOST,
+    5,
+)
+
+
+class _Clock:
+    """A clock that stands."""
+
+    def now_ms(self) -> int:
+        return 1_760_000_000_000
+
+
+def _open(root: Path, disk: LocalDisk | None = None) -> MessageStore:
+    config = StoreConfig(root, mapped_file_size_commit_log=1 << 20, compiled_walker="never")
+    return MessageStore.open(config, clock=_Clock(), disk=disk or LocalDisk())
+
+
+def _small(body: bytes) -> Message:
+    return Message("orders", 1, body, b"", 0, 0, 5, HOST, HOST)
+
+
+def _bytes(store: MessageStore) -> bytes:
+    return store.commit_log.files.files[0].map[: store.commit_log.max_offset]
+
+
+async def test_the_bytes_are_those_of_the_mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = _open(tmp_path / "apart")
+    places = [apart.append_batch(BATCH), apart.append(_small(b"between")), apart.append_batch(BATCH)]
+    monkeypatch.setattr(commit_log, "_LEAST_APART", 1 << 30)
+    mapped = _open(tmp_path / "mapped")
+    assert places == [mapped.append_batch(BATCH), mapped.append(_small(b"between")), mapped.append_batch(BATCH)]
+    assert _bytes(apart) == _bytes(mapped)
+    await apart.close()
+    await mapped.close()
+
+
+async def test_nothing_is_left_of_a_batch_that_was_written_by_half(tmp_path: Path) -> None:
+    """A later start would find its first messages, of which the sender heard that they are not stored."""
+    disk = FaultyDisk()
+    store = _open(tmp_path, disk)
+    store.append(_small(b"before"))
+    end = store.commit_log.max_offset
+    disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)
+    with pytest.raises(DiskFailed, match="Cannot write a batch of"):
+        store.append_batch(BATCH)
+    file = store.commit_log.files.files[0]
+    assert not any(file.map[end:])
+    assert store.commit_log.max_offset == end
+    store.append(_small(b"after"))
+    assert store.append_batch(BATCH).first_queue_offset == 2
+    await store.close()
+    again = _open(tmp_path)
+    assert again.commit_log.offsets["orders", 1] == 42
+    await again.close()
