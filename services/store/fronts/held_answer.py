@@ -3,6 +3,7 @@
 All sends of one turn of the event loop wait as one, for the log as far as the last of them reaches.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -10,6 +11,8 @@ from typing import Protocol
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
+
+log = logging.getLogger(__name__)
 
 
 class SendTimes(Protocol):
@@ -86,10 +89,13 @@ class HeldAnswers:
         """They are as safe as they are to be, or will not be."""
         way, now, outcome = self._way, time.perf_counter(), "SUCCESS"
         for call, answer, begun in self.held:
-            if status is not PutStatus.PUT_OK:
-                answer, outcome = way.less_safe(answer, status)
-            way.ended(outcome, now - begun)
-            call.answer_later(answer)
+            try:
+                if status is not PutStatus.PUT_OK:
+                    answer, outcome = way.less_safe(answer, status)
+                way.ended(outcome, now - begun)
+                call.answer_later(answer)
+            except Exception:  # the others are stored too, and nobody else would answer them
+                log.exception("a call that was held was not answered")
 
 
 def _nobody(_status: PutStatus) -> None:
