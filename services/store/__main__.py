@@ -44,8 +44,9 @@ from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
+from tandemmq.store.fronts.native.direct_send import BATCH_PATH as DIRECT_SEND_BATCH
 from tandemmq.store.fronts.native.direct_send import PATH as DIRECT_SEND
-from tandemmq.store.fronts.native.direct_send import DirectSend
+from tandemmq.store.fronts.native.direct_send import DirectSend, DirectSendBatch
 from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
@@ -190,6 +191,8 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
         metrics.watch_core(core.taken)
         host.use_lanes()
     host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
+    if core.batch is not None:
+        host.add_direct(DIRECT_SEND_BATCH, DirectSendBatch(core.batch, broker.acknowledgement, metrics))
     if core.message is not None:
         host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))
     return core

@@ -30,6 +30,7 @@ _MODULES = (
     "store.log.compiled.appender",
     "store.broker.compiled.sender",
     "store.fronts.native.compiled.send_codec",
+    "store.fronts.native.compiled.batch_codec",
     "store.fronts.remoting.compiled.send_frames",
     "store.fronts.internal.compiled.link_sends",
     "store.fronts.rocketmq5.compiled.send_message",
@@ -91,6 +92,7 @@ class CompiledCore:
     state: str
     """In words: `compiled`, or `python` and why."""
     send: SendCore | None = None
+    batch: SendCore | None = None
     frames: FramesCore | None = None
     message: MessageCore | None = None
     consumers: ConsumerCore | None = None
@@ -100,7 +102,13 @@ class CompiledCore:
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
-        parts = {"Send": self.send, "SEND_MESSAGE_V2": self.frames, "SendMessage": self.message, "Link": self.link}
+        parts = {
+            "Send": self.send,
+            "SendBatch": self.batch,
+            "SEND_MESSAGE_V2": self.frames,
+            "SendMessage": self.message,
+            "Link": self.link,
+        }
         return {name: part.taken for name, part in parts.items() if part is not None}
 
 
@@ -128,6 +136,7 @@ def compiled_core(
         return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender
     from tandemmq.store.fronts.internal.compiled.link_sends import CompiledLinkSends
+    from tandemmq.store.fronts.native.compiled.batch_codec import CompiledBatchCodec
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
     from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
     from tandemmq.store.fronts.rocketmq5.compiled import ack_message
@@ -141,4 +150,5 @@ def compiled_core(
     consumers = ConsumerCore(CompiledGivenMessage(), ack_message.read)
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
-    return CompiledCore("compiled", codec, frames, message, consumers, link)
+    batches = CompiledBatchCodec(sender)
+    return CompiledCore("compiled", codec, batches, frames, message, consumers, link)

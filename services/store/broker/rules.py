@@ -10,7 +10,7 @@ from tandemmq.store.broker import preparing
 from tandemmq.store.broker.errors import BadRequest, ForbiddenTopic, IllegalMessage, NotSupported, PropertiesTooLong
 from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
-from tandemmq.store.format.batch import glance_at_batch
+from tandemmq.store.format.batch import LOOKED_INTO, glance_at_batch
 
 CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
 COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
@@ -33,8 +33,6 @@ SPECIAL = frozenset(
 """Properties that mean something to the broker when a message is sent. One look tells that most messages have none."""
 
 _OWN = (properties.POP_CK, properties.CRC32)
-_MARKS = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
-"""Parts of the names that are not allowed inside an encoded batch."""
 _LONGEST_NUMBER = 10
 
 
@@ -131,7 +129,7 @@ def check_batch(blob: bytes, body_limit: int) -> int | None:
     if too_long:
         check_body(too_long, body_limit)
     joined = b"\2".join(pieces)
-    if any(mark in joined for mark in _MARKS):
+    if any(mark in joined for mark in LOOKED_INTO):
         for piece in pieces:
             _check_batch_properties(piece)
     if b"\0\2" in joined or joined.endswith(b"\0"):

@@ -34,6 +34,8 @@ from tandemmq.store.format.sysflag import BORN_HOST_V6, STORE_HOST_V6
 _HEAD = Struct(">5i")  # size, magic, bodyCRC, flag, bodyLen
 _GLANCE = Struct(">i12xi")  # size, bodyLen
 LEAST_SIZE = _HEAD.size + PROPERTIES_LENGTH_SIZE
+LOOKED_INTO = (b"DELAY\x01", b"TRAN_MSG\x01", b"WAIT\x01", b"TIMER_D")
+"""How properties begin for which a broker must look into a batch."""
 
 
 class MalformedBatch(FormatError):

@@ -1,5 +1,8 @@
 """The checksum of the store: CRC-32 (zlib, IEEE 802.3) with the sign bit taken off."""
 
+import ctypes
+
+from isal import isal_zlib
 from isal.isal_zlib import crc32
 
 CRC_MASK = 0x7FFFFFFF
@@ -12,3 +15,15 @@ def crc31(data: bytes | bytearray | memoryview) -> int:
     Source: UtilAll.crc32.
     """
     return crc32(data) & CRC_MASK
+
+
+def crc_address() -> int:
+    """Where crc32_gzip_refl of the isal wheel is in this process, for code in C. Raises ImportError."""
+    try:
+        function = ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl
+    except AttributeError as error:
+        raise ImportError("this build of isal does not export crc32_gzip_refl") from error
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    if address is None:
+        raise ImportError("crc32_gzip_refl of isal has no address")
+    return address

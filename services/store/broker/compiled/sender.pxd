@@ -1,8 +1,8 @@
-from tandemmq.store.log.compiled.appender cimport CompiledAppender, Place, Plain, PlainTopic
+from tandemmq.store.log.compiled.appender cimport Batch, CompiledAppender, Place, Plain, PlainTopic
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef int _ANY_QUEUE, _WRITE, _CLIENT_FLAGS, _COMPRESSION, _LAST_COMPRESSION, _ROOM
-cdef bytes _UNIQUE, _WAIT, _TRUE, _FALSE
+cdef bytes _UNIQUE, _WAIT, _TRUE, _FALSE, _RETRY
 cdef list _SPECIAL
 
 cdef class CompiledSender:
@@ -28,3 +28,5 @@ cdef class CompiledSender:
     cdef int _wait(self, const unsigned char* value, Py_ssize_t size) except -1
     cdef int add_own(self, bytes name, bytes value) except -1
     cdef int send(self, const unsigned char* topic, Py_ssize_t topic_size, bytes born_host) except -1
+    cdef int send_batch(self, const unsigned char* topic, Py_ssize_t topic_size, Batch* batch, bytes born_host) except -1
+    cdef int _flags_are_plain(self) noexcept

@@ -11,9 +11,9 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy
-from cython.cimports.tandemmq.store.log.compiled.appender import CompiledAppender, Place, Plain, PlainTopic
+from cython.cimports.tandemmq.store.log.compiled.appender import Batch, CompiledAppender, Place, Plain, PlainTopic
 
-from tandemmq.common.topic_names import BROKER_WRITES
+from tandemmq.common.topic_names import BROKER_WRITES, RETRY
 from tandemmq.store.broker.duplicates import FirstCopy
 from tandemmq.store.broker.rules import CLIENT_FLAGS, COMPRESSION_TYPES, SPECIAL
 from tandemmq.store.broker.send import Sender
@@ -28,6 +28,7 @@ _UNIQUE: bytes = UNIQ_KEY.encode()
 _WAIT: bytes = WAIT.encode()
 _TRUE: bytes = b"true"
 _FALSE: bytes = b"false"
+_RETRY: bytes = RETRY.encode()
 _CLIENT_FLAGS: cython.int = CLIENT_FLAGS
 _COMPRESSION: cython.int = 0x700
 _LAST_COMPRESSION: cython.int = max(COMPRESSION_TYPES)
@@ -171,7 +172,7 @@ class CompiledSender:
         topic: PlainTopic = self._appender.topic(name, name_size)
         if topic is None or topic.name in BROKER_WRITES or plain.body_size > self._most_body:
             return 0
-        if plain.sys_flag & ~_CLIENT_FLAGS or (plain.sys_flag & _COMPRESSION) > _LAST_COMPRESSION:
+        if not self._flags_are_plain():
             return 0
         turn: cython.longlong = self._choose_queue(topic)
         if turn < 0 or not self._identify(topic.name):
@@ -185,6 +186,48 @@ class CompiledSender:
         if self._watched is not None:
             self._remember(topic.name)
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def send_batch(
+        self,
+        name: cython.p_const_uchar,
+        name_size: cython.Py_ssize_t,
+        batch: cython.pointer(Batch),
+        born_host: bytes,
+    ) -> cython.int:
+        """Store a batch as a producer laid it out: 1, and its place; or 0. See `CompiledAppender.append_batch`.
+
+        Raises DiskFailed, DiskFull: nothing has changed.
+        """
+        plain: cython.pointer(Plain) = cython.address(self.plain)
+        topic: PlainTopic = self._appender.topic(name, name_size)
+        retry: cython.Py_ssize_t = PyBytes_GET_SIZE(_RETRY)
+        if topic is None or topic.name in BROKER_WRITES or not self._flags_are_plain():
+            return 0
+        if name_size >= retry and memcmp(name, PyBytes_AS_STRING(_RETRY), retry) == 0:
+            return 0
+        if self._duplicates is not None and self._duplicates.watches(topic.name, "any", 0):
+            return 0
+        turn: cython.longlong = self._choose_queue(topic)
+        if turn < 0:
+            return 0
+        if plain.born_timestamp == 0:
+            plain.born_timestamp = self._now_ms()
+        plain.born_host = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(born_host))
+        plain.born_host_size = PyBytes_GET_SIZE(born_host)
+        if not self._appender.append_batch(topic, plain, batch, self._most_body, cython.address(self.place)):
+            return 0
+        if turn:
+            self._turns[topic.name] = turn
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _flags_are_plain(self) -> cython.int:
+        """Whether a client may set those that it has set."""
+        flags: cython.int = self.plain.sys_flag
+        return not (flags & ~_CLIENT_FLAGS or (flags & _COMPRESSION) > _LAST_COMPRESSION)
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)

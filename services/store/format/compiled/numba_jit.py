@@ -10,7 +10,8 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from tandemmq.store.format.compiled.prebuilt import CRC_SYMBOL, crc_address, sources_digest
+from tandemmq.store.format.compiled.prebuilt import CRC_SYMBOL, sources_digest
+from tandemmq.store.format.crc import crc_address
 
 __all__ = ["carray", "helper", "intrinsic", "ir", "isal_crc32", "kernel", "types"]
 

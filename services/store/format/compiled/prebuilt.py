@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tandemmq.store.format.crc import crc_address
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 OBJECT, TABLE = "kernels.so", "kernels.json"
@@ -31,20 +33,6 @@ _Result = ctypes.c_int64 * 2
 _fault = ctypes.c_void_p()
 _FAULT_AT = ctypes.addressof(_fault)
 """Where kernels that fail leave a pointer, which nobody reads: none fails."""
-
-
-def crc_address() -> int:
-    """Where crc32_gzip_refl of the isal wheel is in this process. Raises ImportError."""
-    import isal.isal_zlib
-
-    try:
-        function = ctypes.CDLL(isal.isal_zlib.__file__).crc32_gzip_refl
-    except AttributeError as error:
-        raise ImportError("this build of isal does not export crc32_gzip_refl") from error
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    if address is None:
-        raise ImportError("crc32_gzip_refl of isal has no address")
-    return address
 
 
 def sources_digest(*more: Path) -> str:

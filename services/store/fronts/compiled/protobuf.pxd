@@ -49,3 +49,18 @@ cdef inline unsigned char* put_number(unsigned char* out, uint64_t value) noexce
         value >>= 7
     out[0] = <unsigned char>value
     return out + 1
+
+# Bytes that a number takes.
+cdef inline Py_ssize_t number_size(uint64_t value) noexcept:
+    cdef Py_ssize_t size = 1
+    while value >= 0x80:
+        size += 1
+        value >>= 7
+    return size
+
+# Write a field that is a number, unless that is 0: the place after it.
+cdef inline unsigned char* put_field(unsigned char* out, int field, uint64_t value) noexcept:
+    if value == 0:
+        return out
+    out[0] = <unsigned char>field
+    return put_number(out + 1, value)

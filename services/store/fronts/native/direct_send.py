@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
+from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import new_tuple
@@ -22,10 +23,11 @@ from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import store_pb2
 
 PATH = "/tandemmq.store.v1.Store/Send"
+BATCH_PATH = "/tandemmq.store.v1.Store/SendBatch"
 
 
 class SendCore(Protocol):
-    """The compiled twin: `tandemmq.store.fronts.native.compiled.send_codec.CompiledSendCodec`."""
+    """The compiled twin, of Send or SendBatch: `CompiledSendCodec`, `CompiledBatchCodec` (`native/compiled`)."""
 
     @property
     def end_offset(self) -> int:
@@ -43,7 +45,10 @@ class SendCore(Protocol):
         ...
 
     def answer(self, message: bytes, peer: bytes) -> bytes | None:
-        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
+        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed.
+
+        Raises DiskFailed, DiskFull: nothing has changed.
+        """
         ...
 
 
@@ -78,7 +83,36 @@ class DirectSend:
         return self._when_safe(answer, place.end_offset, call, begun, wait=ready.wait and wait)
 
 
+class DirectSendBatch:
+    """See `grpc_transport.Direct`. Where the core does not take a request, nothing else is tried here."""
+
+    def __init__(self, core: SendCore, acknowledgement: Acknowledgement, metrics: StoreMetrics) -> None:
+        self._acknowledgement = acknowledgement
+        self._when_safe = AnswerWhenSafe("SendBatch", acknowledgement, metrics, _less_safe_batch)
+        self._core = core
+
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+        """See DirectSend."""
+        begun = time.perf_counter()
+        if self._acknowledgement.refuses:
+            return None
+        try:
+            answer = self._core.answer(message, peer_host(call.peer()).packed)
+        except TandemError:
+            return None
+        if answer is None:
+            return None
+        return self._when_safe(answer, self._core.end_offset, call, begun, wait=self._core.waits)
+
+
 def _less_safe(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
     response = store_pb2.SendResponse.FromString(answer)
     response.receipt.status = status  # type: ignore[assignment]  # the same numbers
+    return response.SerializeToString(), "SUCCESS"
+
+
+def _less_safe_batch(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+    response = store_pb2.SendBatchResponse.FromString(answer)
+    for receipt in response.batch_receipts:
+        receipt.status = status  # type: ignore[assignment]  # the same numbers
     return response.SerializeToString(), "SUCCESS"

@@ -10,6 +10,9 @@ cdef extern from *:
     static inline void tandem_put32(unsigned char* to, uint32_t value) {
         to[0] = value >> 24; to[1] = value >> 16; to[2] = value >> 8; to[3] = value;
     }
+    static inline uint32_t tandem_get32(const unsigned char* at) {
+        return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+    }
     static inline void tandem_put64(unsigned char* to, uint64_t value) {
         tandem_put32(to, (uint32_t)(value >> 32)); tandem_put32(to + 4, (uint32_t)value);
     }
@@ -28,11 +31,14 @@ cdef extern from *:
     void tandem_put32(unsigned char* to, unsigned int value) nogil
     void tandem_put64(unsigned char* to, unsigned long long value) nogil
     void tandem_publish(unsigned char* to, unsigned int size, unsigned int magic) nogil
+    unsigned int tandem_get32(const unsigned char* at) nogil
     const char* TANDEM_CORE_SOURCE
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef int _MOST_TOPICS, _FIXED, _PLAIN_BUFFER, _BLANK, _LONGEST_TOPIC, _BORN_V6, _STORE_V6, _BOTH_V6, _TRANSACTION
-cdef int _V4
+cdef int _V4, _LEAST_PIECE, _SHORTEST_NAME
+cdef Py_ssize_t _LEAST_APART, _LARGEST_APART
+cdef list _MARKS
 cdef unsigned int _CRC_MASK, _MAGIC
 
 cdef struct Plain:
@@ -54,6 +60,17 @@ cdef struct Place:
     int64_t queue_offset
     int64_t store_timestamp
 
+# Messages as a producer laid them out.
+cdef struct Batch:
+    const unsigned char* data
+    Py_ssize_t size
+    int wanted  # messages that it is said to have; 0: nothing is said
+    int most
+    int count
+    int64_t* offsets
+
+ctypedef unsigned int (*Crc)(unsigned int, const unsigned char*, uint64_t) noexcept nogil
+
 cdef class PlainTopic:
     cdef readonly str name
     cdef unsigned char field[128]
@@ -70,8 +87,22 @@ cdef class CompiledAppender:
     cdef double _seconds
     cdef str _run_topic
     cdef int64_t _run_size, _run_count
+    cdef int64_t _messages
+    cdef Crc _crc
+    cdef unsigned char* _apart
     cdef PlainTopic topic(self, const unsigned char* name, Py_ssize_t size)
+    cdef int _find_number(self, PlainTopic topic, Plain* plain, Place* place) except -1
+    cdef int _find_time(self, Place* place) except -1
+    cdef int append_batch(
+        self, PlainTopic topic, Plain* plain, Batch* batch, int64_t most_body, Place* place
+    ) except -1
+    cdef int _put_batch(
+        self, object file, int64_t at, PlainTopic topic, Plain* plain, Batch* batch, Place* place
+    ) except -1
+    cdef void _lay_out(
+        self, unsigned char* to, PlainTopic topic, Plain* plain, Batch* batch, Place place
+    ) noexcept
     cdef int append(self, PlainTopic topic, Plain* plain, Place* place) except -1
     cdef unsigned int _body_crc(self, Plain* plain) except? 0
     cdef void _write(self, unsigned char* record, PlainTopic topic, Plain* plain, Place* place, unsigned int crc) noexcept
-    cdef int _count(self, PlainTopic topic, int64_t size, double seconds) except -1
+    cdef int _count(self, PlainTopic topic, int64_t messages, int64_t size, double seconds) except -1

@@ -1,5 +1,8 @@
 """CompiledAppender: plain records, straight into the mapping of the newest log file; its Python twin is `CommitLog`.
 
+A batch that a producer has laid out becomes records in the same way; a larger one is written by one call, as
+`CommitLog.append_batch` does.
+
 It does what `CommitLog.append` does for a record that is plain: version 1, no checksum of the whole record, a queue
 whose next offset is known, and room for it in the newest file. For all else `append` gives 0 before anything has
 changed, and `CommitLog` does it, which also knows what is wrong. Position, time and queue offsets stay in the
@@ -12,19 +15,23 @@ loop, as do the metrics.
 from collections.abc import Callable
 
 import cython
-from cython.cimports.cpython.buffer import PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cython.cimports.cpython.buffer import PyBUF_READ, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cpython.dict import PyDict_GetItem
 from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
-from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 from isal.isal_zlib import crc32
 
+from tandemmq.store.format.batch import LEAST_SIZE, LOOKED_INTO
+from tandemmq.store.format.crc import crc_address
 from tandemmq.store.format.record_encoder import BLANK_SIZE, MAGIC_V1, MAX_V1_TOPIC
 from tandemmq.store.format.sysflag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6, TRANSACTION_MASK
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.segments.commit_log import LARGEST_APART, LEAST_APART
 
 _MOST_TOPICS: cython.int = 10_000
 _FIXED: cython.int = 72
@@ -39,6 +46,11 @@ _STORE_V6: cython.int = STORE_HOST_V6
 _BOTH_V6: cython.int = HOSTS_V6
 _TRANSACTION: cython.int = TRANSACTION_MASK
 _V4: cython.int = 8
+_LEAST_PIECE: cython.int = LEAST_SIZE
+_LEAST_APART: cython.Py_ssize_t = LEAST_APART
+_LARGEST_APART: cython.Py_ssize_t = LARGEST_APART
+_MARKS: list[bytes] = list(LOOKED_INTO)
+_SHORTEST_NAME: cython.int = min(map(len, LOOKED_INTO))
 
 
 def source() -> str:
@@ -56,6 +68,62 @@ def seconds_now() -> cython.double:
     return now.tv_sec + now.tv_nsec / 1e9
 
 
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def measured(batch: cython.pointer(Batch), fixed: int64_t, most_body: int64_t) -> int64_t:
+    """Bytes of the records of a batch, whose `count` is set; 0 where it is not right, or has to be looked into.
+
+    `fixed`: bytes of a record beside body and properties. The twin is `BatchWriter.measure_plain`.
+    """
+    at: cython.p_const_uchar = batch.data
+    end: cython.p_const_uchar = at + batch.size
+    total: int64_t = 0
+    size: int64_t
+    body: int64_t
+    properties: int64_t
+    batch.count = 0
+    while at < end:
+        if end - at < _LEAST_PIECE:
+            return 0
+        size = tandem_get32(at)
+        body = tandem_get32(at + 16)
+        if size < _LEAST_PIECE or size > end - at or body > size - _LEAST_PIECE or body > most_body:
+            return 0
+        properties = at[20 + body] << 8 | at[21 + body]
+        if properties > 0x7FFF or _LEAST_PIECE + body + properties != size:
+            return 0
+        if properties and not is_plain(at + 22 + body, at + size):
+            return 0
+        total += fixed + body + properties
+        batch.count += 1
+        at += size
+    if batch.count > batch.most or (batch.wanted and batch.count != batch.wanted):
+        return 0
+    return total
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def is_plain(at: cython.p_const_uchar, end: cython.p_const_uchar) -> cython.int:
+    """Whether properties have no name that a batch is looked into for, and do not end in a zero byte."""
+    mark: bytes
+    stop: cython.p_const_uchar
+    if end[-1] == 0:
+        return 0
+    while at < end:
+        stop = cython.cast(cython.p_const_uchar, memchr(at, 2, end - at))
+        if stop == cython.NULL:
+            stop = end
+        if stop - at >= _SHORTEST_NAME:
+            for mark in _MARKS:
+                size: cython.Py_ssize_t = PyBytes_GET_SIZE(mark)
+                if stop - at >= size and memcmp(at, PyBytes_AS_STRING(mark), size) == 0:
+                    return 0
+        at = stop + 1
+    return 1
+
+
 @cython.cclass
 class PlainTopic:
     """A topic's name, as it stands in a record, and the keys of its queues in the table of next offsets."""
@@ -64,6 +132,10 @@ class PlainTopic:
 @cython.cclass
 class CompiledAppender:
     """See the module."""
+
+    def __dealloc__(self) -> None:
+        """Give the room for batches back."""
+        free(self._apart)
 
     def __init__(
         self, store: MessageStore, store_host: bytes, soon: Callable[[Callable[[], None]], object], sent: object
@@ -85,6 +157,10 @@ class CompiledAppender:
         self._topics = {}
         self._end_turn = self.end_turn
         self._run_topic = ""
+        try:
+            self._crc = cython.cast(Crc, cython.cast(cython.size_t, crc_address()))
+        except ImportError:
+            self._crc = cython.NULL
 
     @cython.cfunc
     def topic(self, name: cython.p_const_uchar, size: cython.Py_ssize_t) -> PlainTopic:
@@ -117,13 +193,7 @@ class CompiledAppender:
         """Append a record: 1, and its place. 0: it is not plain here and now, and nothing has changed."""
         log: object = self._log
         file: object = log._file
-        if file is None or not self._flags.writable or log.append_crc or plain.sys_flag & _TRANSACTION:
-            return 0
-        while len(topic.keys) <= plain.queue_id:
-            topic.keys.append((topic.name, len(topic.keys)))
-        key: object = topic.keys[plain.queue_id]
-        known: cython.pointer(PyObject) = PyDict_GetItem(self._offsets, key)
-        if known == cython.NULL:
+        if file is None or not self._find_number(topic, plain, place):
             return 0
         at: int64_t = log._at
         total: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host)
@@ -133,14 +203,10 @@ class CompiledAppender:
         if total > largest or total + _BLANK > open_end - at:
             return 0
         begun: cython.double = seconds_now()
-        before: int64_t = log.last_store_timestamp
         start: int64_t = file.start
         place.physical_offset = start + at
         place.size = total
-        place.queue_offset = cython.cast(object, known)
-        place.store_timestamp = self._now_ms()
-        if place.store_timestamp < before:
-            place.store_timestamp = before  # never back, whatever the clock does (trap T21)
+        self._find_time(place)
         crc: cython.uint = self._body_crc(plain)
         view: Py_buffer
         PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
@@ -151,11 +217,133 @@ class CompiledAppender:
         warm_from: int64_t = log._warm_from
         log.last_store_timestamp = place.store_timestamp
         log._at = at + total
-        self._offsets[key] = place.queue_offset + 1
+        self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + 1
         if at + total > warm_from:
             log._warm()
-        self._count(topic, total, seconds_now() - begun)
+        self._count(topic, 1, total, seconds_now() - begun)
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _find_number(self, topic: PlainTopic, plain: cython.pointer(Plain), place: cython.pointer(Place)) -> cython.int:
+        """Find the next offset of a queue: 1; or 0 where it is not known, or no plain record may be appended now."""
+        if not self._flags.writable or self._log.append_crc or plain.sys_flag & _TRANSACTION:
+            return 0
+        while len(topic.keys) <= plain.queue_id:
+            topic.keys.append((topic.name, len(topic.keys)))
+        known: cython.pointer(PyObject) = PyDict_GetItem(self._offsets, topic.keys[plain.queue_id])
+        if known == cython.NULL:
+            return 0
+        place.queue_offset = cython.cast(object, known)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _find_time(self, place: cython.pointer(Place)) -> cython.int:
+        """Find the time of a record: never back, whatever the clock does (trap T21)."""
+        before: int64_t = self._log.last_store_timestamp
+        place.store_timestamp = self._now_ms()
+        if place.store_timestamp < before:
+            place.store_timestamp = before
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def append_batch(
+        self,
+        topic: PlainTopic,
+        plain: cython.pointer(Plain),
+        batch: cython.pointer(Batch),
+        most_body: int64_t,
+        place: cython.pointer(Place),
+    ) -> cython.int:
+        """Append a batch: 1, and the place of all of it. 0: as `append`.
+
+        `plain` has what is common to its messages. `batch` gets their number and their physical offsets, for which it
+        has room for `most`. Raises DiskFailed, DiskFull: nothing has changed.
+        """
+        log: object = self._log
+        file: object = log._file
+        if file is None or self._crc == cython.NULL or not self._find_number(topic, plain, place):
+            return 0
+        fixed: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host) + topic.field_size + 2
+        total: int64_t = measured(batch, fixed, most_body)
+        at: int64_t = log._at
+        open_end: int64_t = log._open_end
+        if total == 0 or total + _BLANK > open_end - at:
+            return 0
+        begun: cython.double = seconds_now()
+        start: int64_t = file.start
+        place.physical_offset = start + at
+        place.size = total
+        self._find_time(place)
+        self._put_batch(file, at, topic, plain, batch, place)
+        log.last_store_timestamp = place.store_timestamp
+        log._at = at + total
+        self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + batch.count
+        warm_from: int64_t = log._warm_from
+        if at + total > warm_from and not log.is_laid_out_apart(total):
+            log._warm()
+        self._count(topic, batch.count, total, seconds_now() - begun)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _put_batch(
+        self,
+        file: object,
+        at: int64_t,
+        topic: PlainTopic,
+        plain: cython.pointer(Plain),
+        batch: cython.pointer(Batch),
+        place: cython.pointer(Place),
+    ) -> cython.int:
+        """Put the records of a batch into a file: through the mapping, or laid out apart and by one call."""
+        if place.size < _LEAST_APART or place.size > _LARGEST_APART:
+            view: Py_buffer
+            PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
+            self._lay_out(cython.cast(cython.p_uchar, view.buf) + at, topic, plain, batch, place[0])
+            PyBuffer_Release(cython.address(view))
+            return 1
+        if self._apart == cython.NULL:
+            self._apart = cython.cast(cython.p_uchar, malloc(_LARGEST_APART))
+            if self._apart == cython.NULL:
+                raise MemoryError
+        self._lay_out(self._apart, topic, plain, batch, place[0])
+        records: object = PyMemoryView_FromMemory(cython.cast(cython.p_char, self._apart), place.size, PyBUF_READ)
+        self._log.write_apart(file, at, records)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _lay_out(
+        self,
+        to: cython.p_uchar,
+        topic: PlainTopic,
+        plain: cython.pointer(Plain),
+        batch: cython.pointer(Batch),
+        place: Place,
+    ) -> cython.void:
+        """Lay out the records of a measured batch, each with its head last. `place`: of all of it."""
+        fixed: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host) + topic.field_size + 2
+        at: cython.p_const_uchar = batch.data
+        i: cython.int
+        for i in range(batch.count):
+            plain.flag = cython.cast(cython.int, tandem_get32(at + 12))
+            plain.body = at + 20
+            plain.body_size = tandem_get32(at + 16)
+            at += 20 + plain.body_size
+            plain.properties_size = at[0] << 8 | at[1]
+            plain.properties = cython.cast(cython.p_uchar, at + 2)
+            at += 2 + plain.properties_size
+            place.size = fixed + plain.body_size + plain.properties_size
+            crc: cython.uint = self._crc(0, plain.body, plain.body_size) & _CRC_MASK
+            self._write(to, topic, plain, cython.address(place), crc)
+            tandem_publish(to, cython.cast(cython.uint, place.size), _MAGIC)
+            batch.offsets[i] = place.physical_offset
+            to += place.size
+            place.physical_offset += place.size
+            place.queue_offset += 1
 
     @cython.cfunc
     @cython.exceptval(0, check=True)
@@ -163,6 +351,8 @@ class CompiledAppender:
         """BODYCRC."""
         if not plain.body_size:
             return 0
+        if self._crc != cython.NULL:
+            return self._crc(0, plain.body, plain.body_size) & _CRC_MASK
         body: object = PyMemoryView_FromMemory(cython.cast(cython.p_char, plain.body), plain.body_size, _PLAIN_BUFFER)
         return cython.cast(cython.uint, cython.cast(cython.ulonglong, self._crc32(body)) & _CRC_MASK)
 
@@ -209,15 +399,20 @@ class CompiledAppender:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _count(self, topic: PlainTopic, size: int64_t, seconds: cython.double) -> cython.int:
-        """Count a record, and have those who follow the log told."""
-        if self._run_count and (self._run_size != size or self._run_topic is not topic.name):
+    def _count(self, topic: PlainTopic, messages: int64_t, size: int64_t, seconds: cython.double) -> cython.int:
+        """Count records that were appended at once, and have those who follow the log told."""
+        each: int64_t = size // messages
+        if self._run_count and (self._run_size != each or self._run_topic is not topic.name or each * messages != size):
             self._sent(self._run_topic, self._run_count, self._run_count * self._run_size)
             self._run_count = 0
-        self._run_topic = topic.name
-        self._run_size = size
-        self._run_count += 1
+        if each * messages == size:
+            self._run_topic = topic.name
+            self._run_size = each
+            self._run_count += messages
+        else:
+            self._sent(topic.name, messages, size)
         self._appends += 1
+        self._messages += messages
         self._bytes += size
         self._seconds += seconds
         if not self._open:
@@ -228,9 +423,9 @@ class CompiledAppender:
 
     def end_turn(self) -> None:
         """Tell of what was stored since the turn began."""
-        appends, size, seconds = self._appends, self._bytes, self._seconds
+        appends, messages, size, seconds = self._appends, self._messages, self._bytes, self._seconds
         self._open = False
-        self._appends = self._bytes = 0
+        self._appends = self._messages = self._bytes = 0
         self._seconds = 0.0
         if appends > 1:
             self._store.grew()
@@ -238,4 +433,4 @@ class CompiledAppender:
             self._sent(self._run_topic, self._run_count, self._run_count * self._run_size)
             self._run_count = 0
         if appends:
-            self._observer.appended(seconds, appends, size, appends)
+            self._observer.appended(seconds, messages, size, appends)

@@ -27,7 +27,7 @@ ENCODER_HEAD_ROOM = 65_536
 _SMALL = 512
 """Replica bytes up to this size are copied into the mapping; a system call costs more."""
 _ZEROS = 1 << 20
-_LEAST_APART, _LARGEST_APART = 24 << 10, 512 << 10
+LEAST_APART, LARGEST_APART = 24 << 10, 512 << 10
 """See `is_laid_out_apart`."""
 _RESERVE, _RESERVE_PART = 64 << 20, 16
 """Bytes at the end of the newest file that only reserved appends may take while there is no next file. Of files below
@@ -258,7 +258,7 @@ class CommitLog:
         timestamp = self._timestamp()
         apart = self.is_laid_out_apart(total)
         if apart and not self._apart:
-            self._apart = bytearray(_LARGEST_APART)
+            self._apart = bytearray(LARGEST_APART)
         physical_offsets = self.writer.write(
             batch.blob,
             self._apart if apart else file.map,
@@ -291,7 +291,7 @@ class CommitLog:
         Their pages need not be made resident, and zeroed, before. That costs more than it saves where there is little
         to write.
         """
-        return _LEAST_APART <= size <= _LARGEST_APART
+        return LEAST_APART <= size <= LARGEST_APART
 
     def write_apart(self, file: MappedFile, at: int, records: memoryview) -> None:
         """Write what was laid out apart behind the last record. Raises DiskFailed, DiskFull: it is not there."""

@@ -9,7 +9,7 @@ from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize, PyBytes_GET
 from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
-from cython.cimports.tandemmq.store.fronts.compiled.protobuf import map_entry, number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.protobuf import map_entry, number, put_field, put_number, span
 from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, joined, start
 
 from tandemmq.store.format.properties import KEYS, TAGS
@@ -230,14 +230,3 @@ class CompiledSendCodec:
         out[begin] = _RECEIPT
         put_number(cython.address(out[begin + 1]), size)
         return PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, cython.address(out[begin])), size + 3 - begin)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_field(to: cython.p_uchar, field: cython.int, value: uint64_t) -> cython.p_uchar:
-    """Write a field that is a number, unless that is 0: the place after it."""
-    if value == 0:
-        return to
-    to[0] = cython.cast(cython.uchar, field)
-    return put_number(to + 1, value)
