@@ -53,6 +53,8 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
     _cancelled = False
     _encoding = compression.IDENTITY
     _next_plain = False
+    _lead = b""
+    """What goes before the answer that was serialized last: the large part of that is not copied to be joined to it."""
     appended: tuple[bytes, ...] = ()
     """What follows the next answer as it is serialized: see `answering.append_field`."""
     _rooms: "tuple[asyncio.Future[None], ...]" = ()
@@ -206,7 +208,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
     # -- sending ------------------------------------------------------------------------------------------------------
 
     def serialized(self, message: Any) -> bytes:
-        """An answer as bytes. Raises CallFailure."""
+        """An answer as bytes, to be sent next; its beginning may be in `_lead`. Raises CallFailure."""
         serialize = self.method.serialize
         if serialize is None:
             raw = message
@@ -220,8 +222,10 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
             log.error("%s answered with %s instead of a message", self.head.path, type(raw).__name__)
             raise CallFailure(Status.INTERNAL, "Failed to serialize response!")
         if self.appended:
-            appended, self.appended = self.appended, ()
-            return b"".join((raw, *appended))
+            *before, last = self.appended
+            self.appended = ()
+            self._lead = b"".join((raw, *before))
+            return last
         return raw
 
     def send(self, message: bytes, *, framed: bool = False) -> bool:
@@ -276,10 +280,12 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
             self.protocol.claim(len(message))
         plain = self._encoding is compression.IDENTITY and not self.head_sent
         if plain and not self._trailing and not self._details:
-            if len(message) > self.connection.limits.max_send_message_length:
-                raise self._too_long(len(message))
+            lead, self._lead = self._lead, b""
+            length = len(lead) + len(message)
+            if length > self.connection.limits.max_send_message_length:
+                raise self._too_long(length)
             self.over = True
-            sender.answer(self, answers.OK, pack_prefix(0, len(message)), message)
+            sender.answer(self, answers.OK, pack_prefix(0, length) + lead, message)
             if sender.pending_bytes:
                 self.protocol.settle()
             if sender.size > FLUSH_AT:
@@ -403,11 +409,13 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
     def _framed(self, message: bytes) -> tuple[bytes, bytes]:
         compressed = self._encoding != compression.IDENTITY and not self._next_plain
         self._next_plain = False
+        lead, self._lead = self._lead, b""
         if compressed:
-            message = compression.compressor(self._encoding)(message)
-        if len(message) > self.connection.limits.max_send_message_length:
-            raise self._too_long(len(message))
-        return pack_prefix(compressed, len(message)), message
+            lead, message = b"", compression.compressor(self._encoding)(lead + message)
+        length = len(lead) + len(message)
+        if length > self.connection.limits.max_send_message_length:
+            raise self._too_long(length)
+        return pack_prefix(compressed, length) + lead, message
 
     def _too_long(self, length: int) -> CallFailure:
         limit = self.connection.limits.max_send_message_length

@@ -242,12 +242,15 @@ class StreamSender:
         pending = stream.pending
         assert pending is not None
         while pending:
-            room = min(self.window, stream.send_window, self.max_frame_size, share)
+            room = min(self.window, stream.send_window, share)
             if room <= 0 or self.congested:
                 if stream.send_window > 0:
                     self.ready[stream.stream_id] = stream
                 return
-            parts, size = _cut(pending, room)
+            if len(pending[0]) > self.max_frame_size <= room:
+                share -= self._send_whole_frames(stream, pending, room)
+                continue
+            parts, size = _cut(pending, min(room, self.max_frame_size))
             self._take(stream, size)
             self.pending_bytes -= size
             share -= size
@@ -262,6 +265,21 @@ class StreamSender:
         elif trailers is not None:
             self._finished(stream)
         stream.writable()
+
+    def _send_whole_frames(self, stream: "Stream", pending: "deque[bytes | memoryview]", room: int) -> int:
+        """Frames as large as may be of the first part, up to `room` bytes, but for its last one; gives their bytes."""
+        view = memoryview(pending.popleft())
+        frame = self.max_frame_size
+        frames = min(room, len(view) - 1) // frame
+        size = frames * frame
+        header = pack_header(frame << 8 | DATA, 0, stream.stream_id)
+        for begin in range(0, size, frame):
+            self.output += (header, view[begin : begin + frame])
+        pending.appendleft(view[size:])
+        self._take(stream, size)
+        self.data_frames += frames - 1
+        self.pending_bytes -= size
+        return size
 
 
 def _cut(pending: "deque[bytes | memoryview]", room: int) -> tuple[list[bytes | memoryview], int]:
