@@ -117,6 +117,11 @@ class ServiceHost:
         if self.guard.gate is None and isinstance(self._server, Server):
             self._server.add_direct_method(path, direct)
 
+    def take_bytes(self, path: str) -> None:
+        """Have requests to a method given to its servicer as bytes, on the same conditions; else they are messages."""
+        if self.guard.gate is None and isinstance(self._server, Server):
+            self._server.take_bytes(path)
+
     def use_lanes(self) -> None:
         """Have what is direct taken by compiled code, on the same conditions. Raises ImportError: it is not built."""
         if self.guard.gate is None and isinstance(self._server, Server):

@@ -48,6 +48,7 @@ from tandemmq.store.fronts.native.direct_send import BATCH_PATH as DIRECT_SEND_B
 from tandemmq.store.fronts.native.direct_send import PATH as DIRECT_SEND
 from tandemmq.store.fronts.native.direct_send import DirectSend, DirectSendBatch
 from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
+from tandemmq.store.fronts.native.send_stream import PATH as SEND_STREAM
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
@@ -138,7 +139,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     core = attach_core(settings, host, broker, metrics)
-    servicer.attach(broker, core.state)
+    servicer.attach(broker, core.state, core.batch)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery), core.consumers)
@@ -193,6 +194,7 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
     host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
     if core.batch is not None:
         host.add_direct(DIRECT_SEND_BATCH, DirectSendBatch(core.batch, broker.acknowledgement, metrics))
+        host.take_bytes(SEND_STREAM)
     if core.message is not None:
         host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))
     return core

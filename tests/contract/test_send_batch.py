@@ -154,6 +154,21 @@ def test_a_stream_answers_in_order_and_goes_on_after_a_refusal(own_store: StoreP
         assert [int(record.body) for record in pulled.records] == [n for n in range(300) if n != 150 for _ in range(3)]
 
 
+def test_a_stream_ends_with_a_request_that_cannot_be_read(own_store: StoreProcess) -> None:
+    good = SendBatchRequest(batches=[encode_batch([Outgoing("streamed", b"one")] * 3, queue_id=0)]).SerializeToString()
+    answers: list[SendStreamResponse] = []
+    with grpc.insecure_channel(own_store.address) as channel:
+        call = channel.stream_stream(
+            "/tandemmq.store.v1.Store/SendStream", response_deserializer=SendStreamResponse.FromString
+        )
+        with pytest.raises(grpc.RpcError) as raised:
+            answers.extend(call(iter([good, good, b"\xff"])))
+    assert raised.value.code() == grpc.StatusCode.INTERNAL
+    assert raised.value.details() == "Exception deserializing request!"
+    with own_store.client() as client:
+        assert len(client.pull("streamed", 0, 0).records) == 6
+
+
 def test_an_empty_stream_ends(stub: StoreStub) -> None:
     assert list(stub.SendStream(iter(()))) == []
 

@@ -112,6 +112,13 @@ class Methods:
         method.direct = direct
         self.short_ways[path.encode()] = method
 
+    def take_bytes(self, path: str) -> None:
+        """Give the requests of a registered method to its handler as they came. Raises KeyError.
+
+        With interceptors, and in calls that have begun, they are messages as before.
+        """
+        self._registered[path].deserialize = None
+
     def add_generic(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Handlers that say themselves what they answer; asked in this order, after the registered methods."""
         for handler in handlers:

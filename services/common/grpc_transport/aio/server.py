@@ -100,6 +100,10 @@ class Server(grpc.aio.Server):
         """
         self.methods.set_direct(path, direct)
 
+    def take_bytes(self, path: str) -> None:
+        """Have the requests of a method, `/package.Service/Method`, given to its handler as bytes: see `Methods`."""
+        self.methods.take_bytes(path)
+
     def use_lanes(self) -> None:
         """Have connections that come from now on answer plain calls of direct methods by compiled code.
 

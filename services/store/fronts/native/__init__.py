@@ -6,7 +6,7 @@ One noun per file::
     limits.py         what the settings bound
     answers.py        what the broker says as protobuf
     store_servicer.py the calls with one request and one answer
-    direct_send.py    a Send from bytes to bytes, without a coroutine
+    direct_send.py    a Send, and a SendBatch by the core, from bytes to bytes, without a coroutine
     compiled/         ... its compiled twin, for plain messages
     send_stream.py    SendStream: pipelined, answers in order
     pull_stream.py    PullStream: sends while there is credit

@@ -88,7 +88,7 @@ class DirectSendBatch:
 
     def __init__(self, core: SendCore, acknowledgement: Acknowledgement, metrics: StoreMetrics) -> None:
         self._acknowledgement = acknowledgement
-        self._when_safe = AnswerWhenSafe("SendBatch", acknowledgement, metrics, _less_safe_batch)
+        self._when_safe = AnswerWhenSafe("SendBatch", acknowledgement, metrics, less_safe_batch)
         self._core = core
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
@@ -111,7 +111,8 @@ def _less_safe(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
     return response.SerializeToString(), "SUCCESS"
 
 
-def _less_safe_batch(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+def less_safe_batch(answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+    """See `held_answer.LessSafe`; of a SendBatchResponse."""
     response = store_pb2.SendBatchResponse.FromString(answer)
     for receipt in response.batch_receipts:
         receipt.status = status  # type: ignore[assignment]  # the same numbers

@@ -6,14 +6,39 @@ from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import StoreStopping
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.fronts.native import answers
+from tandemmq.store.fronts.native.direct_send import less_safe_batch
 from tandemmq.store.v1 import store_pb2
+
+PATH = "/tandemmq.store.v1.Store/SendStream"
+
+Request = store_pb2.SendBatchRequest | bytes
+"""As bytes where there is a core to take them."""
+
+
+class StoredBatch(NamedTuple):
+    """A request that the core has appended."""
+
+    answer: bytes
+    """A SendBatchResponse with PUT_OK."""
+    end_offset: int
+    wait: bool
+    """Whether it waits for disk and replicas, where sends do."""
 
 
 class Appender(Protocol):
     """What a stream needs of the servicer."""
+
+    def store_at_once(self, request: bytes, peer: Host) -> StoredBatch | None:
+        """Append all of a request by the core, if it takes it."""
+        ...
+
+    async def status(self, stored: StoredBatch) -> PutStatus:
+        """Wait for the disk where it must be."""
+        ...
 
     async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request."""
@@ -30,7 +55,7 @@ class _Failed(NamedTuple):
     error: Exception
 
 
-_Appended = SentAll | TandemError
+_Appended = SentAll | StoredBatch | TandemError
 _Event = _Appended | _Failed | None
 """An appended request, a refused one, a failure of the stream itself, or its end."""
 
@@ -38,8 +63,9 @@ _Event = _Appended | _Failed | None
 class SendStream:
     """One call. A task reads and appends; the generator waits for the disk and answers."""
 
-    def __init__(self, appender: Appender, window: int) -> None:
-        """`window`: requests that may be unanswered before reading stops."""
+    def __init__(self, appender: Appender, window: int, append: answers.Append) -> None:
+        """`window`: requests that may be unanswered before reading stops. `append` is that of its call."""
+        self._append_field = append
         self._appender = appender
         self._events: asyncio.Queue[_Event] = asyncio.Queue(window)
         self._reader: asyncio.Task[None] | None = None
@@ -52,7 +78,7 @@ class SendStream:
             self._reader.cancel()
 
     async def run(
-        self, requests: AsyncIterator[store_pb2.SendBatchRequest], peer: Host
+        self, requests: AsyncIterator[Request], peer: Host
     ) -> AsyncGenerator[store_pb2.SendStreamResponse, None]:
         """The answers, one for each request."""
         self._reader = asyncio.create_task(self._read(requests, peer), name="send stream")
@@ -64,7 +90,7 @@ class SendStream:
         finally:
             self._reader.cancel()
 
-    async def _read(self, requests: AsyncIterator[store_pb2.SendBatchRequest], peer: Host) -> None:
+    async def _read(self, requests: AsyncIterator[Request], peer: Host) -> None:
         try:
             async for request in requests:
                 await self._events.put(await self._append(request, peer))
@@ -77,7 +103,12 @@ class SendStream:
         else:
             await self._events.put(None)
 
-    async def _append(self, request: store_pb2.SendBatchRequest, peer: Host) -> _Appended:
+    async def _append(self, request: Request, peer: Host) -> _Appended:
+        if isinstance(request, bytes):
+            stored = self._appender.store_at_once(request, peer)
+            if stored is not None:
+                return stored
+            request = store_pb2.SendBatchRequest.FromString(request)
         try:
             return await self._appender.append(request, peer)
         except TandemError as refused:
@@ -88,4 +119,16 @@ class SendStream:
             return store_pb2.SendStreamResponse(sequence=sequence, refusal=answers.refusal(event))
         if isinstance(event, _Failed):
             raise event.error
+        if isinstance(event, StoredBatch):
+            return await self._answer_stored(sequence, event)
         return store_pb2.SendStreamResponse(sequence=sequence, receipts=await self._appender.receipts(event))
+
+    async def _answer_stored(self, sequence: int, stored: StoredBatch) -> store_pb2.SendStreamResponse:
+        """The receipts follow the answer as the field that they are: nothing is made of their bytes."""
+        answer, status = stored.answer, await self._appender.status(stored)
+        if status is not PutStatus.PUT_OK:
+            answer, _ = less_safe_batch(answer, status)
+        response = store_pb2.SendStreamResponse(sequence=sequence)
+        if not self._append_field(store_pb2.SendStreamResponse.RECEIPTS_FIELD_NUMBER, answer):
+            response.receipts.ParseFromString(answer)
+        return response

@@ -7,21 +7,24 @@ from functools import partial
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import append_field
 from tandemmq.common.slices import Slices, each
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
+from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage, SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import answers, requests
+from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.native.limits import ServiceLimits
 from tandemmq.store.fronts.native.pull_stream import PullStream
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.native.room import room_to_answer
-from tandemmq.store.fronts.native.send_stream import SendStream
+from tandemmq.store.fronts.native.send_stream import SendStream, StoredBatch
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.timed import timed
 from tandemmq.store.metrics import StoreMetrics
@@ -42,12 +45,17 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self.metrics = metrics
         self._broker: Broker | None = None
         self._core = ""
+        self._batches: SendCore | None = None
         self._send_streams: set[SendStream] = set()
 
-    def attach(self, broker: Broker, core: str = "") -> None:
-        """Answer from a recovered store from now on. `core`: what its plain sends go through, in words."""
+    def attach(self, broker: Broker, core: str = "", batches: SendCore | None = None) -> None:
+        """Answer from a recovered store from now on. `core`: what its plain sends go through, in words.
+
+        `batches` is asked first about requests of a SendStream that come as bytes.
+        """
         self._broker = broker
         self._core = core
+        self._batches = batches
 
     def drain(self) -> None:
         """End what would else go on for ever: long polls and streams. What was appended is still answered."""
@@ -98,14 +106,34 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         self, request_iterator: AsyncIterator[store_pb2.SendBatchRequest], context: Context
     ) -> AsyncIterator[store_pb2.SendStreamResponse]:
         """See `SendStream`."""
-        stream = SendStream(self, self.limits.stream_window)
+        stream = SendStream(self, self.limits.stream_window, partial(append_field, context))
         self._send_streams.add(stream)
         try:
             async with aclosing(stream.run(request_iterator, peer_host(context.peer()))) as stream_answers:
                 async for answer in stream_answers:
                     yield answer
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INTERNAL, "Exception deserializing request!")
         finally:
             self._send_streams.discard(stream)
+
+    def store_at_once(self, request: bytes, peer: Host) -> StoredBatch | None:
+        """Append all of a request by the core; None where it does not take it, and nothing is stored."""
+        core = self._batches
+        if core is None or self.broker.acknowledgement.refuses:
+            return None
+        try:
+            answer = core.answer(request, peer.packed)
+        except TandemError:  # Python says what is wrong
+            return None
+        return None if answer is None else StoredBatch(answer, core.end_offset, core.waits)
+
+    async def status(self, stored: StoredBatch) -> PutStatus:
+        """The status of what the core has appended, when it is as safe as it was asked to be."""
+        acknowledgement = self.broker.acknowledgement
+        if not acknowledgement.waits:
+            return PutStatus.PUT_OK
+        return await acknowledgement.status(stored.end_offset, stored.wait)
 
     async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> SentAll:
         """Append all of a request. Raises as `Broker.append`."""
