@@ -30,7 +30,7 @@ from tandemmq.store.format.host import Host, IllegalHost
 from tandemmq.store.fronts.native.limits import PullLimits, ServiceLimits
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
-from tandemmq.store.log.config import StoreConfig
+from tandemmq.store.log.config import LogSettings, StoreConfig
 from tandemmq.store.other_settings import WITHOUT_EFFECT
 from tandemmq.store.remoting_settings import RemotingSettings
 
@@ -93,7 +93,7 @@ def _check_ip(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreSettings(RemotingSettings, ClientPortSettings):
+class StoreSettings(LogSettings, RemotingSettings, ClientPortSettings):
     """All settings of the store service."""
 
     # -- who and where ----------------------------------------------------------------------------------------------
@@ -165,9 +165,6 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         "SYNC_MASTER: with fewer replicas in sync, this one included, nothing is stored (IN_SYNC_REPLICAS_NOT_ENOUGH).",
         low=1,
     )
-    read_un_committed: bool = setting(
-        _LOG.read_un_committed, "SYNC_MASTER: consumers see messages that too few replicas have, too."
-    )
     slave_read_enable: bool = setting(
         False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
     )
@@ -182,36 +179,7 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         high=100,
     )
 
-    # -- files ------------------------------------------------------------------------------------------------------
-    mapped_file_size_commit_log: int = setting(
-        _LOG.mapped_file_size_commit_log, "Size of a commit log file.", unit="bytes", low=4 * _KIB
-    )
-    mapped_file_size_consume_queue: int = setting(
-        _LOG.mapped_file_size_consume_queue, "Size of a consume queue file, 20 bytes a message.", unit="bytes", low=20
-    )
-    max_hash_slot_num: int = setting(_LOG.max_hash_slot_num, "Hash slots of an index file, 4 bytes each.", low=1)
-    max_index_num: int = setting(_LOG.max_index_num, "Entries of an index file, 20 bytes each.", low=2)
-    message_index_enable: bool = setting(_LOG.message_index_enable, "Index messages by UNIQ_KEY and KEYS, for queries.")
-    prefault_bytes: int = setting(
-        _LOG.prefault_bytes,
-        "Ours: how much of the log file is made resident ahead of the append position.",
-        unit="bytes",
-        low=0,
-    )
-
     # -- messages and topics ----------------------------------------------------------------------------------------
-    max_message_size: int = setting(_LOG.max_message_size, "Largest body.", unit="bytes", low=1)
-    enabled_append_prop_crc: bool = setting(
-        _LOG.enabled_append_prop_crc,
-        "Append a checksum over the whole record as its last property.",
-        name="enabledAppendPropCRC",
-    )
-    force_verify_prop_crc: bool = setting(
-        _LOG.force_verify_prop_crc, "Recovery verifies that checksum instead of the body's.", name="forceVerifyPropCRC"
-    )
-    check_crc_on_recover: bool = setting(
-        _LOG.check_crc_on_recover, "Recovery verifies the checksum of every body.", name="checkCRCOnRecover"
-    )
     message_delay_level: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
         "The delay levels, from 1 on: how long a message with the property DELAY waits.",
@@ -299,63 +267,19 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         high=1_000_000,
     )
 
-    # -- flush ------------------------------------------------------------------------------------------------------
+    # -- of the log, in the words of people -------------------------------------------------------------------------
     flush_disk_type: FlushDiskType = setting(
         FlushDiskType(_LOG.flush_disk_type),
         "ASYNC_FLUSH acknowledges a message in the page cache, SYNC_FLUSH on disk; consumers see it no sooner.",
     )
-    flush_interval_commit_log: int = setting(
-        _LOG.flush_interval_commit_log, "ASYNC_FLUSH: how often the log is flushed.", unit="ms", low=1
-    )
-    flush_commit_log_least_pages: int = setting(
-        _LOG.flush_commit_log_least_pages, "... if this many 4 KiB pages are dirty.", low=0
-    )
-    flush_commit_log_thorough_interval: int = setting(
-        _LOG.flush_commit_log_thorough_interval, "... and so often whatever there is.", unit="ms", low=1
-    )
-    sync_flush_timeout: int = setting(
-        _LOG.sync_flush_timeout, "SYNC_FLUSH: answer FLUSH_DISK_TIMEOUT after this long.", unit="ms", low=1
-    )
-    flush_interval_consume_queue: int = setting(
-        _LOG.flush_interval_consume_queue, "How often consume queues are flushed.", unit="ms", low=1
-    )
-    flush_consume_queue_least_pages: int = setting(
-        _LOG.flush_consume_queue_least_pages, "... those with this many dirty pages.", low=0
-    )
-    flush_consume_queue_thorough_interval: int = setting(
-        _LOG.flush_consume_queue_thorough_interval, "... and so often all of them, with a checkpoint.", unit="ms", low=1
-    )
-    checkpoint_log_bytes: int = setting(
-        _LOG.checkpoint_log_bytes,
-        "Ours: a checkpoint too after this much log; it bounds recovery.",
-        unit="bytes",
-        low=4 * _KIB,
-    )
-
-    # -- retention --------------------------------------------------------------------------------------------------
     delete_when: tuple[str, ...] = setting(
         tuple(f"{hour:02}" for hour in _LOG.delete_when),
         "Hours at which expired files go, local time.",
         check=_check_hours,
     )
-    file_reserved_time: int = setting(
-        _LOG.file_reserved_time, "Log files expire when their last message is so old.", unit="hours", low=0
-    )
-    clean_resource_interval: int = setting(
-        _LOG.clean_resource_interval, "How often the store looks for expired files.", unit="ms", low=1
-    )
-    delete_file_batch_max: int = setting(_LOG.delete_file_batch_max, "Files removed at a time.", low=1)
-    disk_max_used_space_ratio: int = setting(
-        _LOG.disk_max_used_space_ratio, "Above: expired files go at any hour.", unit="%", low=10, high=95
-    )
-    disk_space_clean_forcibly_ratio: int = setting(
-        _LOG.disk_space_clean_forcibly_ratio, "Above: files go before they expire.", unit="%", low=30, high=85
-    )
-    disk_space_warning_level_ratio: int = setting(
-        _LOG.disk_space_warning_level_ratio, "Above: no messages are taken.", unit="%", low=35, high=100
-    )
-    clean_file_forcibly_enable: bool = setting(
-        _LOG.clean_file_forcibly_enable, "Whether files may go before they expire."
+    compiled_walker: WalkerChoice = setting(
+        WalkerChoice(_LOG.compiled_walker),
+        "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER.",
     )
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -370,18 +294,6 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
     compiled_core: CoreChoice = setting(
         CoreChoice.AUTO,
         "Ours: plain sends go through the compiled core where it is built. ALWAYS: the start fails where it is not.",
-    )
-
-    # -- recovery ---------------------------------------------------------------------------------------------------
-    compiled_walker: WalkerChoice = setting(
-        WalkerChoice(_LOG.compiled_walker),
-        "Ours: load the compiled log walker when there is work for it, ALWAYS at start, or NEVER.",
-    )
-    scrub_bytes_per_second: int = setting(
-        _LOG.scrub_bytes_per_second, "Ours: speed of the scrub of the log; 0: none.", unit="bytes", low=0
-    )
-    verify_whole_log_on_start: bool = setting(
-        _LOG.verify_whole_log_on_start, "Ours: read and check the whole log at start."
     )
 
     meant: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -445,9 +357,9 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
 
     def store_config(self) -> StoreConfig:
         """The part that the log layer is told."""
-        same = {field.name for field in fields(StoreConfig)} - _IN_OTHER_WORDS
         return StoreConfig(
-            **{name: getattr(self, name) for name in same},
+            **{field.name: getattr(self, field.name) for field in fields(LogSettings)},
+            store_path_root_dir=self.store_path_root_dir,
             flush_disk_type=self.flush_disk_type.value,
             broker_role=self.broker_role.value,
             compiled_walker=self.compiled_walker.value,
@@ -557,8 +469,6 @@ class StoreSettings(RemotingSettings, ClientPortSettings):
         """The address that stands for this store, for those who know none."""
         return self.broker_ip1 or _own_address(self.grpc_host)
 
-
-_IN_OTHER_WORDS = {"flush_disk_type", "broker_role", "compiled_walker", "delete_when", "message_delay_levels"}
 
 PROFILES: Profiles = {
     "server": {},
