@@ -26,6 +26,6 @@ One distribution, one command; a node is four services. Where to find what::
     tandemmq.node           what `tandem up` does: the processes of a node
     tandemmq.spark          jobs over a log's files
 
-Who may import whom is written in pyproject.toml and checked by the tests: fronts -> delivery -> broker -> log -> format,
-never back; services know each other over gRPC only.
+Who may import whom is written in pyproject.toml and checked by the tests: fronts -> delivery -> broker -> log ->
+format, never back; services know each other over gRPC only.
 """

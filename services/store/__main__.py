@@ -44,6 +44,12 @@ from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.internal.log_repair_servicer import LogRepairServicer
 from tandemmq.store.fronts.internal.replica_log_servicer import NodeName, ReplicaLogServicer
 from tandemmq.store.fronts.native.delivery_servicer import DeliveryServicer
+from tandemmq.store.fronts.native.direct_delivery import (
+    ACKNOWLEDGE_PATH,
+    RECEIVE_PATH,
+    DirectAcknowledge,
+    DirectReceive,
+)
 from tandemmq.store.fronts.native.direct_send import BATCH_PATH as DIRECT_SEND_BATCH
 from tandemmq.store.fronts.native.direct_send import PATH as DIRECT_SEND
 from tandemmq.store.fronts.native.direct_send import DirectSend, DirectSendBatch
@@ -51,6 +57,10 @@ from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.send_stream import PATH as SEND_STREAM
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.fronts.rocketmq5.direct_ack import PATH as ACK_MESSAGE_PATH
+from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage
+from tandemmq.store.fronts.rocketmq5.direct_receive import PATH as RECEIVE_MESSAGE_PATH
+from tandemmq.store.fronts.rocketmq5.direct_receive import DirectReceiveMessage
 from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
 from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
@@ -139,10 +149,17 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     core = attach_core(settings, host, broker, metrics)
+    if isinstance(delivery.receiving, Receiving):
+        delivery.receiving.handles.core = core.handles
+    host.add_direct(RECEIVE_PATH, DirectReceive(delivery, settings.service_limits().pull, metrics))
+    host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
     servicer.attach(broker, core.state, core.batch)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery), core.consumers)
+    if core.consumers is not None:
+        host.add_direct(RECEIVE_MESSAGE_PATH, DirectReceiveMessage(rocketmq5.receiving, delivery, metrics))
+    host.add_direct(ACK_MESSAGE_PATH, DirectAckMessage(rocketmq5.receipts, delivery, metrics, core.ack_messages))
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
     inner.attach(settings.broker_name, delivery, core.link)

@@ -13,10 +13,12 @@ from pathlib import Path
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
+from tandemmq.store.delivery.handles import HandleCore
 from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
+from tandemmq.store.fronts.rocketmq5.acks import AckCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.settings import CoreChoice
@@ -29,6 +31,7 @@ _MODULES = (
     "common.grpc_transport.compiled.lane",
     "store.log.compiled.appender",
     "store.broker.compiled.sender",
+    "store.delivery.compiled.handle_codec",
     "store.fronts.native.compiled.send_codec",
     "store.fronts.native.compiled.batch_codec",
     "store.fronts.remoting.compiled.send_frames",
@@ -99,6 +102,13 @@ class CompiledCore:
     """Of RocketMQ 5 clients."""
     link: LinkCore | None = None
     """Of gateways."""
+    handles: HandleCore | None = None
+    """The texts of receipt handles."""
+
+    @property
+    def ack_messages(self) -> AckCore | None:
+        """What reads AckMessages of RocketMQ 5 clients."""
+        return None if self.consumers is None else self.consumers.acks
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
@@ -135,6 +145,7 @@ def compiled_core(
     if problem := core_problem():
         return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender
+    from tandemmq.store.delivery.compiled import handle_codec
     from tandemmq.store.fronts.internal.compiled.link_sends import CompiledLinkSends
     from tandemmq.store.fronts.native.compiled.batch_codec import CompiledBatchCodec
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
@@ -151,4 +162,4 @@ def compiled_core(
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
     batches = CompiledBatchCodec(sender)
-    return CompiledCore("compiled", codec, batches, frames, message, consumers, link)
+    return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec)

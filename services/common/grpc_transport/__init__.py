@@ -37,6 +37,7 @@ from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct, DirectCall
 from tandemmq.common.grpc_transport.aio.load import Load, Told
 from tandemmq.common.grpc_transport.aio.server import Server, server
 from tandemmq.common.grpc_transport.http2.limits import Limits
+from tandemmq.common.grpc_transport.rpc.messages import framed
 from tandemmq.common.grpc_transport.rpc.status import CallFailure
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "connection_of",
     "dialled",
     "duplex",
+    "framed",
     "room_for",
     "server",
     "write_all",

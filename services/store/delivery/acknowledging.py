@@ -4,16 +4,17 @@ from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.acknowledgement import Durability
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
-from tandemmq.store.delivery.errors import HandleExpired
+from tandemmq.store.delivery.errors import BadHandle, HandleExpired
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
-from tandemmq.store.delivery.handles import ReceiptHandle, decode_handle
+from tandemmq.store.delivery.handles import Handles, ReceiptHandle
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import Outcome
-from tandemmq.store.delivery.progress import deals
+from tandemmq.store.delivery.progress import OpenEntry, deals
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import RetryMoves
@@ -37,6 +38,7 @@ class Acknowledger:
         lines: OrderLines,
         renewals: Renewals,
         moves: RetryMoves,
+        handles: Handles,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
     ) -> None:
@@ -49,54 +51,66 @@ class Acknowledger:
         self._lines = lines
         self._renewals = renewals
         self._moves = moves
+        self._handles = handles
         self._dealt = dealt
 
-    async def acknowledge(
-        self,
-        group: str,
-        topic: str,
-        handles: Sequence[str],
-        durability: Durability,
-        *,
-        in_turn: bool = False,
-        in_time: bool = False,
+    def acknowledge(self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False) -> list[Outcome]:
+        """See `port.DeliveryPort`; it is noted when this returns, and to be made safe."""
+        outcomes, done = self._take(handles, group, topic, in_time=in_time)
+        self._note(deals(done))
+        return outcomes
+
+    async def acknowledge_in_turn(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome]:
-        """See `port.DeliveryPort`. `in_turn`: they count when all before them do, in their message groups."""
-        outcomes, done = self._take(group, topic, handles, in_time=in_time)
-        if in_turn and await self._lines.load((place.group, place.topic) for place in done):
-            outcomes, done = self._take(group, topic, handles, in_time=in_time)  # turns of the loop have passed
-        facts = deals(self._lines.acknowledge(done) if in_turn else done)
+        """The same of an ordered group: messages count when all before them do, in their message groups."""
+        outcomes, done = self._take(handles, group, topic, in_time=in_time)
+        if await self._lines.load((place.group, place.topic) for place in done):
+            outcomes, done = self._take(handles, group, topic, in_time=in_time)  # turns of the loop have passed
+        self._note(deals(self._lines.acknowledge(done)))
+        return outcomes
+
+    def _note(self, facts: Sequence[Dealt]) -> None:
         if facts:
             self._journal.note(*facts)
             self._dealt(facts)
-        if any(one.error is None for one in outcomes):
-            await self._journal.safe(durability)
-        return outcomes
 
     def _take(
-        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool
+        self, handles: Sequence[str], group: str, topic: str, *, in_time: bool
     ) -> tuple[list[Outcome], dict[Place, set[int]]]:
         """What becomes of handles, and which messages are done with."""
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
-        for text in handles:
-            try:
-                handle = decode_handle(text, group, topic)
-                if self._used(handle):
-                    self._check_time(handle, in_time=in_time)
-                    done.setdefault(handle.place, set()).add(handle.offset)
-                elif self._waits_elsewhere(handle):
-                    self._moves.take_back(handle)
-                outcomes.append(Outcome(text))
-            except TandemError as error:
-                outcomes.append(Outcome(text, error))
+        since = self._clock.now_ms() if in_time else -1
+        for text, handle in zip(handles, self._handles.decode_all(handles, group, topic), strict=True):
+            error = self._refusal(handle, since, done)
+            outcomes.append(new_tuple(Outcome, (text, error)))
         return outcomes, done
+
+    def _refusal(
+        self, handle: ReceiptHandle | BadHandle, since: int, done: dict[Place, set[int]]
+    ) -> TandemError | None:
+        """Put the message of a handle into `done`, or say why not. What was due at `since` comes too late."""
+        if isinstance(handle, BadHandle):
+            return handle
+        try:
+            entry = self._used(handle)
+            if entry is None:
+                if self._waits_elsewhere(handle):
+                    self._moves.take_back(handle)
+            elif entry.due <= since:
+                return _expired("its invisible time is over")
+            else:
+                done.setdefault(handle.place, set()).add(handle.offset)
+        except TandemError as error:
+            return error
+        return None
 
     def change(self, group: str, topic: str, text: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort.change_invisible`. The handle stays as it is."""
         check_change(invisible_ms)
-        handle = decode_handle(text, group, topic)
-        if self._used(handle):
+        handle = self._handles.decode(text, group, topic)
+        if self._used(handle) is not None:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
@@ -106,8 +120,8 @@ class Acknowledger:
 
     def give_back(self, group: str, topic: str, text: str) -> None:
         """See `port.DeliveryPort`. One that has moved to the retry topic meanwhile comes again at once from there."""
-        handle = decode_handle(text, group, topic)
-        if self._used(handle):
+        handle = self._handles.decode(text, group, topic)
+        if self._used(handle) is not None:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number - 1, self._clock.now_ms()))
         elif self._waits_elsewhere(handle):
@@ -115,9 +129,9 @@ class Acknowledger:
 
     async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
-        handle = decode_handle(text, group, topic)
+        handle = self._handles.decode(text, group, topic)
         await self._graveyard.open(group)
-        if self._used(handle):
+        if self._used(handle) is not None:
             self._forward(handle, topic)
         elif self._waits_elsewhere(handle):
             self._forward(handle, topic)
@@ -144,11 +158,12 @@ class Acknowledger:
         self._journal.note(fact)
         self._dealt([fact])
 
-    def _used(self, handle: ReceiptHandle) -> bool:
-        """See `is_open`. Whoever holds the message lives."""
-        open_ = self.is_open(handle)
-        self._renewals.used(handle.place, handle.offset)
-        return open_
+    def _used(self, handle: ReceiptHandle) -> OpenEntry | None:
+        """See `open_entry`. Whoever holds the message lives."""
+        entry = self.open_entry(handle)
+        if self._renewals.awaiting:
+            self._renewals.used(handle.place, handle.offset)
+        return entry
 
     def _waits_elsewhere(self, handle: ReceiptHandle) -> bool:
         """Whether the message has moved to the retry topic and waits there. Raises HandleExpired."""
@@ -157,25 +172,19 @@ class Acknowledger:
             raise _expired(_GIVEN_AGAIN)
         return waits
 
-    def _check_time(self, handle: ReceiptHandle, *, in_time: bool) -> None:
-        """Whether the invisible time of an open message lasts, where that counts. Raises HandleExpired."""
-        progress = self._journal.ledger.progress(handle.place) if in_time else None
-        if progress is not None and progress.entries[handle.offset].due <= self._clock.now_ms():
-            raise _expired("its invisible time is over")
-
-    def is_open(self, handle: ReceiptHandle) -> bool:
-        """Whether a handle names a message that waits to be dealt with; False if it was dealt with before.
+    def open_entry(self, handle: ReceiptHandle) -> OpenEntry | None:
+        """What a handle names: a message that waits to be dealt with; None if it was dealt with before.
 
         Raises HandleExpired.
         """
-        progress = self._journal.ledger.progress(handle.place)
-        if progress is None or progress.resets != handle.resets or handle.offset >= progress.given:
+        place, offset = handle.place, handle.offset
+        progress = self._journal.ledger.progress(place)
+        if progress is None or progress.resets != handle.resets or offset >= progress.given:
             raise _expired("the group's position was set since, or the group or topic was deleted")
-        if handle.offset not in progress.entries:
-            return False
-        if not self._side.counts(handle, progress):
+        entry = progress.entries.get(offset)
+        if entry is not None and not self._side.counts(handle, entry):
             raise _expired(_GIVEN_AGAIN)
-        return True
+        return entry
 
 
 def _expired(why: str) -> HandleExpired:

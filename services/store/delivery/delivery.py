@@ -41,6 +41,16 @@ class Receives(Protocol):
         """See `port.DeliveryPort`."""
         ...
 
+    def receive_at_once(self, wish: Wish) -> Batch | None:
+        """See `Delivery`."""
+        ...
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        """See `Delivery`."""
+        ...
+
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
         ...
@@ -183,6 +193,30 @@ class Delivery:
     ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
         return await (await self._there(self.receiving)).acknowledge(group, topic, handles, in_time=in_time)
+
+    def receive_at_once(self, wish: Wish) -> Batch | None:
+        """What is there for a plain receive; None: `receive` says what there is, or waits, and nothing was given.
+
+        The messages count as given: answer when the journal is written (`Journal.when_written`), or release them.
+        Raises as `receive`.
+        """
+        if not self.delivering or self.receiving is None:
+            return None
+        batch = self.receiving.receive_at_once(wish)
+        if batch is not None:
+            self.ways.seen(wish.group, Way.ACKNOWLEDGES)
+        return batch
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        """What became of handles; None: `acknowledge` says it, and nothing has changed.
+
+        Answer when the journal is written and as safe as sends are. Raises as `acknowledge`.
+        """
+        if not self.delivering or self.receiving is None:
+            return None
+        return self.receiving.acknowledge_at_once(group, topic, handles, in_time=in_time)
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""

@@ -15,12 +15,14 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from tandemmq.common.topic_names import RETRY
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.facts import Place
 
@@ -103,6 +105,76 @@ def _text(data: bytes | bytearray) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
+class HandleCore(Protocol):
+    """The compiled twin: the module `tandemmq.store.delivery.compiled.handle_codec`."""
+
+    def encode(
+        self, prefix: str, check: int, shown: int, queue: int, offset: int, number: int, resets: int, start: int
+    ) -> str:
+        """The text of a handle. `prefix`, `check`: the text of its first nine bytes, and their CRC-32."""
+        ...
+
+    def encode_run(
+        self, prefix: str, check: int, queue: int, offsets: list[int], number: int, resets: int, start: int
+    ) -> list[str]:
+        """The texts of handles of the topic that was asked for, which differ in their offsets only."""
+        ...
+
+    def decode(self, text: str, prefix: str, check: int) -> tuple[int, int, int, int, int] | None:
+        """Queue, offset, number, resets, start. None: it is none of the topic that was asked for, or cannot be read."""
+        ...
+
+
+class Handles:
+    """Encodes and decodes handles, by the compiled core where there is one."""
+
+    def __init__(self) -> None:
+        self.core: HandleCore | None = None
+
+    def encode(self, handle: ReceiptHandle, shown: Shown) -> str:
+        """See `encode_handle`."""
+        core, place = self.core, handle.place
+        if core is None:
+            return encode_handle(handle, shown)
+        prefix, check = _prefix(place.group, place.topic)
+        return core.encode(prefix, check, shown, place.queue, *handle[1:])
+
+    def encode_run(self, first: ReceiptHandle, offsets: list[int]) -> list[str]:
+        """Texts of handles that differ from `first` in their offsets only, of the topic that was asked for."""
+        core, place = self.core, first.place
+        if core is None:
+            return [encode_handle(first._replace(offset=offset), Shown.AS_ASKED) for offset in offsets]
+        prefix, check = _prefix(place.group, place.topic)
+        return core.encode_run(prefix, check, place.queue, offsets, first.number, first.resets, first.start)
+
+    def decode(self, text: str, group: str, topic: str) -> ReceiptHandle:
+        """See `decode_handle`."""
+        handle = self.decode_all((text,), group, topic)[0]
+        if isinstance(handle, BadHandle):
+            raise handle
+        return handle
+
+    def decode_all(self, texts: Iterable[str], group: str, topic: str) -> list[ReceiptHandle | BadHandle]:
+        """What each of several texts says, or why it is refused."""
+        core, places = self.core, dict[int, Place]()
+        prefix, check = ("", 0) if core is None else _prefix(group, topic)
+        found: list[ReceiptHandle | BadHandle] = []
+        for text in texts:
+            numbers = None if core is None else core.decode(text, prefix, check)
+            if numbers is None:
+                try:
+                    found.append(decode_handle(text, group, topic))
+                except BadHandle as error:
+                    found.append(error)
+                continue
+            queue, offset, number, resets, start = numbers
+            place = places.get(queue)
+            if place is None:
+                place = places[queue] = Place(group, topic, queue)
+            found.append(new_tuple(ReceiptHandle, (place, offset, number, resets, start)))
+        return found
+
+
 def decode_handle(text: str, group: str, topic: str) -> ReceiptHandle:
     """What a handle says, given back for a group and the topic that was asked for.
 
@@ -155,6 +227,13 @@ def _numbers(data: bytes) -> list[int]:
 
 def _unreadable() -> BadHandle:
     return BadHandle("The receipt handle cannot be read: it is none of this broker's.", remedy=_REMEDY)
+
+
+@lru_cache(maxsize=4096)
+def _prefix(group: str, topic: str) -> tuple[str, int]:
+    """How the texts of all handles of a group and topic begin, and the CRC-32 of the bytes that this stands for."""
+    data = bytes((_VERSION,)) + _name_hash(group, topic)
+    return _text(data), crc32(data)
 
 
 @lru_cache(maxsize=4096)

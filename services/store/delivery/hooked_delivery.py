@@ -30,6 +30,16 @@ class HookedDelivery(Delivery):
 
         return await self._hooks.delivery.around(context, partial(super().receive, wish, room), found)
 
+    def receive_at_once(self, wish: Wish) -> Batch | None:
+        """See `Delivery`: never, hooks may wait."""
+        return None
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        """See `Delivery`: never."""
+        return None
+
     async def acknowledge(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome]:

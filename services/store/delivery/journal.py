@@ -30,6 +30,8 @@ log = get_log(__name__)
 _RETRY_SECONDS = 1.0
 _ENTRIES_A_TURN = 2_000
 """So much of snapshots is written in one turn."""
+_OF_A_PLACE = (Given, GivenAgain, HeldBy, Dealt)
+"""Facts about a place that must have been made."""
 _MOST_UNWRITTEN = 100_000
 """So many facts may wait for a disk that is full to its reserve; then nothing is given out any more."""
 
@@ -58,6 +60,7 @@ class Journal:
         self._telling: Telling | None = None
         self._scheduled = False
         self._wait_for_turn: list[asyncio.Future[None]] = []
+        self._told_of_turn: list[Callable[[TandemError | None], None]] = []
         self._failure: TandemError | None = None
         self.open = False
         """Whether facts may be noted: this store delivers."""
@@ -91,9 +94,9 @@ class Journal:
         """
         if not self.open:
             raise self._closed("This store gives out nothing at present: it notes no progress of groups.")
-        apply = self.ledger.apply
+        apply, progress = self.ledger.apply, self.ledger.progress
         for fact in facts:
-            if isinstance(fact, Given | GivenAgain | HeldBy | Dealt) and self.ledger.progress(fact.place) is None:
+            if isinstance(fact, _OF_A_PLACE) and progress(fact.place) is None:
                 raise ValueError(f"{fact.place} was never made")
             apply(fact)
             self._unwritten.append(fact)
@@ -211,7 +214,18 @@ class Journal:
             self._wait_for_turn.append(waiter)
             await waiter
 
+    def when_written(self, told: Callable[[TandemError | None], None]) -> None:
+        """Call at the end of this turn, when what is noted in it is in the log, or is kept for later: see `failure`.
+
+        With the error, where it never will be. It must not raise.
+        """
+        self._told_of_turn.append(told)
+        self._schedule()
+
     def _turn_is_over(self, error: TandemError | None = None) -> None:
+        told, self._told_of_turn = self._told_of_turn, []
+        for tell in told:
+            tell(error)
         waiters, self._wait_for_turn = self._wait_for_turn, []
         for waiter in waiters:
             if waiter.done():

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tandemmq.store.delivery.facts import (
     Dealt,
     Fact,
-    Forgotten,
     Given,
     GivenAgain,
     HeldBy,
@@ -33,6 +32,8 @@ _MOST_MESSAGES = (1 << _MESSAGES_BITS) - 1
 _MOST_FIRST = (1 << _FIRST_BITS) - 1
 _MOST_PLACE = (1 << _PLACE_BITS) - 1
 _DUE_AT = _MESSAGES_BITS + _FIRST_BITS + _PLACE_BITS
+_CHANGES = (Given, Dealt, GivenAgain, HeldBy, Moved)
+"""Facts that change a place."""
 _FEW = 4_096
 """A heap with fewer dead messages is left alone."""
 _COMPACT_LEAST, _COMPACT_TIMES = 64, 4
@@ -63,6 +64,7 @@ class Ledger:
     """The state of all deliveries of a store."""
 
     def __init__(self) -> None:
+        self._places: dict[Place, _Account] = {}
         self._groups: dict[str, dict[str, dict[int, _Account]]] = {}
         self._accounts: dict[int, _Account] = {}
         self._next_number = 0
@@ -86,12 +88,14 @@ class Ledger:
         """How far the timers' topic is delivered; None: nothing is known."""
         self.forgotten: set[Place] = set()
         """Places that were, and are none any more, as far as the facts since the last `clear` say."""
+        self.generation = 0
+        """Changes whenever a place comes or goes: until then what `progress` gave of one is its state."""
 
     # -- questions --------------------------------------------------------------------------------------------------
 
     def progress(self, place: Place) -> QueueProgress | None:
         """The state of a place, to be read only; None where the group never was."""
-        account = self._account(place)
+        account = self._places.get(place)
         return None if account is None else account.progress
 
     def places(self, group: str, topic: str | None = None) -> list[QueueProgress]:
@@ -119,29 +123,29 @@ class Ledger:
 
     def in_flight(self, place: Place) -> int:
         """Messages of a place that are given out and not due again yet."""
-        account = self._account(place)
+        account = self._places.get(place)
         if account is None:
             return 0
         return len(account.progress.entries) - len(account.ready) - len(account.aside)
 
     def ready(self, place: Place, most: int | None = None) -> list[int]:
         """Offsets of a place that may be given out again, or were not yet (number 0); in the order they became so."""
-        account = self._account(place)
+        account = self._places.get(place)
         return [] if account is None else list(islice(account.ready, most))
 
     def is_ready(self, place: Place, offset: int) -> bool:
         """Whether a message may be given out again."""
-        account = self._account(place)
+        account = self._places.get(place)
         return account is not None and offset in account.ready
 
     def ready_count(self, place: Place) -> int:
         """How many messages of a place may be given out again."""
-        account = self._account(place)
+        account = self._places.get(place)
         return 0 if account is None else len(account.ready)
 
     def set_aside(self, place: Place, offset: int) -> None:
         """A message that is ready waits for another one, until `put_back`. It is no fact: a restart makes it ready."""
-        account = self._account(place)
+        account = self._places.get(place)
         if account is not None and offset in account.ready:
             self._not_ready(account, offset, 1)
             account.aside.add(offset)
@@ -149,19 +153,19 @@ class Ledger:
 
     def put_back(self, place: Place, offset: int) -> None:
         """A message that was set aside is ready again."""
-        account = self._account(place)
+        account = self._places.get(place)
         if account is not None and offset in account.aside:
             self._not_ready(account, offset, 1)
             self._make_ready(account, offset)
 
     def aside(self, place: Place) -> int:
         """How many messages of a place are set aside."""
-        account = self._account(place)
+        account = self._places.get(place)
         return 0 if account is None else len(account.aside)
 
     def put_off(self, place: Place, offset: int) -> None:
         """Nobody holds a message until it is due again. It is no fact: after a restart it counts as held till then."""
-        account = self._account(place)
+        account = self._places.get(place)
         if account is not None and offset in account.progress.entries and offset not in account.ready:
             self._put_off.setdefault(place, set()).add(offset)
 
@@ -314,6 +318,7 @@ class Ledger:
 
     def clear(self) -> None:
         """Nothing is known."""
+        self._places.clear()
         self._groups.clear()
         self._accounts.clear()
         self._heap.clear()
@@ -326,6 +331,7 @@ class Ledger:
         self.levels.clear()
         self.timers = None
         self.forgotten.clear()
+        self.generation += 1
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
@@ -335,21 +341,21 @@ class Ledger:
         `Moved` and `Snapshot` make a place. At replay what comes before the first of them is about a state that the
         `Snapshot` tells whole.
         """
-        if isinstance(fact, LevelDone):
-            self.levels[fact.level] = fact.offset
-        elif isinstance(fact, TimersDone):
-            self.timers = fact
-        elif isinstance(fact, Snapshot):
-            self._restore(fact)
-        elif isinstance(fact, Forgotten):
-            self._forget(fact.place)
-        else:
-            account = self._account(fact.place)
+        if isinstance(fact, _CHANGES):
+            account = self._places.get(fact.place)
             if account is not None:
                 account.pieces = None
                 self._change(account, fact)
             elif isinstance(fact, Moved):
                 self._open(fact.place, fact.cursor, fact.resets)
+        elif isinstance(fact, LevelDone):
+            self.levels[fact.level] = fact.offset
+        elif isinstance(fact, TimersDone):
+            self.timers = fact
+        elif isinstance(fact, Snapshot):
+            self._restore(fact)
+        else:
+            self._forget(fact.place)
 
     def _change(self, account: _Account, fact: Given | GivenAgain | HeldBy | Dealt | Moved) -> None:
         progress = account.progress
@@ -432,7 +438,7 @@ class Ledger:
 
     def _restore(self, fact: Snapshot) -> None:
         """A snapshot counts when its last piece is there: a part of it would say that the rest is dealt with."""
-        account = self._account(fact.place)
+        account = self._places.get(fact.place)
         if account is None:
             account = self._open(fact.place, fact.cursor, fact.resets)
         if fact.more:
@@ -453,14 +459,12 @@ class Ledger:
             for first, messages in runs(by_due[due]):
                 self._wait(account, first, messages, due)
 
-    def _account(self, place: Place) -> _Account | None:
-        queues = self._groups.get(place.group, _NONE).get(place.topic)
-        return None if queues is None else queues.get(place.queue)
-
     def _open(self, place: Place, cursor: int, resets: int) -> _Account:
         number, self._next_number = self._next_number, self._next_number + 1
         account = self._accounts[number] = _Account(QueueProgress(place, cursor, resets), number)
+        self._places[place] = account
         self._groups.setdefault(place.group, {}).setdefault(place.topic, {})[place.queue] = account
+        self.generation += 1
         self._fresh[place] = self._moved[place] = None
         self.forgotten.discard(place)
         return account
@@ -476,11 +480,12 @@ class Ledger:
 
     def _forget(self, place: Place) -> None:
         self.forgotten.add(place)
-        account = self._account(place)
+        account = self._places.get(place)
         if account is None:
             return
         self._empty(account)
-        del self._accounts[account.number]
+        del self._accounts[account.number], self._places[place]
+        self.generation += 1
         topics = self._groups[place.group]
         del topics[place.topic][place.queue]
         if not topics[place.topic]:
@@ -489,9 +494,6 @@ class Ledger:
             del self._groups[place.group]
         self._fresh.pop(place, None)
         self._moved[place] = None
-
-
-_NONE: dict[str, dict[int, _Account]] = {}
 
 
 def _pack(due: int, number: int, first: int, messages: int) -> int:

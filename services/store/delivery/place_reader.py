@@ -13,9 +13,9 @@ from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
 from tandemmq.store.broker.reading import is_whole, named_record, read_intact
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
-from tandemmq.store.format.intact import flaw_of
+from tandemmq.store.format.intact import flaw_of, split_intact
 from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
-from tandemmq.store.format.record_fields import physical_offset_at, queue_offset_at
+from tandemmq.store.format.record_fields import physical_offset_at
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 
@@ -49,10 +49,15 @@ class PlaceReader:
         self._store = store
         self._puller = puller
 
-    def end(self, place: Place) -> int:
-        """Offset after the last message that may be seen; 0 where there is no queue yet."""
+    @property
+    def log_begin(self) -> int:
+        """Log offset of the oldest file."""
+        return self._store.commit_log.min_offset
+
+    def has_beyond(self, place: Place, offset: int) -> bool:
+        """Whether there is a message at an offset, or after it, that may be seen."""
         queue = self._store.queue(place.topic, place.queue)
-        return 0 if queue is None else queue.readable_end
+        return queue is not None and offset < queue.max_offset and offset < queue.readable_end
 
     def catch_up(self) -> None:
         """Let what was appended just now be seen."""
@@ -83,14 +88,15 @@ class PlaceReader:
         """
         while True:
             pulled = self._puller.pull(wanted)
-            records = _split(pulled.records)
-            if not self._note_flaws(records):
+            records = split_intact(pulled.records)
+            if records is not None:
                 return pulled, records
+            self._note_flaws(pulled.records)
 
-    def _note_flaws(self, records: list[tuple[int, bytes]]) -> bool:
+    def _note_flaws(self, data: bytes) -> None:
         """Note the records that are not intact, those that follow one another in the log as one stretch."""
         stretches: list[tuple[int, int, str]] = []
-        for _, record in records:
+        for record in split_records(data):
             reason = flaw_of(record)
             if not reason:
                 continue
@@ -101,7 +107,6 @@ class PlaceReader:
                 stretches.append((at, at + len(record), reason))
         for begin, end, reason in stretches:
             self._store.note_rot(begin, end, reason)
-        return bool(stretches)
 
     def one(self, place: Place, offset: int) -> bytes | Absence:
         """One message."""
@@ -130,8 +135,3 @@ _NOTHING = frozenset(
         PullStatus.OFFSET_TOO_SMALL,
     }
 )
-
-
-def _split(data: bytes) -> list[tuple[int, bytes]]:
-    """Records that follow one another, each with its queue offset."""
-    return [(queue_offset_at(record), record) for record in split_records(data)]

@@ -6,28 +6,31 @@ topic whose queues are priorities: there the highest is looked at first, and the
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.log_output import get_log
 from tandemmq.common.slices import Slices
 from tandemmq.common.timers import Timers
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.answer import Answer, Share
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
 from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Place
 from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.handles import ReceiptHandle, Shown, encode_handle
+from tandemmq.store.delivery.handles import Handles, ReceiptHandle, Shown
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
+from tandemmq.store.delivery.read_ahead import ReadAhead
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.retry_moves import RetryMoves
 from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.delivery.sources import Source
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import Record, decode_record
 
@@ -43,13 +46,6 @@ _BURY_AGAIN_MS = 5_000
 """A dead letter that cannot be written is tried again after so long."""
 _BURY_SOON_MS = 250
 """... one whose topic is being made."""
-
-
-class Source(NamedTuple):
-    """A place that a receive looks at, and how its messages are shown."""
-
-    place: Place
-    shown: Shown
 
 
 class ReceiveCall(NamedTuple):
@@ -93,6 +89,7 @@ class Receiver:
         lines: OrderLines,
         moves: RetryMoves,
         timers: Timers,
+        handles: Handles,
         *,
         dealt: Callable[[Sequence[Dealt]], None],
         wake: Callable[[str, str], None],
@@ -106,6 +103,7 @@ class Receiver:
         self._journal = journal
         self._ledger = journal.ledger
         self._reader = reader
+        self._ahead = ReadAhead(reader)
         self._clock = clock
         self._rules = rules
         self._graveyard = graveyard
@@ -113,6 +111,7 @@ class Receiver:
         self._lines = lines
         self._moves = moves
         self._timers = timers
+        self._handles = handles
         self._slice = Slices(timers)
         self._looked_into = 0
         self._dealt = dealt
@@ -132,7 +131,8 @@ class Receiver:
         self._slice, self._looked_into = Slices(self._timers), 0
         key = call.group.name, call.topic
         turn = self._turns[key] = self._turns.get(key, -1) + 1
-        self._clear_shelf(call, answer.room)
+        if self._shelves:
+            self._clear_shelf(call, answer.room)
         found = Look()
         if call.group.consume_message_orderly:
             unknown = {place.topic for place, _ in sources if not self._lines.known(place.group, place.topic)}
@@ -140,11 +140,9 @@ class Receiver:
                 found = Look(later=True)
                 sources = [source for source in sources if source.place.topic not in unknown]
         for step, source in self._steps(call, sources, turn):
-            if step == self._again and not self._ledger.ready_entries:
-                continue
             if answer.is_full():
                 return found
-            if self._is_over():
+            if self._looked_into and self._is_over():
                 return found._replace(more=True, over=True)
             one = step(call, source, answer)
             found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
@@ -157,16 +155,21 @@ class Receiver:
         """
         return self._looked_into >= _TURN_MOST or (self._looked_into > 0 and self._slice.over)
 
-    def _steps(self, call: ReceiveCall, sources: Sequence[Source], turn: int) -> list[tuple[_Step, Source]]:
-        """Where to look, and for what, one after the other."""
-        steps: list[_Step] = [self._again, self._new]
+    def _steps(self, call: ReceiveCall, sources: Sequence[Source], turn: int) -> Iterator[tuple[_Step, Source]]:
+        """Where to look, and for what, one after the other. Nothing is due again where no entry is ready."""
+        again: _Step = self._again
+        steps: list[_Step] = [again, self._new]
         if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
             steps.reverse()
+        many = len(sources)
         if call.by_priority and turn % 100 < call.group.priority_percent:
             ordered = sorted(sources, key=lambda one: (one.shown is not Shown.AS_ASKED, -one.place.queue))
-            return [(step, source) for source in ordered for step in steps]
-        at = turn % len(sources) if sources else 0
-        return [(step, source) for step in steps for source in (*sources[at:], *sources[:at])]
+            found = ((step, source) for source in ordered for step in steps)
+        else:
+            found = ((step, sources[at % many]) for step in steps for at in range(turn, turn + many))
+        for step, source in found:
+            if step is not again or self._ledger.ready_entries:
+                yield step, source
 
     def repeat(self, call: ReceiveCall, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
         """Give the messages of an attempt again that still count, with the same numbers."""
@@ -337,7 +340,7 @@ class Receiver:
         """What was not looked at yet."""
         place = source.place
         progress = self._ledger.progress(place)
-        if progress is None or progress.given >= self._reader.end(place):
+        if progress is None or not self._reader.has_beyond(place, progress.given):
             return Look()
         each = (
             call.group.consume_message_orderly
@@ -352,11 +355,12 @@ class Receiver:
             if room <= 0:
                 return self._no_room(place)
             most = _READ_MOST if each else room
-            stretch = self._reader.stretch(place, progress.given, most, answer.most_bytes - answer.bytes, tags)
+            stretch = self._ahead.stretch(progress, most, answer.most_bytes - answer.bytes, tags)
             if stretch.later:
                 return Look(later=True)
             if stretch.end <= progress.given:
                 return Look()
+            self._side.begins_to_give(progress)
             if each:
                 before = progress.given
                 self._looked_into += len(stretch.records) + 1
@@ -392,8 +396,8 @@ class Receiver:
         if stretch.end > at:
             facts.append(Dealt(place, at, stretch.end - at))
         self._journal.note(*facts)
-        for offset, data in stretch.records:
-            self._add(call, source, progress, (offset, data, 1, 0), answer)
+        if stretch.records:
+            self._add_run(call, source, progress, stretch.records, answer)
 
     def _take_each(
         self, call: ReceiveCall, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer, room: int
@@ -455,9 +459,28 @@ class Receiver:
         """Put into the answer: offset, record, number of the delivery, and deliveries before this place's."""
         offset, data, number, before = one
         handle = ReceiptHandle(source.place, offset, number, progress.resets, self._side.start)
-        text = encode_handle(handle, source.shown)
+        text = self._handles.encode(handle, source.shown)
         message = GivenMessage(call.topic, data, before + number, text, call.invisible_ms)
         answer.add(message, Share(source.place, offset, number, progress.resets))
+
+    def _add_run(
+        self,
+        call: ReceiveCall,
+        source: Source,
+        progress: QueueProgress,
+        records: Sequence[tuple[int, bytes]],
+        answer: Answer,
+    ) -> None:
+        """The same for messages of a topic that was asked for, all given for the first time."""
+        place, resets = source.place, progress.resets
+        first = ReceiptHandle(place, records[0][0], 1, resets, self._side.start)
+        texts = self._handles.encode_run(first, [offset for offset, _ in records])
+        topic, invisible_ms = call.topic, call.invisible_ms
+        messages, shares = answer.messages, answer.shares
+        for (offset, data), text in zip(records, texts, strict=True):
+            messages.append(new_tuple(GivenMessage, (topic, data, 1, text, invisible_ms)))
+            shares.append(new_tuple(Share, (place, offset, 1, resets)))
+        answer.bytes += sum([len(data) for _, data in records])
 
     @staticmethod
     def _deliveries_before(data: bytes, shown: Shown) -> int:

@@ -29,20 +29,21 @@ from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
 from tandemmq.store.delivery.figures import Figures, GroupFigures
 from tandemmq.store.delivery.groups import GroupConfig, GroupTable
-from tandemmq.store.delivery.handles import Shown, own_topic
+from tandemmq.store.delivery.handles import Handles, Shown, own_topic
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
 from tandemmq.store.delivery.progress import deals
 from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
-from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, Source, too_much
+from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, too_much
 from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
 from tandemmq.store.delivery.retry_moves import MovesInto, RetryMoves
-from tandemmq.store.delivery.selection import ParseFilter, Selections
+from tandemmq.store.delivery.selection import ParseFilter, Selection, Selections
 from tandemmq.store.delivery.sending_back import SendBacks
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.delivery.sources import Source, Sources
 from tandemmq.store.delivery.starts import Starts
 from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
 from tandemmq.store.format.host import Host
@@ -52,6 +53,8 @@ log = get_log(__name__)
 
 _MOST_TURNS = 32
 """A receive that has found something looks so many turns of the loop for more."""
+_MOST_AT_ONCE = 64
+"""Messages of a receive that is answered in the turn of the loop in which it comes."""
 _LATER_SECONDS = 0.2
 """A queue that is being put right is looked at again after so long."""
 
@@ -101,12 +104,15 @@ class Receiving:
         self._selections = Selections(parse)
         self._reader = PlaceReader(broker.store, broker.puller)
         self._starts = Starts(broker.store, broker.topics, journal)
+        self._sources = Sources(broker.topics, self._starts, journal.ledger)
         self.graveyard = Graveyard(journal, broker.topics, store_host)
         self.waiters = Waiters(broker.store, self._timers)
         self._cursors = Cursors(broker.store, broker.topics, journal, self._starts, sessions, self._moved)
         delays, wall = delays or DelayRules(), wall or SystemClock()
         self._send_backs = SendBacks(broker.store, broker.topics, journal, self.graveyard, store_host, delays, wall)
         self._moves_into = MovesInto(broker.topics, store_host, delays, wall)
+        self.handles = Handles()
+        """Their texts; the compiled core may be given to it."""
         self.figures: Figures | None = None
         """What operators see of groups; None while this store does not deliver."""
         self._parts: _Parts | None = None
@@ -129,10 +135,10 @@ class Receiving:
         )  # fmt: skip
         receiver = Receiver(
             journal, self._reader, clock, self.rules, self.graveyard, side, lines, moves, self._timers,
-            dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
+            self.handles, dealt=self._dealt, wake=self.waiters.wake_group, open_graveyard=self._open_graveyard,
         )  # fmt: skip
         acknowledger = Acknowledger(
-            journal, self._reader, clock, self.graveyard, side, lines, renewals, moves, dealt=self._dealt
+            journal, self._reader, clock, self.graveyard, side, lines, renewals, moves, self.handles, dealt=self._dealt
         )
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
@@ -197,10 +203,7 @@ class Receiving:
         selection = self._selections.select(wish.subscription)
         topic = readable_topic(wish.topic, wish.queue, self._broker.topics)
         group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
-        default_ms = RENEWED_MS if wish.renew else group.consume_timeout_minutes * 60_000
-        invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or default_ms
-        by_priority = topic.by_priority and not group.consume_message_orderly
-        call = ReceiveCall(group, wish.topic, selection, invisible_ms, by_priority)
+        call = _call(wish, group, topic, selection)
         end = self._timers.time() + wish.wait_ms / 1000
         key = LineKey(wish.group, wish.topic, wish.queue)
         woken = False
@@ -213,7 +216,7 @@ class Receiving:
                     self.waiters.wake_line(key)
                 raise
             answer = Answer(wish.most, wish.most_bytes)
-            sources = self._sources(group, wish)
+            sources = self._sources_of(group, wish)
             looked = self._looked_alone if wish.attempt_id else self._looked
             look = await looked(call, wish, sources, answer)
             if answer.messages:
@@ -235,7 +238,7 @@ class Receiving:
                 return GivenBatch()
             woken = found
 
-    async def _looked_alone(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+    async def _looked_alone(self, call: ReceiveCall, wish: Wish, sources: Sequence[Source], answer: Answer) -> Look:
         """As `_looked`; a repeat of the same attempt, even one that comes meanwhile, is given the same messages."""
         parts = self._there
         key = AttemptKey(wish.group, wish.topic, wish.client_id, wish.attempt_id)
@@ -247,7 +250,7 @@ class Receiving:
                 parts.attempts.remember(key, [(one, shown.get(one.place, Shown.AS_ASKED)) for one in answer.shares])
         return look
 
-    async def _looked(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+    async def _looked(self, call: ReceiveCall, wish: Wish, sources: Sequence[Source], answer: Answer) -> Look:
         """What there is for a receive, in as many turns as that takes, up to some."""
         try:
             if call.group.consume_message_orderly:
@@ -264,7 +267,7 @@ class Receiving:
             raise
         return look
 
-    def _look(self, call: ReceiveCall, wish: Wish, sources: list[Source], answer: Answer) -> Look:
+    def _look(self, call: ReceiveCall, wish: Wish, sources: Sequence[Source], answer: Answer) -> Look:
         parts = self._there
         if wish.renew:
             parts.renewals.heard(wish.group, wish.client_id)
@@ -272,21 +275,46 @@ class Receiving:
         parts.alarm.look()
         return look
 
-    def _sources(self, group: GroupConfig, wish: Wish) -> list[Source]:
-        """The places that a receive looks at; those that are not there yet are made."""
-        topic, queue = wish.topic, wish.queue
-        sources = [Source(place, Shown.AS_ASKED) for place in self._starts.open(group, topic)]
-        if queue != ANY:
-            self._there.moves.spare(group.name, topic)
-            return [source for source in sources if source.place.queue == queue]
-        if not topic.startswith(GROUP_TOPICS):
-            for shown in (Shown.RETRY, Shown.POP_RETRY_V1, Shown.POP_RETRY_V2):
-                own = own_topic(group.name, topic, shown)
-                sources += [Source(place, shown) for place in self._starts.open(group, own)]
-        return sources
+    def receive_at_once(self, wish: Wish) -> GivenBatch | None:
+        """What is there for a plain receive; None: `receive` says what there is, or waits, and nothing was given.
+
+        The messages count as given: answer when the journal is written (`Journal.when_written`), or release them.
+        Raises as `receive`.
+        """
+        parts = self._parts
+        if parts is None or wish.attempt_id or wish.renew or wish.most > _MOST_AT_ONCE:
+            return None
+        self.waiters.check()
+        check_wish(wish, self.rules)
+        topic = readable_topic(wish.topic, wish.queue, self._broker.topics)
+        group = self._groups.get(wish.group)
+        if group is None or not group.consume_enable or group.consume_message_orderly:
+            return None
+        call = _call(wish, group, topic, self._selections.select(wish.subscription))
+        sources, answer = self._sources_of(group, wish), Answer(wish.most, wish.most_bytes)
+        try:
+            look = parts.receiver.look(call, sources, answer)
+            for _ in range(_MOST_TURNS):
+                if not look.over or not answer.messages or answer.is_full():
+                    break
+                look = parts.receiver.look(call, sources, answer)
+            parts.alarm.look()
+        except BaseException:
+            self._take_back(answer.shares)
+            raise
+        if not answer.messages:
+            return None
+        if answer.is_full():
+            self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
+        return self._batch(wish, answer)
+
+    def _sources_of(self, group: GroupConfig, wish: Wish) -> Sequence[Source]:
+        if wish.queue != ANY:
+            self._there.moves.spare(group.name, wish.topic)
+        return self._sources.of(group, wish.topic, wish.queue)
 
     @staticmethod
-    def _watched(group: GroupConfig, wish: Wish, sources: list[Source]) -> list[Place]:
+    def _watched(group: GroupConfig, wish: Wish, sources: Sequence[Source]) -> list[Place]:
         """The places whose messages a receive waits for; the retry topic's too where it is not there yet."""
         places = [source.place for source in sources]
         if wish.queue == ANY and not wish.topic.startswith(GROUP_TOPICS):
@@ -341,10 +369,31 @@ class Receiving:
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome]:
         """See `port.DeliveryPort`."""
-        config, durability = self._groups.get(group), self._durability(group)
-        in_turn = in_time and config is not None and config.consume_message_orderly
-        acknowledge = self._there.acknowledger.acknowledge
-        return await acknowledge(group, topic, handles, durability, in_turn=in_turn, in_time=in_time)
+        acknowledger = self._there.acknowledger
+        if in_time and self._is_ordered(group):
+            outcomes = await acknowledger.acknowledge_in_turn(group, topic, handles, in_time=True)
+        else:
+            outcomes = acknowledger.acknowledge(group, topic, handles, in_time=in_time)
+        if any(one.error is None for one in outcomes):
+            await self._journal.safe(self._durability(group))
+        return outcomes
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        """What became of handles; None: `acknowledge` says it, and nothing has changed.
+
+        Answer when the journal is written and safe, as sends are. Raises as `acknowledge`.
+        """
+        if self._parts is None or self._journal.failure is not None or (in_time and self._is_ordered(group)):
+            return None
+        if self._durability(group) is not Durability.AS_SENDS:
+            return None
+        return self._parts.acknowledger.acknowledge(group, topic, handles, in_time=in_time)
+
+    def _is_ordered(self, group: str) -> bool:
+        config = self._groups.get(group)
+        return config is not None and config.consume_message_orderly
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
         """See `port.DeliveryPort`."""
@@ -480,3 +529,9 @@ class Receiving:
             task.add_done_callback(self._tasks.discard)
         else:
             work.close()
+
+
+def _call(wish: Wish, group: GroupConfig, topic: TopicConfig, selection: Selection) -> ReceiveCall:
+    invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or group.consume_timeout_minutes * 60_000
+    by_priority = topic.by_priority and not group.consume_message_orderly
+    return ReceiveCall(group, wish.topic, selection, invisible_ms, by_priority)

@@ -211,10 +211,14 @@ class Renewals:
             self._awaited.discard(holder)
             in_turns(self._timers, self._held_by(holder), self._renew, self._renewed)
 
+    @property
+    def awaiting(self) -> bool:
+        """Whether clients are awaited that held messages before a start: then `used` is to be told."""
+        return bool(self._awaited) or self._heard_early is not None
+
     def used(self, place: Place, offset: int) -> None:
         """A handle was used: a sign of life of whoever holds the message."""
-        awaits = self._awaited or self._heard_early is not None
-        if awaits and (progress := self._journal.ledger.progress(place)) is not None:
+        if (progress := self._journal.ledger.progress(place)) is not None:
             holding = progress.holdings.get(offset)
             if holding is not None:
                 self.heard(place.group, holding.client_id)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.handles import ReceiptHandle
 from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.progress import QueueProgress
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 
 
 class SideState:
@@ -15,6 +15,7 @@ class SideState:
         """`start`: the number of this start."""
         self.start = start
         self._ledger = ledger
+        self._given_before: dict[Place, int] = {}
         self._again: dict[Place, set[int]] = {}
         self._blocked: set[Place] = set()
         self.all_blocked = False
@@ -22,14 +23,13 @@ class SideState:
 
     # -- handles ----------------------------------------------------------------------------------------------------
 
-    def counts(self, handle: ReceiptHandle, progress: QueueProgress) -> bool:
-        """Whether a handle names the newest delivery of its message.
+    def counts(self, handle: ReceiptHandle, entry: OpenEntry) -> bool:
+        """Whether a handle names the newest delivery of its message, whose entry that is.
 
         One of an earlier start counts while its message was not given out by this one: facts of the last moments may
         have been lost with that start, and then the numbers repeat.
         """
-        entry = progress.entries.get(handle.offset)
-        if entry is None or entry.number != handle.number or self.is_of_another(handle):
+        if entry.number != handle.number or self.is_of_another(handle):
             return False
         return handle.start == self.start or handle.offset not in self._again.get(handle.place, ())
 
@@ -39,7 +39,13 @@ class SideState:
         That may be another message: the one that was there before was lost with its start, as the fact that it was
         given out. Of no use for what has been dealt with.
         """
-        return handle.start != self.start and handle.offset >= self._given_before.get(handle.place, 0)
+        before = self._given_before.get(handle.place)
+        return handle.start != self.start and before is not None and handle.offset >= before
+
+    def begins_to_give(self, progress: QueueProgress) -> None:
+        """Messages of a place are about to be given out for the first time; what is before them was by others."""
+        if progress.place not in self._given_before:
+            self._given_before[progress.place] = progress.given
 
     def given_again(self, place: Place, offset: int) -> None:
         """A message that has an entry was given out."""

@@ -11,6 +11,25 @@ from tandemmq.store.format.sysflag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6
 
 _HEAD = Struct(">8xI24xI44xI")
 """BODYCRC; SYSFLAG; BODYLENGTH with two IPv4 hosts."""
+_PLACED = Struct(">I4xI8xq8xI44xI")
+"""TOTALSIZE, BODYCRC, QUEUEOFFSET, SYSFLAG, and BODYLENGTH as above."""
+
+
+def split_intact(data: bytes) -> list[tuple[int, bytes]] | None:
+    """Queue offset and bytes of each of the records that follow one another in `data`; None where one has a flaw."""
+    found: list[tuple[int, bytes]] = []
+    at, end, unpack = 0, len(data), _PLACED.unpack_from
+    while at < end:
+        total, checksum, offset, flags, size = unpack(data, at)
+        record = data[at : at + total]
+        if flags & HOSTS_V6:
+            if flaw_of(record):
+                return None
+        elif not record[-1] or (size and crc31(record[_HEAD.size : _HEAD.size + size]) != checksum):
+            return None
+        found.append((offset, record))
+        at += total
+    return found
 
 
 def flaw_of(record: bytes) -> str:

@@ -2,12 +2,13 @@
 
 import asyncio
 import struct
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
 
-from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server, channel
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server, channel, framed
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
 from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
@@ -128,6 +129,31 @@ async def test_who_waits_no_more_is_not_answered() -> None:
         assert await within(server.unary(b"d")) == b"direct d"
 
 
+async def test_a_held_call_can_be_handed_over_to_the_handler() -> None:
+    direct = Direct()
+
+    async def slowly(request: bytes, _context: Any) -> bytes:
+        await asyncio.sleep(0)
+        return b"handled " + request
+
+    async with hosted("fast", unary=slowly, prepare=direct.prepare) as server:
+        calls = [server.unary(b"later %d" % number, timeout=30) for number in range(3)]
+        cancelled = server.unary(b"later")
+        await until(lambda: len(direct.held) == 4)
+        ours = server.server
+        assert isinstance(ours, Server)
+        assert [call.gone for _, call in direct.held] == [False] * 4
+        assert all(call.has_room for _, call in direct.held)
+        cancelled.cancel()
+        await until(lambda: ours.active == 3)
+        assert [call.gone for message, call in direct.held if message == b"later"] == [True]
+        for message, call in direct.held:
+            call.hand_over(message)
+        assert await within(asyncio.gather(*calls)) == [b"handled later %d" % number for number in range(3)]
+        assert await within(server.unary(b"d")) == b"direct d"
+        await until(lambda: ours.active == 0)
+
+
 async def test_a_server_that_stops_waits_for_those_who_are_held() -> None:
     direct = Direct()
     async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
@@ -207,3 +233,44 @@ async def test_the_calls_of_real_clients_are_taken(ours: bool) -> None:
         assert taken(server.server) >= (475 if Direct.by_lane else 0)
         if ours:
             await other.close()
+
+
+async def test_all_messages_of_a_stream_at_once() -> None:
+    """What the short way of a method with a stream of answers gives is the whole stream."""
+
+    class Streamed(Direct):
+        def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+            if message.startswith(b"later"):
+                self.held.append((message, call))
+                return HELD
+            return framed([b"one", b"", message]) if message.startswith(b"d") else None
+
+        def prepare(self, server: Any) -> None:
+            server.add_direct_method(f"/{OWN}/out", self)
+            if self.by_lane:
+                server.use_lanes()
+
+    async def download(request: bytes, _context: Any) -> AsyncIterator[bytes]:
+        yield b"handled"
+        yield request
+
+    async def read(request: bytes) -> list[bytes]:
+        return [one async for one in server.out(request)]
+
+    direct = Streamed()
+    async with hosted("fast", out=download, prepare=direct.prepare) as server:
+        assert await within(read(b"d")) == [b"one", b"", b"d"]
+        assert await within(read(b"h")) == [b"handled", b"h"]
+        large = b"d" * 300_000
+        assert await within(read(large)) == [b"one", b"", large]
+        readers = [asyncio.ensure_future(read(b"later %d" % number)) for number in range(3)]
+        await until(lambda: len(direct.held) == 3)
+        for message, call in direct.held[:2]:
+            call.answer_later(framed([b"at last", message * 10_000]))
+        direct.held[2][1].hand_over(direct.held[2][0])
+        held = [message for message, _ in direct.held]
+        found = await within(asyncio.gather(*readers))
+        assert sorted(found) == sorted(
+            [*([b"at last", message * 10_000] for message in held[:2]), [b"handled", held[2]]]
+        )
+        assert await within(read(b"d")) == [b"one", b"", b"d"]

@@ -233,6 +233,7 @@ class World:
             self._hand_out(values[offset], offset, delivery)
         first, count = progress.given, min(len(values) - progress.given, number + 1)
         if count > 0:
+            self.side.begins_to_give(progress)
             self.note(Given(PLACE, first, count, due))
             for offset in range(first, first + count):
                 self._hand_out(values[offset], offset, 1)
@@ -256,10 +257,10 @@ class World:
         nothing = cast(Any, None)
         journal = cast(Any, SimpleNamespace(ledger=self.ledger))
         acknowledger = Acknowledger(
-            journal, nothing, nothing, nothing, self.side, nothing, nothing, nothing, dealt=nothing
+            journal, nothing, nothing, nothing, self.side, nothing, nothing, nothing, nothing, dealt=nothing
         )
         try:
-            return (value, generation, handle) if acknowledger.is_open(handle) else None
+            return (value, generation, handle) if acknowledger.open_entry(handle) is not None else None
         except HandleExpired:
             return None
 

@@ -34,7 +34,8 @@ def test_a_handle_of_an_earlier_start_counts_until_its_message_is_given_out_agai
     assert progress is not None
 
     def counts(offset: int, number: int, start: int) -> bool:
-        return side.counts(ReceiptHandle(PLACE, offset, number, 0, start), progress)
+        entry = progress.entries.get(offset)
+        return entry is not None and side.counts(ReceiptHandle(PLACE, offset, number, 0, start), entry)
 
     assert counts(0, 1, 1)
     for offset in (0, 1):
@@ -88,11 +89,13 @@ def test_a_handle_of_an_earlier_start_counts_for_what_was_given_out_then_and_not
     ledger.apply(Moved(PLACE, 0, 0))
     ledger.apply(Given(PLACE, 0, 2, 60_000))
     side = SideState(ledger, 2)
-    ledger.apply(Given(PLACE, 2, 1, 60_000))
     progress = ledger.progress(PLACE)
     assert progress is not None
+    side.begins_to_give(progress)
+    ledger.apply(Given(PLACE, 2, 1, 60_000))
+    side.begins_to_give(progress)
     told = {
-        (offset, start): side.counts(ReceiptHandle(PLACE, offset, 1, 0, start), progress)
+        (offset, start): side.counts(ReceiptHandle(PLACE, offset, 1, 0, start), progress.entries[offset])
         for offset in (0, 2) for start in (1, 2)
     }  # fmt: skip
     assert told == {(0, 1): True, (0, 2): True, (2, 1): False, (2, 2): True}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD
+from tandemmq.common.slices import Slices
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.compiled_core import compiled_core, core_problem
 from tandemmq.store.format.batch import LOOKED_INTO, encode_client_batch
@@ -24,7 +25,8 @@ from tests.campaigns import examples
 from tests.faults.faulty_disk import Fault, FaultyDisk
 from tests.unit.broker.broker_kit import HOST, Kit
 from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
-from tests.unit.fronts.test_compiled_send import PEERS, Caller, _counted, python_way, request, sending
+from tests.unit.fronts.direct_caller import DirectCaller
+from tests.unit.fronts.test_compiled_send import PEERS, _counted, python_way, request, sending
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
 
@@ -46,7 +48,8 @@ async def python_batch(kit: Kit, message: bytes, peer: str) -> bytes | str:
         )
     except (TandemError, DecodeError) as error:
         return type(error).__name__
-    return answers.receipts(sent, PutStatus.PUT_OK).SerializeToString()
+    answer = await answers.receipts(sent, PutStatus.PUT_OK, Slices(kit.store.timers))
+    return answer.SerializeToString()
 
 
 def batch(topic: str = "orders", messages: bytes = b"", no_wait: bool = False, **fields: Any) -> bytes:
@@ -205,7 +208,7 @@ async def test_a_batch_that_waits_for_the_disk_is_held_until_it_is_there(tmp_pat
         python_way(kit, request(queue_id=0), PEERS[0])
         core = batch_core(kit)
         direct = DirectSendBatch(core, kit.broker.acknowledgement, kit.traffic)
-        call, at_once = Caller(PEERS[0]), Caller(PEERS[0])
+        call, at_once = DirectCaller(PEERS[0]), DirectCaller(PEERS[0])
         assert direct(batch(queue_id=0, messages=MANY), call) is HELD
         await kit.store.wait_flushed(core.end_offset)
         while call.later is None:
@@ -213,7 +216,7 @@ async def test_a_batch_that_waits_for_the_disk_is_held_until_it_is_there(tmp_pat
         (receipt,) = store_pb2.SendBatchResponse.FromString(call.later).batch_receipts
         assert (receipt.status, receipt.first_queue_offset, receipt.count) == (store_pb2.PUT_OK, 1, 60)
         assert isinstance(direct(batch(queue_id=0, no_wait=True), at_once), bytes)
-        late = Caller(PEERS[0])
+        late = DirectCaller(PEERS[0])
         assert direct(batch(queue_id=0), late) is HELD
         kit.store._flush._fail(OSError("the disk is gone"))
         while late.later is None:
@@ -231,9 +234,9 @@ async def test_a_disk_that_fails_leaves_the_batch_to_python(tmp_path: Path) -> N
         large = batch(queue_id=0, messages=encode_client_batch([(0, b"x" * 1000, b"")] * 60))
         before = changed_by_sends(kit)
         disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)
-        assert direct(large, Caller(PEERS[0])) is None
+        assert direct(large, DirectCaller(PEERS[0])) is None
         assert changed_by_sends(kit) == before
-        assert isinstance(direct(large, Caller(PEERS[0])), bytes)
+        assert isinstance(direct(large, DirectCaller(PEERS[0])), bytes)
 
 
 def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:

@@ -5,7 +5,6 @@ import hashlib
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,6 +35,7 @@ from tandemmq.store.settings import CoreChoice
 from tests.campaigns import examples
 from tests.unit.broker.broker_kit import HOST, Kit, broker
 from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
+from tests.unit.fronts.direct_caller import DirectCaller
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
 
@@ -204,35 +204,18 @@ async def test_nothing_else_is_taken(tmp_path: Path) -> None:
         assert changed_by_sends(kit) == before
 
 
-@dataclass
-class Caller:
-    """A call as the transport shows it."""
-
-    metadata: tuple[tuple[str, str], ...] = (("x-mq-client-id", "me"),)
-    later: list[bytes] = field(default_factory=list)
-
-    def peer(self) -> str:
-        return PEERS[0]
-
-    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
-        return self.metadata
-
-    def answer_later(self, answer: bytes) -> None:
-        self.later.append(answer)
-
-
 async def test_who_calls_must_be_named_and_in_no_namespace_and_waits_for_the_disk(tmp_path: Path) -> None:
     async with serving(tmp_path, flush_disk_type="SYNC_FLUSH") as (kit, core):
         for _ in range(2):
             python_way(kit, request())
         direct = DirectSendMessage(core, kit.broker.acknowledgement, kit.traffic)
         for metadata in ((), (("x-mq-client-id", " "),), (("x-mq-client-id", "me"), ("x-mq-namespace", "shop"))):
-            assert direct(request(), Caller(metadata)) is None
-        caller = Caller()
+            assert direct(request(), DirectCaller(headers=metadata)) is None
+        caller = DirectCaller()
         assert direct(request(), caller) is HELD
-        while not caller.later:
+        while not caller.answers:
             await asyncio.sleep(0.001)
-        assert calls_pb2.SendMessageResponse.FromString(caller.later[0]).status.code == pb.OK
-        answer, outcome = direct._when_safe.less_safe(caller.later[0], PutStatus.FLUSH_DISK_TIMEOUT)
+        assert calls_pb2.SendMessageResponse.FromString(caller.answers[0]).status.code == pb.OK
+        answer, outcome = direct._when_safe.less_safe(caller.answers[0], PutStatus.FLUSH_DISK_TIMEOUT)
         assert outcome == "MASTER_PERSISTENCE_TIMEOUT"
         assert calls_pb2.SendMessageResponse.FromString(answer).entries[0].status.code == pb.MASTER_PERSISTENCE_TIMEOUT

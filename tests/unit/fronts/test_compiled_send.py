@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,28 +30,12 @@ from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
 from tests.unit.broker.broker_kit import HOST, Kit, broker, records
 from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
+from tests.unit.fronts.direct_caller import DirectCaller
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
 
 PEERS = ("ipv4:10.1.2.3:4567", "ipv6:%5Bfe80::1%5D:4567", "unix:/tmp/socket")
 TOPICS = ("orders", "bills", "closed", "missing", "SCHEDULE_TOPIC_XXXX", "%RETRY%workers", "")
-
-
-@dataclass
-class Caller:
-    """A call as the transport shows it."""
-
-    address: str
-    later: bytes | None = None
-
-    def peer(self) -> str:
-        return self.address
-
-    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        return ()
-
-    def answer_later(self, answer: bytes) -> None:
-        self.later = answer
 
 
 @asynccontextmanager
@@ -331,7 +314,7 @@ async def test_records_have_the_same_bytes_where_no_map_has_an_order_of_its_own(
 async def test_what_a_held_answer_says_when_the_disk_does_not_answer(tmp_path: Path) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, _):
         way = DirectSend(kit.broker, kit.traffic)._when_safe
-        answer, call = send_response_of(store_pb2.PUT_OK), Caller(PEERS[0])
+        answer, call = send_response_of(store_pb2.PUT_OK), DirectCaller(PEERS[0])
         held = HeldAnswers(way)
         held.held.append((call, answer, 0.0))
         held(PutStatus.FLUSH_DISK_TIMEOUT)
@@ -348,7 +331,7 @@ async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path
         assert core is not None
         python_way(kit, request(queue_id=0), PEERS[0])
         direct = DirectSend(kit.broker, kit.traffic, core)
-        call = Caller(PEERS[0])
+        call = DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), call) is HELD
         assert core.taken == 1
         await kit.store.wait_flushed(core.end_offset)
@@ -372,7 +355,7 @@ async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path:
 
         kit.broker.acknowledgement.when_safe = when_safe  # type: ignore[method-assign]
         for _ in range(2):
-            calls = [Caller(PEERS[0]) for _ in range(3)]
+            calls = [DirectCaller(PEERS[0]) for _ in range(3)]
             assert [direct(request(queue_id=0), call) for call in calls] == [HELD] * 3
             assert waits == []
             await asyncio.sleep(0)
@@ -394,7 +377,7 @@ async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_p
         transfer = kit.broker.acknowledgement.transfer
         transfer.begin()
         transfer.progress(True, 0, 1)
-        first, second = Caller(PEERS[0]), Caller(PEERS[0])
+        first, second = DirectCaller(PEERS[0]), DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), first) is HELD
         between = log.max_offset
         assert direct(request(queue_id=0), second) is HELD
@@ -404,7 +387,7 @@ async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_p
         assert (first.later, second.later) == (None, None)
         transfer.progress(True, log.max_offset, 1)
         assert [status_of(call) for call in (first, second)] == [store_pb2.PUT_OK] * 2
-        alone = Caller(PEERS[0])
+        alone = DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), alone) is HELD
         transfer.end()
         await kit.store.wait_flushed(log.max_offset)
@@ -413,7 +396,7 @@ async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_p
         assert status_of(alone) == store_pb2.SLAVE_NOT_AVAILABLE
 
 
-def status_of(call: Caller) -> store_pb2.SendStatus.ValueType:
+def status_of(call: DirectCaller) -> store_pb2.SendStatus.ValueType:
     """What a call that was held was told."""
     assert call.later is not None
     return store_pb2.SendResponse.FromString(call.later).receipt.status
@@ -423,7 +406,7 @@ async def test_sends_that_cannot_be_made_durable_are_told_so(tmp_path: Path) -> 
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         python_way(kit, request(queue_id=0), PEERS[0])
         direct = DirectSend(kit.broker, kit.traffic, core)
-        call, late = Caller(PEERS[0]), Caller(PEERS[0])
+        call, late = DirectCaller(PEERS[0]), DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), call) is HELD
         kit.store._flush._fail(OSError("the disk is gone"))
         assert direct(request(queue_id=0), late) is None, "the store takes no more"

@@ -350,6 +350,26 @@ class UnaryRequestCall(Call):
         except Exception as error:  # noqa: BLE001 - as above
             self.fail(error)
 
+    def hand_over(self, message: bytes) -> None:
+        """See DirectCall. The handler begins outside of any task."""
+        self.protocol.loop.call_soon(self._handle_held, message)
+
+    def _handle_held(self, message: bytes) -> None:
+        """What it was held for is counted anew, for as long as the handler waits."""
+        if not self.over:
+            self.count(-self._counted)
+            self._handle(message)
+
+    @property
+    def gone(self) -> bool:
+        """See DirectCall."""
+        return self.over
+
+    @property
+    def has_room(self) -> bool:
+        """See DirectCall."""
+        return not self.protocol.server.budget.tight and not self.connection.sender.pending_bytes
+
     def _keep(self, message: bytes) -> bool:
         """Keep a request that must wait; what waits is counted. False when that is too much: the call has ended."""
         try:

@@ -272,7 +272,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
                 room.set_result(None)
 
     def answer(self, message: bytes) -> None:
-        """The one answer of a call, and its end. Raises CallFailure."""
+        """The one answer of a call, or all of a stream in one piece, and its end. Raises CallFailure."""
         if self.over:
             return
         sender = self.connection.sender
@@ -280,12 +280,13 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
             self.protocol.claim(len(message))
         plain = self._encoding is compression.IDENTITY and not self.head_sent
         if plain and not self._trailing and not self._details:
+            framed = self.method.response_streaming
             lead, self._lead = self._lead, b""
             length = len(lead) + len(message)
-            if length > self.connection.limits.max_send_message_length:
+            if length > self.connection.limits.max_send_message_length and not framed:
                 raise self._too_long(length)
             self.over = True
-            sender.answer(self, answers.OK, pack_prefix(0, length) + lead, message)
+            sender.answer(self, answers.OK, lead if framed else pack_prefix(0, length) + lead, message)
             if sender.pending_bytes:
                 self.protocol.settle()
             if sender.size > FLUSH_AT:
@@ -294,7 +295,7 @@ class CallContext(Stream, grpc.aio.ServicerContext[Any, Any]):
                 self.protocol.output_ready()
             self._finish()
             return
-        self.send(message)
+        self.send(message, framed=self.method.response_streaming)
         self.end(Status.OK, self._details)
 
     def end(self, code: int, details: str) -> None:

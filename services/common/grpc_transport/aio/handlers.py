@@ -32,6 +32,20 @@ class DirectCall(Protocol):
         """Answer a call for which HELD was given before. Never raises, also where nobody waits any more."""
         ...
 
+    def hand_over(self, message: bytes) -> None:
+        """Have the handler answer a call for which HELD was given before, to its request. Never raises."""
+        ...
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for the answer any more; of a call for which HELD was given before."""
+        ...
+
+    @property
+    def has_room(self) -> bool:
+        """Whether an answer that is not small may be made at once: nothing is short, and none waits before it."""
+        ...
+
 
 class HeldCall(Enum):
     """See HELD."""
@@ -43,9 +57,10 @@ HELD = HeldCall.HELD
 """The answer comes later, by `DirectCall.answer_later`."""
 
 Direct = Callable[[bytes, DirectCall], bytes | HeldCall | None]
-"""The short way of a unary method: from the bytes of a request to those of the answer, or HELD. It must not block.
+"""The short way of a method with one request: from its bytes to those of the answer, or HELD. It must not block.
 
-None: it does not answer this one, and has done nothing of it; the handler does."""
+Of a method that answers with a stream, the answer is all messages of the stream, each with its prefix (`framed`). None:
+it does not answer this one, and has done nothing of it; the handler does."""
 
 
 class Method:
@@ -105,10 +120,9 @@ class Methods:
             self.short_ways.pop(f"/{service}/{name}".encode(), None)
 
     def set_direct(self, path: str, direct: Direct) -> None:
-        """Give a registered unary method a short way. With interceptors it is not used. Raises KeyError."""
+        """Give a registered method with one request a short way. With interceptors it is not used. Raises KeyError."""
         method = self._registered[path]
         assert not method.request_streaming
-        assert not method.response_streaming
         method.direct = direct
         self.short_ways[path.encode()] = method
 

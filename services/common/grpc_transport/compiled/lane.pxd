@@ -31,6 +31,7 @@ cdef class LaneCall:
     cdef public unsigned int stream_id
     cdef public int64_t granted, received, send_window
     cdef public Py_ssize_t held, head_size
+    cdef int _prefix
     cdef public bint remote_ended, closed
     cdef public object pending
 
@@ -62,4 +63,4 @@ cdef class Lane:
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
     cdef int _ended(self, LaneCall call) except -1
     cdef int _answer_held(self, LaneCall call, object answer) except -1
-    cdef int _answer(self, bytes answer, unsigned int stream, int64_t of_stream) except -1
+    cdef int _answer(self, bytes answer, int prefix, unsigned int stream, int64_t of_stream) except -1

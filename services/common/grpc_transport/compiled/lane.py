@@ -99,6 +99,21 @@ class LaneCall:
         elif not self.closed:
             self._lane._answer_held(self, answer)
 
+    def hand_over(self, message: bytes) -> None:
+        """Have the handler answer a call that was held."""
+        if self._call is not None or not self.closed:
+            self.as_call().hand_over(message)
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for the answer."""
+        return self.closed if self._call is None else self._call.gone
+
+    @property
+    def has_room(self) -> bool:
+        """It is served while nothing is short, and none waits before it."""
+        return self._call is None or self._call.has_room
+
     def become(self, call: object) -> None:
         """It is one of Python's from here on."""
         self._call = call
@@ -387,7 +402,8 @@ class Lane:
             call._block = cython.NULL  # its frames go with this read, whatever was raised
         of_stream: int64_t = self._sender.initial_window
         of_stream += begun.increment
-        if type(answer) is bytes and self._answer(answer, begun.stream, of_stream):
+        call._prefix = 0 if method.response_streaming else _PREFIX
+        if type(answer) is bytes and self._answer(answer, call._prefix, begun.stream, of_stream):
             return 1
         if answer is self._held:
             return self._hold(call, cython.address(begun), of_stream, body_size)
@@ -439,7 +455,7 @@ class Lane:
     @cython.exceptval(-1, check=False)
     def _answer_held(self, call: LaneCall, answer: object) -> cython.int:
         """Answer a call that is held, and end it."""
-        if type(answer) is not bytes or not self._answer(answer, call.stream_id, call.send_window):
+        if type(answer) is not bytes or not self._answer(answer, call._prefix, call.stream_id, call.send_window):
             call.as_call().answer_later(answer)
             return 0
         call.closed = True
@@ -451,11 +467,14 @@ class Lane:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _answer(self, answer: bytes, stream: cython.uint, of_stream: int64_t) -> cython.int:
-        """Queue a whole answer: 1; 0 where it cannot leave in one piece, or not now. `of_stream`: its window."""
+    def _answer(self, answer: bytes, prefix: cython.int, stream: cython.uint, of_stream: int64_t) -> cython.int:
+        """Queue a whole answer: 1; 0 where it cannot leave in one piece, or not now. `of_stream`: its window.
+
+        `prefix`: the bytes that go before it; 0 of a stream, whose messages have theirs.
+        """
         sender: object = self._sender
         length: cython.Py_ssize_t = PyBytes_GET_SIZE(answer)
-        size: cython.Py_ssize_t = length + _PREFIX
+        size: cython.Py_ssize_t = length + prefix
         window: int64_t = sender.window
         if size > self._join or size > window or size > of_stream or length > self._largest_answer:
             return 0
@@ -469,8 +488,9 @@ class Lane:
         to = put_frame(to, head_size, _HEADERS, _END_HEADERS, stream)
         memcpy(to, PyBytes_AS_STRING(self._head), head_size)
         to = put_frame(to + head_size, size, _DATA, 0, stream)
-        to[0] = 0
-        to = put_number(to + 1, length)
+        if prefix:
+            to[0] = 0
+            to = put_number(to + 1, length)
         memcpy(to, PyBytes_AS_STRING(answer), length)
         to = put_frame(to + length, trailers_size, _HEADERS, _END_HEADERS | _END_STREAM, stream)
         memcpy(to, PyBytes_AS_STRING(self._trailers), trailers_size)

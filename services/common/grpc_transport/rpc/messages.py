@@ -9,6 +9,7 @@ Before each message::
       0 or 1       32 bits
 """
 
+from collections.abc import Sequence
 from struct import Struct
 
 from tandemmq.common.grpc_transport.rpc.compression import decompress
@@ -102,3 +103,8 @@ class MessageReader:
     def plain(self, message: bytes) -> bytes:
         """A message as its sender wrote it. Raises CallFailure."""
         return decompress(self._encoding, message, self._limit) if type(message) is Compressed else message
+
+
+def framed(messages: Sequence[bytes]) -> bytes:
+    """Messages of a stream in one piece, each with the prefix that says how long it is."""
+    return b"".join([part for one in messages for part in (pack_prefix(0, len(one)), one)])

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from tandemmq.common.grpc_transport import DirectCall
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.format.host import Host
 from tandemmq.store.fronts.native.requests import peer_host
@@ -37,7 +38,7 @@ class Caller(NamedTuple):
         return self
 
 
-def caller_of(context: Context) -> Caller:
+def caller_of(context: Context | DirectCall) -> Caller:
     """Who makes a call."""
     found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():

@@ -98,6 +98,16 @@ class RocketMQ5Front:
             self._attached.telemetry.stop()
 
     @property
+    def receiving(self) -> ReceiveCalls:
+        """What gives messages to consumers. Raises StoreStarting."""
+        return self._parts.receiving
+
+    @property
+    def receipts(self) -> Receipts:
+        """What hears what became of messages. Raises StoreStarting."""
+        return self._parts.receipts
+
+    @property
     def _parts(self) -> _Parts:
         """What answers. Raises StoreStarting."""
         if self._attached is None:

@@ -5,6 +5,7 @@ first two (rule 20).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
@@ -14,8 +15,10 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.rocketmq5.acks import Acks, EncodedAnswer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
+from tandemmq.store.fronts.rocketmq5.caller import Caller
 from tandemmq.store.fronts.rocketmq5.client_settings import is_go, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 
 MOST_ENTRIES = 1024
@@ -24,6 +27,14 @@ LEAST_NACK_MS = 1_000
 """Node's push consumer asks for milliseconds where it means seconds, and would get the message in a hot loop."""
 
 _STALE = (Kind.BAD_HANDLE, Kind.HANDLE_EXPIRED)
+
+
+class AckOf(NamedTuple):
+    """Whose messages an AckMessage is about, and whether it has to come in time (`DeliveryPort.acknowledge`)."""
+
+    group: str
+    topic: str
+    in_time: bool
 
 
 class Receipts:
@@ -35,14 +46,20 @@ class Receipts:
 
     async def acknowledge(self, acks: Acks, call: FrontCall) -> calls_pb2.AckMessageResponse | EncodedAnswer:
         """Messages are dealt with. Raises ProtocolRefusal, PermissionDenied, NotDelivering."""
-        group, topic = self._demanded(acks.group, acks.topic, call)
+        group, topic, in_time = self.asked(acks, call.caller)
+        call.demand(use_group(group), subscribe(topic))
+        return acks.answer(await self._delivery(call.user).acknowledge(group, topic, acks.handles, in_time=in_time))
+
+    def asked(self, acks: Acks, caller: Caller) -> AckOf:
+        """What a request means. Raises ProtocolRefusal."""
+        group, topic = group_name(acks.group, caller.namespace), topic_name(acks.topic, caller.namespace)
         if not 1 <= len(acks.handles) <= MOST_ENTRIES:
             raise ProtocolRefusal(
                 pb.BAD_REQUEST, f"The request has {len(acks.handles):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
             )
-        settings = self._clients.settings(call.caller)
-        in_time = not is_go(settings, call.caller.language)  # its simple consumer does not hear of refusals
-        return acks.answer(await self._delivery(call.user).acknowledge(group, topic, acks.handles, in_time=in_time))
+        settings = self._clients.settings(caller)
+        in_time = not is_go(settings, caller.language)  # its simple consumer does not hear of refusals
+        return AckOf(group, topic, in_time)
 
     async def change(
         self, request: calls_pb2.ChangeInvisibleDurationRequest, call: FrontCall

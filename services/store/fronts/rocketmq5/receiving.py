@@ -19,10 +19,12 @@ from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
+from tandemmq.store.fronts.rocketmq5.caller import Caller
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_go
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.fronts.rocketmq5.given_messages import GivenMessages
+from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal
 from tandemmq.store.fronts.rocketmq5.topic_access import TopicAccess
 
@@ -68,6 +70,30 @@ class ReceiveCalls:
             batch.sent(connection_of(call.context))
         finally:
             batch.release()
+
+    def plain_wish(self, request: calls_pb2.ReceiveMessageRequest, caller: Caller) -> Wish | None:
+        """What is wanted now, if it is plain; None: `receive` says what is wanted. Raises ProtocolRefusal."""
+        if request.auto_renew or request.attempt_id or request.batch_size < 1:
+            return None
+        return Wish(
+            group=group_name(request.group, caller.namespace),
+            topic=topic_name(request.message_queue.topic, caller.namespace),
+            subscription=_subscription(request.filter_expression),
+            most=min(request.batch_size, MOST_MESSAGES),
+            invisible_ms=_invisible(request, self._least_invisible_ms),
+            client_id=caller.client_id,
+        )
+
+    def plain_parts(self, messages: Sequence[GivenMessage], topic: pb.Resource) -> list[bytes] | None:
+        """The parts of an answer, if its messages are plain; None: `receive` writes them."""
+        encoded, parts = self._given.of(topic), [_OK]
+        for given in messages:
+            part = encoded.at_once(given)
+            if part is None:
+                return None
+            parts.append(part)
+        parts.append(_time())
+        return parts
 
     async def _write(self, messages: Sequence[GivenMessage], topic: pb.Resource, call: FrontCall) -> None:
         """The parts of an answer, as many at a time as make a piece worth sending."""

@@ -1,0 +1,1 @@
+"""Delivery's part of the compiled core: handle_codec, the texts of receipt handles."""

@@ -1,0 +1,9 @@
+"""What Python sees of handle_codec.py."""
+
+def encode(
+    prefix: str, check: int, shown: int, queue: int, offset: int, number: int, resets: int, start: int
+) -> str: ...
+def encode_run(
+    prefix: str, check: int, queue: int, offsets: list[int], number: int, resets: int, start: int
+) -> list[str]: ...
+def decode(text: str, prefix: str, check: int) -> tuple[int, int, int, int, int] | None: ...

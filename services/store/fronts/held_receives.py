@@ -1,0 +1,64 @@
+"""HeldReceives: answers to receives that have given out messages, until the journal is written.
+
+All those of one turn of the event loop wait as one: the journal is written at the end of the turn.
+"""
+
+import time
+from typing import NamedTuple, Protocol
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
+from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.port import Batch
+
+
+class ReceiveTimes(Protocol):
+    """Hears how long calls take."""
+
+    def called(self, method: str, outcome: str, seconds: float, *, long_polling: bool = False) -> None:
+        """A call has ended."""
+        ...
+
+
+class _Held(NamedTuple):
+    call: DirectCall
+    request: bytes
+    answer: bytes
+    batch: Batch
+    begun: float
+    long_polling: bool
+
+
+class HeldReceives:
+    """Those of one method."""
+
+    def __init__(self, method: str, journal: Journal, times: ReceiveTimes) -> None:
+        self._method = method
+        self._journal = journal
+        self._times = times
+        self._turn: list[_Held] = []
+
+    def hold(
+        self, call: DirectCall, request: bytes, answer: bytes, batch: Batch, begun: float, *, long_polling: bool
+    ) -> HeldCall:
+        """Give an answer at the end of the turn; where nobody waits for it then, its messages are there again.
+
+        `begun`: of `time.perf_counter`; `long_polling`: whether the call would have waited.
+        """
+        if not self._turn:
+            self._journal.when_written(self._written)
+        self._turn.append(_Held(call, request, answer, batch, begun, long_polling))
+        return HELD
+
+    def _written(self, lost: TandemError | None) -> None:
+        """What was given out is in the log, or the log does not take it, which is not waited for."""
+        held, self._turn = self._turn, []
+        now = time.perf_counter()
+        for call, request, answer, batch, begun, long_polling in held:
+            if lost is not None:
+                call.hand_over(request)  # the handler says who the master is
+            elif call.gone:
+                batch.release()
+            else:
+                self._times.called(self._method, "SUCCESS", now - begun, long_polling=long_polling)
+                call.answer_later(answer)

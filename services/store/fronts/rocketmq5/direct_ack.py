@@ -1,0 +1,51 @@
+"""DirectAckMessage: an AckMessage from the bytes of its request to those of its answer, without a coroutine or task.
+
+What is refused as a whole, or cannot be said at once, goes the way of every call: `receipts`.
+"""
+
+import time
+
+from google.protobuf.message import DecodeError
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
+from tandemmq.store.fronts.held_answer import SendTimes
+from tandemmq.store.fronts.rocketmq5.acks import AckCore, Acks, EncodedAnswer
+from tandemmq.store.fronts.rocketmq5.caller import caller_of
+from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+
+PATH = "/apache.rocketmq.v2.MessagingService/AckMessage"
+
+
+class DirectAckMessage:
+    """See `grpc_transport.Direct`."""
+
+    def __init__(self, receipts: Receipts, delivery: Delivery, times: SendTimes, core: AckCore | None = None) -> None:
+        """`core`, if there is one, reads plain requests."""
+        self._receipts = receipts
+        self._delivery = delivery
+        self._core = core
+        self._times = times
+        self._held = HeldAcknowledgements("AckMessage", delivery, times)
+
+    def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+        """HELD: what is dealt with is noted; None: nothing is, the handler answers."""
+        begun = time.perf_counter()
+        try:
+            acks = Acks(message, self._core)
+            asked = self._receipts.asked(acks, caller_of(call).named())
+            outcomes = self._delivery.acknowledge_at_once(asked.group, asked.topic, acks.handles, in_time=asked.in_time)
+        except (TandemError, CallFailure, DecodeError):
+            return None
+        if outcomes is None:
+            return None
+        told = acks.answer(outcomes)
+        answer = told.data if isinstance(told, EncodedAnswer) else told.SerializeToString()
+        outcome = "SUCCESS" if told.status.code == pb.OK else pb.Code.Name(told.status.code)
+        if any(one.error is None for one in outcomes):
+            return self._held.hold(call, message, answer, begun, outcome)
+        self._times.called("AckMessage", outcome, time.perf_counter() - begun)
+        return answer  # nothing has changed: there is nothing to wait for

@@ -1,0 +1,253 @@
+"""Receives and acknowledgements the short way, over a real store: what they give, when, and what they leave alone."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandemmq.common.grpc_transport import HELD, HeldCall
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.rocketmq5.v2 import calls_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.port import Wish
+from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.direct_port import DirectPort
+from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive
+from tandemmq.store.fronts.native.limits import PullLimits
+from tandemmq.store.fronts.rocketmq5.clients import Clients
+from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage
+from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+from tandemmq.store.metrics import StoreMetrics
+from tests.unit.delivery.delivery_kit import DeliveringStore, delivering
+from tests.unit.fronts.direct_caller import DirectCaller
+
+GROUP, TOPIC = "workers", "orders"
+PLACE = Place(GROUP, TOPIC, 0)
+
+
+class Ways:
+    """The short ways over one store."""
+
+    def __init__(self, at: DeliveringStore) -> None:
+        metrics = StoreMetrics("cluster", "node")
+        self.at = at
+        self.receives = DirectReceive(at.delivery, PullLimits(32, 1 << 20), metrics)
+        self.acknowledges = DirectAcknowledge(at.delivery, metrics)
+        port = DirectPort("broker", at.delivery)
+        self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), at.delivery, metrics)
+
+    def receive(self, caller: DirectCaller | None = None, **wanted: Any) -> bytes | HeldCall | None:
+        asked = {"group": GROUP, "topic": TOPIC, "invisible_ms": 60_000, "max_messages": 1, **wanted}
+        return self.receives(delivery_pb2.ReceiveRequest(**asked).SerializeToString(), caller or DirectCaller())
+
+    def acknowledge(self, caller: DirectCaller, *handles: str) -> bytes | HeldCall | None:
+        request = delivery_pb2.AcknowledgeRequest(group=GROUP, topic=TOPIC, handles=handles)
+        return self.acknowledges(request.SerializeToString(), caller)
+
+    async def received(self, messages: int = 1) -> list[str]:
+        """Handles of messages that were given out."""
+        callers = [DirectCaller() for _ in range(messages)]
+        assert [self.receive(one) for one in callers] == [HELD] * messages
+        await until(lambda: all(one.answers for one in callers))
+        return [message_in(one.answers[0]).handle for one in callers]
+
+    def cursor(self) -> int:
+        progress = self.at.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        return progress.cursor
+
+
+def message_in(answer: bytes) -> delivery_pb2.ReceivedMessage:
+    [message] = delivery_pb2.ReceiveResponse.FromString(answer).messages
+    return message
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0)
+
+
+async def begun(at: DeliveringStore, messages: int = 10, queues: int = 1) -> Ways:
+    """A group that has a place in a topic with messages."""
+    await at.broker.topics.add([TopicConfig(TOPIC, queues, queues)])
+    await at.send(TOPIC, messages)
+    at.store.catch_up()
+    empty = await at.delivery.receive(Wish(GROUP, TOPIC, most=1))
+    empty.release()
+    at.delivery.journal.write()
+    return Ways(at)
+
+
+async def test_what_is_received_and_acknowledged_stays_so(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(4)
+        caller = DirectCaller()
+        assert ways.acknowledge(caller, *handles[:3]) is HELD
+        assert not caller.answers, "it is not written yet"
+        await until(lambda: bool(caller.answers))
+        answer = delivery_pb2.AcknowledgeResponse.FromString(caller.answers[0])
+        assert [one.HasField("refusal") for one in answer.outcomes] == [False] * 3
+        left = at.killed(tmp_path / "killed")
+    async with delivering(left) as at:
+        progress = at.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        assert (progress.cursor, progress.given, list(progress.entries)) == (3, 4, [3])
+
+
+async def test_all_calls_of_a_turn_are_one_record_of_the_journal(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(3)
+        before = at.delivery.journal.next
+        callers = [DirectCaller() for _ in range(6)]
+        for caller, handle in zip(callers[:3], handles, strict=True):
+            assert ways.acknowledge(caller, handle) is HELD
+        for caller in callers[3:]:
+            assert ways.receive(caller) is HELD
+        await until(lambda: all(one.answers for one in callers))
+        assert at.delivery.journal.next == before + 1
+        bodies = [decode_record(message_in(one.answers[0]).record).queue_offset for one in callers[3:]]
+        assert bodies == [3, 4, 5]
+
+
+async def test_what_is_not_plain_is_the_handlers(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        asked: list[dict[str, Any]] = [
+            {"renew": True, "client_id": "one"},
+            {"attempt_id": "first"},
+            {"max_messages": -1},
+            {"invisible_ms": 1},
+            {"topic": "others"},
+            {"group": "new"},
+            {"queue_id": 7},
+        ]
+        before = at.delivery.journal.next
+        assert [ways.receive(**one) for one in asked] == [None] * len(asked)
+        assert ways.receive(DirectCaller(has_room=False)) is None
+        assert ways.receives(b"\xff", DirectCaller()) is None
+        assert ways.acknowledges(b"\xff", DirectCaller()) is None
+        assert ways.acknowledge(DirectCaller()) is None
+        await asyncio.sleep(0)
+        assert at.delivery.journal.next == before
+        assert at.delivery.groups.get("new") is None
+
+
+async def test_nothing_to_give_is_waited_for_by_the_handler(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at, messages=1)
+        await ways.received()
+        assert ways.receive(wait_ms=1_000) is None
+
+
+async def test_a_handle_that_is_refused_waits_for_nothing(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        answer = ways.acknowledge(DirectCaller(), "no handle")
+        assert isinstance(answer, bytes)
+        [outcome] = delivery_pb2.AcknowledgeResponse.FromString(answer).outcomes
+        assert outcome.HasField("refusal")
+        [handle] = await ways.received()
+        caller = DirectCaller()
+        assert ways.acknowledge(caller, "no handle", handle) is HELD
+        await until(lambda: bool(caller.answers))
+        told = delivery_pb2.AcknowledgeResponse.FromString(caller.answers[0])
+        assert [one.HasField("refusal") for one in told.outcomes] == [True, False]
+
+
+async def test_the_message_of_a_caller_that_is_gone_comes_again_uncounted(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        gone = DirectCaller(gone=True)
+        assert ways.receive(gone) is HELD
+        assert ways.at.delivery.ledger.in_flight(PLACE) == 1
+        await until(lambda: at.delivery.ledger.in_flight(PLACE) == 0)
+        assert not gone.answers
+        caller = DirectCaller()
+        assert ways.receive(caller) is HELD
+        await until(lambda: bool(caller.answers))
+        message = message_in(caller.answers[0])
+        assert (decode_record(message.record).queue_offset, message.delivery_number) == (0, 1)
+
+
+async def test_a_master_that_is_one_no_more_answers_by_its_handlers(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        [handle] = await ways.received()
+        receiver, acknowledger = DirectCaller(), DirectCaller()
+        assert ways.receive(receiver) is HELD
+        assert ways.acknowledge(acknowledger, handle) is HELD
+        at.delivery.journal.drop()
+        assert (receiver.answers, acknowledger.answers) == ([], [])
+        assert len(receiver.handed_over) == len(acknowledger.handed_over) == 1
+        assert ways.receive() is None
+        assert ways.acknowledge(DirectCaller(), handle) is None
+
+
+async def test_an_acknowledgement_without_its_replicas_is_answered_by_the_handler(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        [handle] = await ways.received()
+        acknowledgement = at.broker.acknowledgement
+        acknowledgement._replicates = acknowledgement.waits = True  # from here on nobody has what is written
+        caller = DirectCaller()
+        assert ways.acknowledge(caller, handle) is HELD
+        await until(lambda: bool(caller.handed_over))
+        assert not caller.answers
+
+
+async def test_a_journal_that_cannot_be_written_is_told_by_the_handler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tandemmq.store.log.errors import DiskFull
+
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        [handle] = await ways.received()
+
+        def full(*_: Any, **__: Any) -> Any:
+            raise DiskFull("There is no room.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(at.store, "append", full)
+            caller = DirectCaller()
+            assert ways.acknowledge(caller, handle) is HELD
+            await until(lambda: bool(caller.handed_over))
+            assert not caller.answers
+            assert ways.acknowledge(DirectCaller(), handle) is None, "now it is known before"
+        await until(lambda: at.delivery.journal.failure is None)
+
+
+async def test_a_topic_that_grows_is_received_from_whole(tmp_path: Path) -> None:
+    """Where a receive looks is kept only while group, topics and places are the same."""
+    async with delivering(tmp_path) as at:
+        ways = await begun(at, messages=1)
+        await ways.received()
+        assert ways.receive() is None
+        await at.broker.topics.change([TopicConfig(TOPIC, 3, 3)], [])  # type: ignore[attr-defined]
+        await at.send(TOPIC, 1, queue=2)
+        await ways.received()
+
+
+async def test_rocketmq_5_clients_acknowledge_alike(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(2)
+        request = calls_pb2.AckMessageRequest(group=pb.Resource(name=GROUP), topic=pb.Resource(name=TOPIC))
+        for number, handle in enumerate((*handles, "no handle")):
+            request.entries.add(message_id=f"id {number}", receipt_handle=handle)
+        caller = DirectCaller()
+        assert ways.acks(request.SerializeToString(), caller) is HELD
+        await until(lambda: bool(caller.answers))
+        answer = calls_pb2.AckMessageResponse.FromString(caller.answers[0])
+        assert answer.status.code == pb.MULTIPLE_RESULTS
+        assert [one.status.code for one in answer.entries] == [pb.OK, pb.OK, pb.INVALID_RECEIPT_HANDLE]
+        assert ways.cursor() == 2
+        assert ways.acks(request.SerializeToString(), DirectCaller(headers=())) is None, "nobody said who it is"
+        assert ways.acks(b"\xff", DirectCaller()) is None
