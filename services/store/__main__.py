@@ -38,6 +38,8 @@ from tandemmq.store.fronts.access import (
     RULES,
 )
 from tandemmq.store.fronts.direct_port import DirectPort
+from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
+from tandemmq.store.fronts.held_receives import HeldReceives
 from tandemmq.store.fronts.internal.broker_servicer import BrokerServicer, add_links_to_server
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
@@ -149,17 +151,11 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
     core = attach_core(settings, host, broker, metrics)
-    if isinstance(delivery.receiving, Receiving):
-        delivery.receiving.handles.core = core.handles
-    host.add_direct(RECEIVE_PATH, DirectReceive(delivery, settings.service_limits().pull, metrics))
-    host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
     servicer.attach(broker, core.state, core.batch)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
     rocketmq5.attach(port, lambda: f"{settings.own_ip()}:{host.port}", OffsetReads(broker, delivery), core.consumers)
-    if core.consumers is not None:
-        host.add_direct(RECEIVE_MESSAGE_PATH, DirectReceiveMessage(rocketmq5.receiving, delivery, metrics))
-    host.add_direct(ACK_MESSAGE_PATH, DirectAckMessage(rocketmq5.receipts, delivery, metrics, core.ack_messages))
+    consume_directly(settings, host, delivery, rocketmq5, core, metrics)
     await classic.serve(settings, broker, delivery, edits, core.frames)
     host.on_drain(classic.leave)
     inner.attach(settings.broker_name, delivery, core.link)
@@ -215,6 +211,28 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
     if core.message is not None:
         host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))
     return core
+
+
+def consume_directly(
+    settings: StoreSettings,
+    host: ServiceHost,
+    delivery: Delivery,
+    rocketmq5: RocketMQ5Front,
+    core: CompiledCore,
+    metrics: StoreMetrics,
+) -> None:
+    """Have plain receives and acknowledgements take the short way."""
+    if isinstance(delivery.receiving, Receiving):
+        delivery.receiving.handles.core = core.handles
+    host.add_direct(RECEIVE_PATH, DirectReceive(delivery, settings.service_limits().pull, metrics))
+    host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
+    journal = delivery.journal
+    if core.consumers is not None:
+        receives = HeldReceives("ReceiveMessage", journal, metrics)
+        host.add_direct(RECEIVE_MESSAGE_PATH, DirectReceiveMessage(rocketmq5.receiving, delivery, receives))
+    acks = HeldAcknowledgements("AckMessage", journal, delivery.acknowledgement, metrics)
+    reads = None if core.consumers is None else core.consumers.acks
+    host.add_direct(ACK_MESSAGE_PATH, DirectAckMessage(rocketmq5.receipts, delivery, acks, metrics, reads))
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:

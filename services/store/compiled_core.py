@@ -18,7 +18,6 @@ from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
-from tandemmq.store.fronts.rocketmq5.acks import AckCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.settings import CoreChoice
@@ -104,11 +103,6 @@ class CompiledCore:
     """Of gateways."""
     handles: HandleCore | None = None
     """The texts of receipt handles."""
-
-    @property
-    def ack_messages(self) -> AckCore | None:
-        """What reads AckMessages of RocketMQ 5 clients."""
-        return None if self.consumers is None else self.consumers.acks
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""

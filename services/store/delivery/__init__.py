@@ -29,6 +29,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `sessions`: the clients that are there, and what may be asked of them
 * `member_questions`: what an operator asks of one of them
 * `handles`: receipt handles as text
+* `compiled/`: their compiled twin
 * `waiting`: receives that wait for a message, and what wakes them
 * `order`: which messages of an ordered group wait for which
 * `delays`: messages that are delivered later
@@ -43,12 +44,14 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `queue_cursor`: how services read queues of the broker's own: where they go on, and wait
 * `kept_positions`: where they stand, as facts
 * `place_reader`: reads the messages of a place
+* `read_ahead`: a few more of them than a small receive asks for
 * `side_state`: what receiving keeps in mind beside the ledger
 * `figures`: what operators see of groups
 * `ways`: in which ways groups consume, and resets from outside
 * `views`: what operators see of one moment: groups with their members, what waits
 * `waiting_figures`: what operators see of what waits for its time
 * `starts`: where a group begins in a topic
+* `sources`: where a receive looks
 * `acknowledging`: what consumers say of messages that they hold
 * `cursors`: commits and resets
 * `deletions`: groups and topics that were deleted

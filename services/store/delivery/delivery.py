@@ -42,13 +42,13 @@ class Receives(Protocol):
         ...
 
     def receive_at_once(self, wish: Wish) -> Batch | None:
-        """See `Delivery`."""
+        """See `port.AtOncePort`."""
         ...
 
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome] | None:
-        """See `Delivery`."""
+        """See `port.AtOncePort`."""
         ...
 
     async def change_invisible(self, group: str, topic: str, handle: str, invisible_ms: int) -> str:
@@ -195,11 +195,7 @@ class Delivery:
         return await (await self._there(self.receiving)).acknowledge(group, topic, handles, in_time=in_time)
 
     def receive_at_once(self, wish: Wish) -> Batch | None:
-        """What is there for a plain receive; None: `receive` says what there is, or waits, and nothing was given.
-
-        The messages count as given: answer when the journal is written (`Journal.when_written`), or release them.
-        Raises as `receive`.
-        """
+        """See `port.AtOncePort`."""
         if not self.delivering or self.receiving is None:
             return None
         batch = self.receiving.receive_at_once(wish)
@@ -210,10 +206,7 @@ class Delivery:
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome] | None:
-        """What became of handles; None: `acknowledge` says it, and nothing has changed.
-
-        Answer when the journal is written and as safe as sends are. Raises as `acknowledge`.
-        """
+        """See `port.AtOncePort`."""
         if not self.delivering or self.receiving is None:
             return None
         return self.receiving.acknowledge_at_once(group, topic, handles, in_time=in_time)

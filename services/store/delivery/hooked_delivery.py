@@ -31,13 +31,13 @@ class HookedDelivery(Delivery):
         return await self._hooks.delivery.around(context, partial(super().receive, wish, room), found)
 
     def receive_at_once(self, wish: Wish) -> Batch | None:
-        """See `Delivery`: never, hooks may wait."""
+        """See `port.AtOncePort`: never, hooks are asked."""
         return None
 
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome] | None:
-        """See `Delivery`: never."""
+        """See `port.AtOncePort`: never."""
         return None
 
     async def acknowledge(

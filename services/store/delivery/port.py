@@ -97,6 +97,47 @@ class Outcome(NamedTuple):
     error: TandemError | None = None
 
 
+class AtOncePort(Protocol):
+    """What can be said in the turn of the loop in which it is asked, by a broker in this process."""
+
+    def receive_at_once(self, wish: Wish) -> Batch | None:
+        """What is there for a plain receive; None: `DeliveryPort.receive` says what there is, or waits.
+
+        The messages count as given: answer when the journal is written, or release them. Raises as that.
+        """
+        ...
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        """What became of handles; None: `DeliveryPort.acknowledge` says it, and nothing has changed.
+
+        Answer when the journal is written and as safe as sends are. Raises as that.
+        """
+        ...
+
+
+class JournalTurns(Protocol):
+    """The journal, for those who answer when it is written."""
+
+    @property
+    def end_offset(self) -> int:
+        """Log offset after its newest record."""
+        ...
+
+    @property
+    def failure(self) -> TandemError | None:
+        """Why it could not be written last; None while it can."""
+        ...
+
+    def when_written(self, told: Callable[[TandemError | None], None]) -> None:
+        """Call at the end of this turn, when what is noted in it is in the log, or is kept for later: see `failure`.
+
+        With the error, where it never will be. It must not raise.
+        """
+        ...
+
+
 class Ending(Enum):
     """How a transaction ends."""
 

@@ -276,11 +276,7 @@ class Receiving:
         return look
 
     def receive_at_once(self, wish: Wish) -> GivenBatch | None:
-        """What is there for a plain receive; None: `receive` says what there is, or waits, and nothing was given.
-
-        The messages count as given: answer when the journal is written (`Journal.when_written`), or release them.
-        Raises as `receive`.
-        """
+        """See `port.AtOncePort`."""
         parts = self._parts
         if parts is None or wish.attempt_id or wish.renew or wish.most > _MOST_AT_ONCE:
             return None
@@ -381,10 +377,7 @@ class Receiving:
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
     ) -> list[Outcome] | None:
-        """What became of handles; None: `acknowledge` says it, and nothing has changed.
-
-        Answer when the journal is written and safe, as sends are. Raises as `acknowledge`.
-        """
+        """See `port.AtOncePort`."""
         if self._parts is None or self._journal.failure is not None or (in_time and self._is_ordered(group)):
             return None
         if self._durability(group) is not Durability.AS_SENDS:

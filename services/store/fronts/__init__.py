@@ -8,6 +8,8 @@
     internal/       the contracts between the services of a node, and with gateways
     compiled/       what compiled decoders of all of them share
     held_answer.py  answers of sends, until disk and replicas have them
+    held_receives.py          ... of receives, until the journal is written
+    held_acknowledgements.py  ... of acknowledgements, until it is safe
     broker_port.py  what a front asks of the brokers behind it: one, or several
     direct_port.py  the broker in its own process, asked so
     access.py       who may call what

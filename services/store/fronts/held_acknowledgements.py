@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
+from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.port import JournalTurns
 from tandemmq.store.fronts.held_answer import SendTimes
 
 
@@ -25,10 +26,10 @@ class _Held(NamedTuple):
 class HeldAcknowledgements:
     """Those of one method."""
 
-    def __init__(self, method: str, delivery: Delivery, times: SendTimes) -> None:
+    def __init__(self, method: str, journal: JournalTurns, acknowledgement: Acknowledgement, times: SendTimes) -> None:
         self._method = method
-        self._journal = delivery.journal
-        self._acknowledgement = delivery.acknowledgement
+        self._journal = journal
+        self._acknowledgement = acknowledgement
         self._times = times
         self._turn: list[_Held] = []
 

@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.port import Batch
+from tandemmq.store.delivery.port import Batch, JournalTurns
 
 
 class ReceiveTimes(Protocol):
@@ -32,7 +31,7 @@ class _Held(NamedTuple):
 class HeldReceives:
     """Those of one method."""
 
-    def __init__(self, method: str, journal: Journal, times: ReceiveTimes) -> None:
+    def __init__(self, method: str, journal: JournalTurns, times: ReceiveTimes) -> None:
         self._method = method
         self._journal = journal
         self._times = times

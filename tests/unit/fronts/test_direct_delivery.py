@@ -16,6 +16,7 @@ from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.direct_port import DirectPort
+from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive
 from tandemmq.store.fronts.native.limits import PullLimits
 from tandemmq.store.fronts.rocketmq5.clients import Clients
@@ -38,7 +39,8 @@ class Ways:
         self.receives = DirectReceive(at.delivery, PullLimits(32, 1 << 20), metrics)
         self.acknowledges = DirectAcknowledge(at.delivery, metrics)
         port = DirectPort("broker", at.delivery)
-        self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), at.delivery, metrics)
+        held = HeldAcknowledgements("AckMessage", at.delivery.journal, at.delivery.acknowledgement, metrics)
+        self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), at.delivery, held, metrics)
 
     def receive(self, caller: DirectCaller | None = None, **wanted: Any) -> bytes | HeldCall | None:
         asked = {"group": GROUP, "topic": TOPIC, "invisible_ms": 60_000, "max_messages": 1, **wanted}

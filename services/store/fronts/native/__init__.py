@@ -20,6 +20,7 @@ and of consuming as a group::
     delivery_requests.py  protobuf requests as delivery wants them
     delivery_answers.py   what delivery says as protobuf
     delivery_servicer.py  the calls with one request and one answer
+    direct_delivery.py    plain receives and acknowledgements, from bytes to bytes, without a coroutine
     receive_stream.py     ReceiveStream: gives out while there is credit
     attendance.py         heartbeats, and the streams on which clients are asked
 

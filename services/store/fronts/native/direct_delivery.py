@@ -94,7 +94,7 @@ class DirectAcknowledge:
     def __init__(self, delivery: Delivery, metrics: StoreMetrics) -> None:
         self._delivery = delivery
         self._metrics = metrics
-        self._held = HeldAcknowledgements("Acknowledge", delivery, metrics)
+        self._held = HeldAcknowledgements("Acknowledge", delivery.journal, delivery.acknowledgement, metrics)
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """HELD: what is dealt with is noted; None: nothing is, the handler answers."""

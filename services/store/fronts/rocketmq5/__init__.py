@@ -20,11 +20,13 @@ One noun per file::
     sent_message.py     a message as a producer sends it
     body_digest.py      digests of bodies
     receiving.py        ReceiveMessage
+    direct_receive.py   ... of simple consumers, from the bytes of a request to those of its answers
     given_message.py    a message as a consumer gets it
     given_messages.py   ... as a part of an answer, in bytes; plain ones by the compiled core
     inflating.py        ... with a body that it can read
     receipts.py         acknowledge, change, forward
     acks.py             ... what is acknowledged, and how that is answered
+    direct_ack.py       ... from the bytes of a request to those of its answer
     offsets.py          queues read by offset, as no official client does
     transactions.py     ends of transactions, and recalls
     heartbeats.py       clients that live, and that end

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.port import AtOncePort
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_answer import SendTimes
 from tandemmq.store.fronts.rocketmq5.acks import AckCore, Acks, EncodedAnswer
@@ -23,13 +23,20 @@ PATH = "/apache.rocketmq.v2.MessagingService/AckMessage"
 class DirectAckMessage:
     """See `grpc_transport.Direct`."""
 
-    def __init__(self, receipts: Receipts, delivery: Delivery, times: SendTimes, core: AckCore | None = None) -> None:
+    def __init__(
+        self,
+        receipts: Receipts,
+        delivery: AtOncePort,
+        held: HeldAcknowledgements,
+        times: SendTimes,
+        core: AckCore | None = None,
+    ) -> None:
         """`core`, if there is one, reads plain requests."""
         self._receipts = receipts
         self._delivery = delivery
         self._core = core
         self._times = times
-        self._held = HeldAcknowledgements("AckMessage", delivery, times)
+        self._held = held
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """HELD: what is dealt with is noted; None: nothing is, the handler answers."""

@@ -11,8 +11,8 @@ from google.protobuf.message import DecodeError
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall, framed
 from tandemmq.rocketmq5.v2 import calls_pb2
-from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.fronts.held_receives import HeldReceives, ReceiveTimes
+from tandemmq.store.delivery.port import AtOncePort
+from tandemmq.store.fronts.held_receives import HeldReceives
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 
@@ -28,10 +28,10 @@ _MOST_LATER = 1_024
 class DirectReceiveMessage:
     """See `grpc_transport.Direct`."""
 
-    def __init__(self, receiving: ReceiveCalls, delivery: Delivery, times: ReceiveTimes) -> None:
+    def __init__(self, receiving: ReceiveCalls, delivery: AtOncePort, held: HeldReceives) -> None:
         self._receiving = receiving
         self._delivery = delivery
-        self._held = HeldReceives("ReceiveMessage", delivery.journal, times)
+        self._held = held
         self._later: dict[str, float] = {}
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
