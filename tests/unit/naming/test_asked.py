@@ -29,7 +29,7 @@ class Names:
             self.routes.register(replace(said(f"h:{number}", name=zone), zone=zone), zone, 0.0)
         self._handlers = Asked(self.routes, self.values, float, rules, str).handlers()
 
-    def route(self, version: int = V4_9_4, topic: str = "T", **fields: str) -> bytes:
+    def route(self, version: int = V4_9_4, /, topic: str = "T", **fields: str) -> bytes:
         given: Mapping[str, str] = {"topic": topic, **fields}
         request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields=given, version=version)
         answer = self._handlers[request.code](NOBODY, request)
