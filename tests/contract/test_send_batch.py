@@ -5,6 +5,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -158,7 +159,7 @@ def test_a_stream_ends_with_a_request_that_cannot_be_read(own_store: StoreProces
     good = SendBatchRequest(batches=[encode_batch([Outgoing("streamed", b"one")] * 3, queue_id=0)]).SerializeToString()
     answers: list[SendStreamResponse] = []
     with grpc.insecure_channel(own_store.address) as channel:
-        call = channel.stream_stream(
+        call: Any = channel.stream_stream(
             "/tandemmq.store.v1.Store/SendStream", response_deserializer=SendStreamResponse.FromString
         )
         with pytest.raises(grpc.RpcError) as raised:

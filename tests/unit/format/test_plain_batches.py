@@ -32,6 +32,7 @@ TO_LOOK_INTO = [
     b"\x02TIMER_DELAY_MS\x015\x02",
     b"TIMER_DELIVER_MS\x015",
     b"TIMER_DELAY_SEC\x011\x02k\x01v\x02",
+    b"k\x01v\x00",
 ]
 
 

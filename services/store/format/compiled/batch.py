@@ -194,7 +194,7 @@ def _size_up(blob: int, length: int, fixed: int, append_crc: bool) -> tuple[int,
 
 @helper
 def _is_plain(blob: int, length: int, longest_body: int) -> bool:
-    """Whether a measured blob has neither a body above the limit nor a property with one of the names above."""
+    """Whether a measured blob has no body above the limit, none of the names above, and no zero byte at an end."""
     at, end = blob, blob + length
     while at < end:
         size = int_at(at)
@@ -203,6 +203,8 @@ def _is_plain(blob: int, length: int, longest_body: int) -> bool:
             return False
         name = at + LEAST_SIZE + body_size
         at += size
+        if name < at and byte_at(at - 1) == 0:
+            return False  # recovery would take the record for one whose last page is missing
         while name < at:
             stop = find_byte(name, at, end, 2)
             if stop - name >= _SHORTEST_NAME:
