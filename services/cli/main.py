@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tandemmq.cli.commands import OF_THIS_MACHINE, RootGroup
-from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SERVER, choose, variables_of
+from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SECRET_HOSTS, SERVER, choose, variables_of
 from tandemmq.cli.talk.failures import (
     FAILED,
     exit_code,
@@ -69,7 +69,7 @@ def _root(
         "TANDEM_TLS_KEY": tls_key,
     }
     is_typed = {name: getattr(call.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in call.params}
-    for name, replaced in (("context", (SERVER, *ADDRESSES)), ("server", ADDRESSES)):
+    for name, replaced in (("context", (SERVER, *ADDRESSES)), ("server", ADDRESSES), ("user", (SECRET_HOSTS,))):
         if is_typed[name]:  # what is typed wins over the environment
             for variable in replaced:
                 os.environ.pop(variable, None)
