@@ -37,7 +37,7 @@ class SideState:
         """Whether a handle of an earlier start names what this start was the first to give out.
 
         That may be another message: the one that was there before was lost with its start, as the fact that it was
-        given out. Of no use for what has been dealt with.
+        given out. Of no use for what has been dealt with. A handle that is two such starts old is taken at its word.
         """
         before = self._given_before.get(handle.place)
         return handle.start != self.start and before is not None and handle.offset >= before
