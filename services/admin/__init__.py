@@ -20,6 +20,7 @@
     store_times.py     how old messages are
     messages.py        finding and sending messages; reading.py: those of several queues and brokers as one,
                        message_filter.py: which of them are wanted
+    postponed.py       of those that wait for their time; standings.py: which groups have not dealt with them
     message_ways.py    who sent and who consumed a message, as its clients told
     tail.py            messages as they arrive
     dead_letters.py    messages that came to nothing, sent again

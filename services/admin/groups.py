@@ -11,6 +11,7 @@ from tandemmq.admin.listing import checked_limit, matcher, page_of
 from tandemmq.admin.merging import check_presence, check_put, merged
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import GroupPosition, position
+from tandemmq.admin.standings import failing_messages
 from tandemmq.admin.store_times import MessagePlace, store_times
 from tandemmq.admin.tables import Tables
 from tandemmq.admin.usable import usable_group
@@ -66,10 +67,12 @@ class Groups:
             missing = "; ".join(problems_of(books))
             raise NotFound(f"there is no group {name}", remedy=missing or None)
         progress = await asyncio.gather(*(_progress(book, name) for book in books))
+        failing = await failing_messages(books, name)
         return admin_pb2.GroupDetails(
             groups=groups,
             progress=(one for of_book in progress for one in of_book),
             problems=(*problems_of(books), *seen.problems),
+            failing=failing,
         )
 
     # -- changing -----------------------------------------------------------------------------------------------------

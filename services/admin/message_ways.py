@@ -1,11 +1,14 @@
 """The way of a message: what its clients told in the topic of traces, beside what the brokers know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from tandemmq.admin.errors import BadAdminRequest, CallRefused, NotFound
 from tandemmq.admin.messages import Messages
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.topic_names import RETRY, dead_letter_topic
 from tandemmq.common.wire.message_traces import TOPIC, TraceEntry, TraceKind, decode_traces
 
 _MOST = 1000
@@ -13,6 +16,9 @@ _MOST = 1000
 
 _MOST_MESSAGES = 32
 """Messages that are looked up."""
+
+_MOST_FOLLOWED, _MOST_GROUPS = 4, 16
+"""Messages, and groups that consume one, of which copies are looked for."""
 
 
 class ToldEntry(NamedTuple):
@@ -42,6 +48,7 @@ class MessageWays:
         told = [one for one in told if not set(names).isdisjoint(_names_of(one.entry))]
         answer.steps.extend(steps_of(told))
         found = [*by_id.messages, *await self._stored(told, request.topic, key)]
+        found += await self._copies(found)
         answer.messages.extend({(one.broker, one.message.physical_offset): one for one in found}.values())
         if not answer.steps and not answer.messages:
             where = f"; topic {request.topic} has no such message" if request.topic else "; name its topic"
@@ -72,6 +79,18 @@ class MessageWays:
                 page.MergeFrom(await self._find(unique))
             found += page.messages
         return found
+
+    async def _copies(self, found: Sequence[admin_pb2.FoundMessage]) -> list[admin_pb2.FoundMessage]:
+        """Those of messages that groups have failed on: in their retry topics, on the way there, or dead letters."""
+        copies: list[admin_pb2.FoundMessage] = []
+        some = {(one.message.topic, one.message.unique_key): one for one in found if one.message.unique_key}
+        for one in islice(some.values(), _MOST_FOLLOWED):
+            groups = sorted({*one.consumed_by, *(standing.group for standing in one.standings)})
+            for group in groups[:_MOST_GROUPS]:
+                for topic in (RETRY + group, dead_letter_topic(group)):
+                    with suppress(CallRefused):  # there is no such topic
+                        copies += (await self._messages.by_key(topic, one.message.unique_key)).messages
+        return copies
 
     async def _find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """What there is; nothing where the topic is not there, or the key is no id."""

@@ -6,6 +6,7 @@ from tandemmq.admin.brokers import Brokers
 from tandemmq.admin.errors import AdminError, BadAdminRequest, CallRefused, NotFound
 from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
+from tandemmq.admin.postponed import mark_postponed, with_postponed
 from tandemmq.admin.reading import (
     Reader,
     ask_each,
@@ -16,14 +17,12 @@ from tandemmq.admin.reading import (
     read_place,
     spans_between,
 )
+from tandemmq.admin.standings import FoundStandings
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 _DEFAULT_LIMIT, _MOST = 32, 1000
-
-_QUERY_MOST = 64
-"""Messages a query by key: maxMsgsNumBatch."""
 
 _ID_DIGITS = (32, 56)
 
@@ -36,6 +35,7 @@ class Messages:
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
+        self._standings = FoundStandings(brokers)
 
     async def find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """See admin.proto.
@@ -59,10 +59,9 @@ class Messages:
             return await self._by_key(request, readers, limit, wanted)
         if by == "unique_key":
             page = await self._by_key(request, readers, limit)
-        elif by == "place":
-            page = await self._by_place(request, readers)
         else:
-            page = await self._by_id(request, readers)
+            page = await (self._by_place if by == "place" else self._by_id)(request, readers)
+            await self._standings.add(page)
         await self._add_consumers(page)
         return page
 
@@ -134,7 +133,7 @@ class Messages:
         most = limit + 1 if wanted is None else _MOST
 
         async def ask(_broker: str, node: KnownNode) -> tuple[list[message_pb2.StoredMessage], bool]:
-            return await _query(node, request, most)
+            return await with_postponed(node, request, most)
 
         found, cut = [], False
         for broker, _, (messages, more) in await ask_each(readers, ask):
@@ -143,11 +142,20 @@ class Messages:
         found.sort(key=lambda one: (-one[1].store_timestamp, -one[1].physical_offset))
         page = await gather_page(_each(found), limit, with_bodies=request.with_bodies, wanted=wanted)
         page.more = page.more or cut
+        mark_postponed(page, request.topic)
+        await self._standings.add(page)
         return page
+
+    async def by_key(self, topic: str, unique_key: str) -> admin_pb2.FindMessagesResponse:
+        """As `find` by unique key, without who has consumed them. Raises CallRefused, ServiceAway."""
+        request = admin_pb2.FindMessagesRequest(topic=topic, unique_key=unique_key)
+        return await self._by_key(request, await self._brokers.readers(), _DEFAULT_LIMIT)
 
     async def _add_consumers(self, page: admin_pb2.FindMessagesResponse) -> None:
         """Which groups are past a message; nothing where metasync does not answer."""
         for one in page.messages:
+            if one.is_waiting:
+                continue
             node = dict(await self._brokers.readers(one.broker))[one.broker]
             try:
                 one.consumed_by.extend(await _groups_past(node, one.message))
@@ -197,34 +205,6 @@ async def put_message(node: KnownNode, message: message_pb2.Message) -> store_pb
     """Store a message. Raises CallRefused with the store's own words, ServiceAway."""
     call = node.store.Send(store_pb2.SendRequest(message=message))
     return (await node.ask("store", call, node.timeout + _WRITE_SECONDS)).receipt
-
-
-async def _query(
-    node: KnownNode, request: admin_pb2.FindMessagesRequest, most: int
-) -> tuple[list[message_pb2.StoredMessage], bool]:
-    """Messages by key of one store, newest first, and whether some were left out: further than a query goes."""
-    asked = store_pb2.QueryMessageRequest(
-        topic=request.topic,
-        begin_timestamp=request.begin_ms,
-        end_timestamp=request.end_ms,
-        max_messages=min(most, _QUERY_MOST),
-        form=message_pb2.DECODED,
-    )
-    if request.WhichOneof("by") == "key":
-        asked.key = request.key
-    else:
-        asked.unique_key = request.unique_key
-    found: dict[int, message_pb2.StoredMessage] = {}
-    while True:
-        answer = await node.ask("store", node.store.QueryMessage(asked))
-        new = {one.physical_offset: one for one in answer.messages if one.physical_offset not in found}
-        found |= new
-        if len(found) >= most:
-            return list(found.values()), False
-        if not new:  # the end; or a whole answer of one millisecond, which hides what is behind it
-            return list(found.values()), answer.count >= asked.max_messages
-        asked.end_timestamp = min(one.store_timestamp for one in new.values())
-        asked.max_messages = _QUERY_MOST
 
 
 async def _groups_past(node: KnownNode, message: message_pb2.StoredMessage) -> list[str]:

@@ -30,10 +30,14 @@ MOST_READ, MOST_READ_BYTES = 5_000, 64 << 20
 
 _LARGE_BODY = 64 << 10
 
+_QUERY_MOST = 64
+"""Messages a query by key: maxMsgsNumBatch."""
+
 _AT_ONCE = 16
 """Queues that are asked at the same time."""
 
-_NOT_THERE = frozenset({"NOT_FOUND", "OUT_OF_RANGE"})
+NOT_THERE = frozenset({"NOT_FOUND", "OUT_OF_RANGE"})
+"""Codes of a store that knows nothing of what was asked for."""
 
 Reader = tuple[str, KnownNode]
 """A broker, and the node of it that is read."""
@@ -61,7 +65,7 @@ async def ask_each(
     outcomes = await asyncio.gather(*(ask(broker, node) for broker, node in readers), return_exceptions=True)
     found, missing = [], []
     for (broker, node), outcome in zip(readers, outcomes, strict=True):
-        if isinstance(outcome, CallRefused) and outcome.code in _NOT_THERE:
+        if isinstance(outcome, CallRefused) and outcome.code in NOT_THERE:
             missing.append(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
@@ -88,6 +92,34 @@ async def read_place(node: KnownNode, topic: str, queue_id: int, offset: int) ->
     answer = await node.ask("store", node.store.Pull(request))
     found = next(iter(answer.messages), None)
     return found if found is not None and found.queue_offset == offset else None
+
+
+async def query_by_key(
+    node: KnownNode, request: admin_pb2.FindMessagesRequest, most: int
+) -> tuple[list[message_pb2.StoredMessage], bool]:
+    """Messages by key of one store, newest first, and whether some were left out: further than a query goes."""
+    asked = store_pb2.QueryMessageRequest(
+        topic=request.topic,
+        begin_timestamp=request.begin_ms,
+        end_timestamp=request.end_ms,
+        max_messages=min(most, _QUERY_MOST),
+        form=message_pb2.DECODED,
+    )
+    if request.WhichOneof("by") == "key":
+        asked.key = request.key
+    else:
+        asked.unique_key = request.unique_key
+    found: dict[int, message_pb2.StoredMessage] = {}
+    while True:
+        answer = await node.ask("store", node.store.QueryMessage(asked))
+        new = {one.physical_offset: one for one in answer.messages if one.physical_offset not in found}
+        found |= new
+        if len(found) >= most:
+            return list(found.values()), False
+        if not new:  # the end; or a whole answer of one millisecond, which hides what is behind it
+            return list(found.values()), answer.count >= asked.max_messages
+        asked.end_timestamp = min(one.store_timestamp for one in new.values())
+        asked.max_messages = _QUERY_MOST
 
 
 async def spans_between(

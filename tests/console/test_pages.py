@@ -414,6 +414,34 @@ def test_a_group_in_trouble_shows_what_is_wrong(window: Screen, pair: Pair) -> N
     expect(members).to_contain_text("differs")
 
 
+def test_a_failing_message_is_shown_with_its_attempts_at_its_group_and_on_its_page(window: Screen, pair: Pair) -> None:
+    keep_troubled(pair)
+    window.open("groups/troubled")
+    failing = window.page.get_by_role("table", name="Fails on").get_by_role("row").nth(1)
+    expect(failing).to_contain_text("returns004ready")
+    failing.get_by_role("link").click()
+    window.heading("Queue 0, offset 0")
+    standing = window.page.get_by_role("table", name="Not dealt with").get_by_role("row").nth(1)
+    expect(standing).to_contain_text("troubled4ready")
+    expect(window.page.locator("pre")).to_contain_text("return 0")
+
+
+def test_a_message_that_waits_for_its_time_is_found_by_key(window: Screen, pair: Pair) -> None:
+    with pair.master.client() as client:
+        client.send("orders", b"tomorrow", keys=["o-tomorrow"], properties={"TIMER_DELAY_SEC": "86400"})
+    route = "messages?topic=orders&by=key&key=o-tomorrow"
+    window.open(route)
+    until(lambda: _found(window, "waits until"), 60, "it is in the index")
+    window.row("waits until").get_by_role("link").click()
+    expect(window.page.locator("pre")).to_contain_text("tomorrow")
+
+
+def _found(window: Screen, text: str) -> bool:
+    window.page.reload()
+    expect(window.page.locator("main .table, main .empty").first).to_be_visible()
+    return window.row(text).count() > 0
+
+
 def test_what_waits_is_shown(window: Screen) -> None:
     window.open("waiting")
     window.heading("Waiting")

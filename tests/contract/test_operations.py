@@ -78,6 +78,48 @@ def test_a_message_that_comes_again_is_seen_by_its_number(
     assert (topic.most_deliveries, topic.ready, topic.in_flight, topic.put_off) == (4, 0, 0, 1)
 
 
+def test_single_messages_are_seen_in_the_groups_that_have_not_dealt_with_them(
+    client: StoreClient, delivery: DeliveryStub, operations: OperationsStub
+) -> None:
+    for _ in range(4):
+        client.send("single", b"x", queue_id=0)
+    failed, held, done = receive_all(delivery, "singles", "single", 3)
+    receive_all(delivery, "others", "single", 4)
+    acknowledge(delivery, "singles", "single", done.handle)
+    for wait in (0, 3_600_000):
+        change = delivery_pb2.InvisibleChange(handle=failed.handle, invisible_ms=wait)
+        request = delivery_pb2.ChangeInvisibleRequest(group="singles", topic="single", changes=[change])
+        delivery.ChangeInvisible(request, timeout=60)
+        if not wait:
+            failed = receive_all(delivery, "singles", "single", 1)[0]
+
+    def place(offset: int) -> pb.MessagePlace:
+        return pb.MessagePlace(topic="single", queue_id=0, queue_offset=offset)
+
+    asked = pb.ViewMessagesRequest(places=[*map(place, range(6)), pb.MessagePlace(topic="nowhere")])
+    answer = operations.ViewMessages(asked, timeout=60)
+    mine = [one for one in answer.messages if one.group == "singles"]
+    assert [(one.place.queue_offset, one.state, one.deliveries) for one in mine] == [
+        (0, pb.PUT_OFF, 2),
+        (1, pb.HELD, 1),
+        (3, pb.WAITS, 0),
+    ]
+    assert 3_000_000 < mine[0].due_in_ms <= 3_600_000
+    assert [one.state for one in answer.messages if one.group == "others"] == [pb.HELD] * 4
+    (worst,) = operations.ViewMessages(pb.ViewMessagesRequest(group="singles"), timeout=60).messages
+    assert (worst.place, worst.deliveries, worst.state) == (place(0), 2, pb.PUT_OFF)
+    acknowledge(delivery, "singles", "single", failed.handle, held.handle)
+    assert not operations.ViewMessages(pb.ViewMessagesRequest(group="singles"), timeout=60).messages
+
+
+def test_a_view_of_messages_says_which(operations: OperationsStub) -> None:
+    both = pb.ViewMessagesRequest(group="singles", places=[pb.MessagePlace(topic="single")])
+    many = pb.ViewMessagesRequest(places=[pb.MessagePlace(topic="single", queue_offset=at) for at in range(65)])
+    limit = pb.ViewMessagesRequest(group="singles", limit=1_001)
+    for wrong in (pb.ViewMessagesRequest(), both, many, limit):
+        assert refusal(operations.ViewMessages, wrong)[0] == "INVALID_ARGUMENT"
+
+
 def test_a_group_that_consumes_in_two_ways_is_seen_as_both(
     client: StoreClient, delivery: DeliveryStub, operations: OperationsStub
 ) -> None:

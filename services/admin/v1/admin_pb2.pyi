@@ -1016,26 +1016,55 @@ class GroupDetails(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
+    FAILING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]: ...
     @_builtins.property
     def progress(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueProgress]: ...
     @_builtins.property
     def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def failing(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailingMessage]:
+        """Messages that came more than once, or moved to its retry topic, and are not dealt with. Of each broker the 20 that came most often."""
+
     def __init__(
         self,
         *,
         groups: _abc.Iterable[Global___Group] | None = ...,
         progress: _abc.Iterable[Global___QueueProgress] | None = ...,
         problems: _abc.Iterable[_builtins.str] | None = ...,
+        failing: _abc.Iterable[Global___FailingMessage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "problems", b"problems", "progress", b"progress"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failing", b"failing", "groups", b"groups", "problems", b"problems", "progress", b"progress"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GroupDetails: _TypeAlias = GroupDetails  # noqa: Y015
+
+@_typing.final
+class FailingMessage(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BROKER_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
+    broker: _builtins.str
+    @_builtins.property
+    def standing(self) -> _operations_pb2.MessageStanding: ...
+    def __init__(
+        self,
+        *,
+        broker: _builtins.str = ...,
+        standing: _operations_pb2.MessageStanding | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["standing", b"standing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "standing", b"standing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FailingMessage: _TypeAlias = FailingMessage  # noqa: Y015
 
 @_typing.final
 class QueueProgress(_message.Message):
@@ -1575,14 +1604,27 @@ class FoundMessage(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     BODY_BYTES_FIELD_NUMBER: _builtins.int
     CONSUMED_BY_FIELD_NUMBER: _builtins.int
+    STANDINGS_FIELD_NUMBER: _builtins.int
+    IS_WAITING_FIELD_NUMBER: _builtins.int
+    DUE_MS_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     body_bytes: _builtins.int
     """Also where the message comes without its body."""
+    is_waiting: _builtins.bool
+    """It waits for its time, and is then put into the topic that was asked for: `message` is what waits, in a topic of the broker's own. By
+    key and unique key. One that was taken back counts until then.
+    """
+    due_ms: _builtins.int
+    """When that is, ms since 1970; 0: it waits at a delay level, whose times are the store's."""
     @_builtins.property
     def message(self) -> _message_pb2.StoredMessage: ...
     @_builtins.property
     def consumed_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Groups whose offset is after the message have consumed it; by group. Only for one message by id, unique key or place."""
+
+    @_builtins.property
+    def standings(self) -> _containers.RepeatedCompositeFieldContainer[_operations_pb2.MessageStanding]:
+        """Groups that have not dealt with it, and how often it came to them; by group. Not for messages by time, and for the first 64 only."""
 
     def __init__(
         self,
@@ -1591,10 +1633,13 @@ class FoundMessage(_message.Message):
         message: _message_pb2.StoredMessage | None = ...,
         body_bytes: _builtins.int = ...,
         consumed_by: _abc.Iterable[_builtins.str] | None = ...,
+        standings: _abc.Iterable[_operations_pb2.MessageStanding] | None = ...,
+        is_waiting: _builtins.bool = ...,
+        due_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_bytes", b"body_bytes", "broker", b"broker", "consumed_by", b"consumed_by", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_bytes", b"body_bytes", "broker", b"broker", "consumed_by", b"consumed_by", "due_ms", b"due_ms", "is_waiting", b"is_waiting", "message", b"message", "standings", b"standings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1716,7 +1761,9 @@ class MessageTrace(_message.Message):
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMessage]:
-        """The messages as they are stored, without bodies, with the groups that are past them."""
+        """The messages as they are stored, without bodies, with the groups that are past them; after them their copies in retry and dead-letter
+        topics of the groups that consume their topic, sixteen groups at most.
+        """
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetGroup(self, request, context):
-        """One group: configuration, members, and its progress in every queue that it has an offset in.
+        """One group: configuration, members, its progress in every queue that it has an offset in, and the messages that it fails on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

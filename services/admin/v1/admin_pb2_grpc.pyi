@@ -69,7 +69,7 @@ class AdminStub:
     ListGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]
     """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold."""
     GetGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetGroupRequest, _admin_pb2.GroupDetails]
-    """One group: configuration, members, and its progress in every queue that it has an offset in."""
+    """One group: configuration, members, its progress in every queue that it has an offset in, and the messages that it fails on."""
     PutGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PutGroupRequest, _admin_pb2.PutGroupResponse]
     """Creates a group, or changes of it what is set in the request; likewise."""
     DeleteGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupRequest, _admin_pb2.DeleteGroupResponse]
@@ -132,7 +132,7 @@ class AdminAsyncStub(AdminStub):
     ListGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]  # type: ignore[assignment]
     """Groups by name or pattern, in pages, with what they have not consumed yet and what they hold."""
     GetGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetGroupRequest, _admin_pb2.GroupDetails]  # type: ignore[assignment]
-    """One group: configuration, members, and its progress in every queue that it has an offset in."""
+    """One group: configuration, members, its progress in every queue that it has an offset in, and the messages that it fails on."""
     PutGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.PutGroupRequest, _admin_pb2.PutGroupResponse]  # type: ignore[assignment]
     """Creates a group, or changes of it what is set in the request; likewise."""
     DeleteGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupRequest, _admin_pb2.DeleteGroupResponse]  # type: ignore[assignment]
@@ -246,7 +246,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetGroupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GroupDetails, _abc.Awaitable[_admin_pb2.GroupDetails]]:
-        """One group: configuration, members, and its progress in every queue that it has an offset in."""
+        """One group: configuration, members, its progress in every queue that it has an offset in, and the messages that it fails on."""
 
     @_abc_1.abstractmethod
     def PutGroup(

@@ -5,7 +5,7 @@
     calls.py       the connection to it, options, answers as JSON
     names.py       names for a shell that completes
     figures.py     numbers of a node that several commands show
-    group_view.py  what stores see of groups, in words
+    group_view.py  what stores see of groups, in words; message_standing.py: of single messages
     lone_store.py  topics and groups made by a store that runs alone
     cluster.py     tandem cluster show|waiting|actions|bundle
     node.py        tandem node list|config

@@ -22,6 +22,7 @@ from tandemmq.cli.nouns.calls import (
 )
 from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, held, in_words, remarks, say_members
 from tandemmq.cli.nouns.lone_store import operations_at, or_store
+from tandemmq.cli.nouns.message_standing import say_failing
 from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
@@ -109,10 +110,13 @@ def _details(group: str, broker: str, address: str) -> "GroupDetails":
 def show(
     group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
 ) -> None:
-    """Show one group: configuration, progress by topic, and members.
+    """Show one group: configuration, progress by topic, the messages that it fails on, and members.
 
-    With --json: one document, {"groups": [...], "progress": [...]}, the latter as `tandem group progress`; in "view"
-    of a group "members" stand beside what `tandem group list` has.
+    `tandem message find TOPIC --at QUEUE:OFFSET --body` shows such a message.
+
+    With --json: one document, {"groups": [...], "progress": [...], "failing": [{"broker", "standing": {"place",
+    "state", "deliveries", "due_in_ms", "client_id"}}]}, the second as `tandem group progress`; in "view" of a group
+    "members" stand beside what `tandem group list` has.
     """
     output = Output(as_json=as_json)
     found = _details(group, broker, address)
@@ -122,6 +126,9 @@ def show(
     for one in found.groups:
         output.pairs(_in_words(one), title=f"{one.config.name} on {one.broker}")
     _say_topics(output, found)
+    if found.failing:
+        output.say()
+        say_failing(output, list(found.failing))
     if any(one.view.members for one in found.groups):
         output.say()
         say_members(output, found)

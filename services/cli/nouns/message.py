@@ -16,6 +16,7 @@ from tandemmq.cli.nouns.calls import (
     document,
     noun,
 )
+from tandemmq.cli.nouns.message_standing import say_standings
 from tandemmq.cli.nouns.message_trace import trace
 from tandemmq.cli.talk.failures import NotThere
 from tandemmq.cli.talk.moments import parse_moment, show_bytes, show_moment
@@ -61,8 +62,11 @@ def find(
 ) -> None:
     """Find messages by id, key, unique key, place, or by the time they were stored (--begin, --end, --newest-first).
 
+    Under each: the groups that have not dealt with it, and how often it came to them. A key finds delayed messages too.
+
     With --json: one document, {"messages": [{"broker", "message": {"topic", "queue_id", "queue_offset", "message_id",
-    ...}, "body_bytes", "consumed_by"}], "more", "read_to_ms", "looked_at"}. Exit code 1 if there is none.
+    ...}, "body_bytes", "consumed_by", "standings": [{"group", "state", "deliveries", "due_in_ms", ...}], "is_waiting",
+    "due_ms"}], "more", "read_to_ms", "looked_at"}. Exit code 1 if there is none.
     """
     from tandemmq.admin.v1 import admin_pb2
 
@@ -136,6 +140,7 @@ def say_found(output: Output, found: "FoundMessage", *, with_body: bool) -> None
     head += [show_bytes(found.body_bytes), one.message_id]
     head += [f"consumed by {', '.join(found.consumed_by)}"] if found.consumed_by else []
     output.say(printable("  ".join(head)))
+    say_standings(output, found)
     if with_body:
         output.say(shown_body(one.body, whole=False))
         output.say()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tandemmq.cli.nouns.calls import DEFAULT_ADMIN_ADDRESS, AdminAddress, admin_at, document, enum_name
+from tandemmq.cli.nouns.message_standing import say_standings
 from tandemmq.cli.talk.moments import show_moment
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output, printable
@@ -59,7 +60,9 @@ def _say_stored(output: Output, found: "FoundMessage") -> None:
     one = found.message
     where = f"{one.topic} queue {one.queue_id} offset {one.queue_offset} of {found.broker}"
     past = f"groups past it: {', '.join(found.consumed_by)}" if found.consumed_by else "no group is past it"
-    output.say(printable(f"stored {show_moment(one.store_timestamp)}  {where}  {one.unique_key}  {past}"))
+    tries = f"  given back {one.reconsume_times} times" if one.reconsume_times else ""
+    output.say(printable(f"stored {show_moment(one.store_timestamp)}  {where}  {one.unique_key}  {past}{tries}"))
+    say_standings(output, found)
 
 
 def _row(step: "TraceStep") -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from tandemmq.metadata.v1 import metadata_pb2 as tandemmq_dot_metadata_dot_v1_dot_metadata__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/delivery/v1/operations.proto\x12\x14tandemmq.delivery.v1\x1a#tandemmq/metadata/v1/metadata.proto\"9\n\x11ViewGroupsRequest\x12\x0e\n\x06groups\x18\x01 \x03(\t\x12\x14\n\x0cwith_members\x18\x02 \x01(\x08\"E\n\x12ViewGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.GroupView\"\xea\x01\n\tGroupView\x12\r\n\x05group\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.tandemmq.delivery.v1.GroupTopicView\x12\x11\n\tconsumers\x18\x03 \x01(\x05\x12\x11\n\tproducers\x18\x04 \x01(\x05\x12\x14\n\x0c\x61\x63knowledges\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ommits\x18\x06 \x01(\x08\x12\x31\n\x07members\x18\x07 \x03(\x0b\x32 .tandemmq.delivery.v1.MemberView\x12\x18\n\x10\x64iffering_topics\x18\x08 \x03(\t\"\xa6\x01\n\x0eGroupTopicView\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0b\n\x03lag\x18\x02 \x01(\x03\x12\x11\n\tin_flight\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x03\x12\x17\n\x0fmost_deliveries\x18\x05 \x01(\x05\x12\x11\n\toldest_ms\x18\x06 \x01(\x03\x12\x19\n\x11oldest_waiting_ms\x18\x07 \x01(\x03\x12\x0f\n\x07put_off\x18\x08 \x01(\x03\"\x8c\x02\n\nMemberView\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\x08\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08language\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x06 \x01(\t\x12J\n\rsubscriptions\x18\x07 \x03(\x0b\x32\x33.tandemmq.delivery.v1.MemberView.SubscriptionsEntry\x12\x11\n\tsilent_ms\x18\x08 \x01(\x03\x1a\x34\n\x12SubscriptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x12ViewWaitingRequest\x12\r\n\x05limit\x18\x01 \x01(\x05\"\xec\x01\n\x13ViewWaitingResponse\x12\x0e\n\x06timers\x18\x01 \x01(\x03\x12\x12\n\ntimers_due\x18\x02 \x01(\x03\x12\x16\n\x0etimers_late_ms\x18\x03 \x01(\x03\x12\x1a\n\x12timers_not_indexed\x18\x04 \x01(\x03\x12/\n\x06levels\x18\x05 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.LevelView\x12\x15\n\rhalf_messages\x18\x06 \x01(\x03\x12\x35\n\x06halves\x18\x07 \x03(\x0b\x32%.tandemmq.delivery.v1.HalfMessageView\"=\n\tLevelView\x12\r\n\x05level\x18\x01 \x01(\x05\x12\x10\n\x08messages\x18\x02 \x01(\x03\x12\x0f\n\x07late_ms\x18\x03 \x01(\x03\"w\n\x0fHalfMessageView\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x63hecks\x18\x05 \x01(\x05\x12\x0e\n\x06handle\x18\x06 \x01(\t\"G\n\x12\x43reateTopicRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.tandemmq.metadata.v1.TopicConfig\"\x15\n\x13\x43reateTopicResponse\"S\n\x12\x43reateGroupRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32-.tandemmq.metadata.v1.SubscriptionGroupConfig\"\x15\n\x13\x43reateGroupResponse\"6\n\x12ShowThreadsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\"I\n\x11TryMessageRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\"*\n\x0cMemberAnswer\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t2\xd1\x04\n\nOperations\x12_\n\nViewGroups\x12\'.tandemmq.delivery.v1.ViewGroupsRequest\x1a(.tandemmq.delivery.v1.ViewGroupsResponse\x12\x62\n\x0bViewWaiting\x12(.tandemmq.delivery.v1.ViewWaitingRequest\x1a).tandemmq.delivery.v1.ViewWaitingResponse\x12\x62\n\x0b\x43reateTopic\x12(.tandemmq.delivery.v1.CreateTopicRequest\x1a).tandemmq.delivery.v1.CreateTopicResponse\x12\x62\n\x0b\x43reateGroup\x12(.tandemmq.delivery.v1.CreateGroupRequest\x1a).tandemmq.delivery.v1.CreateGroupResponse\x12[\n\x0bShowThreads\x12(.tandemmq.delivery.v1.ShowThreadsRequest\x1a\".tandemmq.delivery.v1.MemberAnswer\x12Y\n\nTryMessage\x12\'.tandemmq.delivery.v1.TryMessageRequest\x1a\".tandemmq.delivery.v1.MemberAnswerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tandemmq/delivery/v1/operations.proto\x12\x14tandemmq.delivery.v1\x1a#tandemmq/metadata/v1/metadata.proto\"9\n\x11ViewGroupsRequest\x12\x0e\n\x06groups\x18\x01 \x03(\t\x12\x14\n\x0cwith_members\x18\x02 \x01(\x08\"E\n\x12ViewGroupsResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.GroupView\"\xea\x01\n\tGroupView\x12\r\n\x05group\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.tandemmq.delivery.v1.GroupTopicView\x12\x11\n\tconsumers\x18\x03 \x01(\x05\x12\x11\n\tproducers\x18\x04 \x01(\x05\x12\x14\n\x0c\x61\x63knowledges\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ommits\x18\x06 \x01(\x08\x12\x31\n\x07members\x18\x07 \x03(\x0b\x32 .tandemmq.delivery.v1.MemberView\x12\x18\n\x10\x64iffering_topics\x18\x08 \x03(\t\"\xa6\x01\n\x0eGroupTopicView\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0b\n\x03lag\x18\x02 \x01(\x03\x12\x11\n\tin_flight\x18\x03 \x01(\x03\x12\r\n\x05ready\x18\x04 \x01(\x03\x12\x17\n\x0fmost_deliveries\x18\x05 \x01(\x05\x12\x11\n\toldest_ms\x18\x06 \x01(\x03\x12\x19\n\x11oldest_waiting_ms\x18\x07 \x01(\x03\x12\x0f\n\x07put_off\x18\x08 \x01(\x03\"\x8c\x02\n\nMemberView\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\x08\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08language\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x06 \x01(\t\x12J\n\rsubscriptions\x18\x07 \x03(\x0b\x32\x33.tandemmq.delivery.v1.MemberView.SubscriptionsEntry\x12\x11\n\tsilent_ms\x18\x08 \x01(\x03\x1a\x34\n\x12SubscriptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"g\n\x13ViewMessagesRequest\x12\x32\n\x06places\x18\x01 \x03(\x0b\x32\".tandemmq.delivery.v1.MessagePlace\x12\r\n\x05group\x18\x02 \x01(\t\x12\r\n\x05limit\x18\x03 \x01(\x05\"E\n\x0cMessagePlace\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08queue_id\x18\x02 \x01(\x05\x12\x14\n\x0cqueue_offset\x18\x03 \x01(\x03\"O\n\x14ViewMessagesResponse\x12\x37\n\x08messages\x18\x01 \x03(\x0b\x32%.tandemmq.delivery.v1.MessageStanding\"\xc0\x01\n\x0fMessageStanding\x12\r\n\x05group\x18\x01 \x01(\t\x12\x31\n\x05place\x18\x02 \x01(\x0b\x32\".tandemmq.delivery.v1.MessagePlace\x12\x31\n\x05state\x18\x03 \x01(\x0e\x32\".tandemmq.delivery.v1.MessageState\x12\x12\n\ndeliveries\x18\x04 \x01(\x05\x12\x11\n\tdue_in_ms\x18\x05 \x01(\x03\x12\x11\n\tclient_id\x18\x06 \x01(\t\"#\n\x12ViewWaitingRequest\x12\r\n\x05limit\x18\x01 \x01(\x05\"\xec\x01\n\x13ViewWaitingResponse\x12\x0e\n\x06timers\x18\x01 \x01(\x03\x12\x12\n\ntimers_due\x18\x02 \x01(\x03\x12\x16\n\x0etimers_late_ms\x18\x03 \x01(\x03\x12\x1a\n\x12timers_not_indexed\x18\x04 \x01(\x03\x12/\n\x06levels\x18\x05 \x03(\x0b\x32\x1f.tandemmq.delivery.v1.LevelView\x12\x15\n\rhalf_messages\x18\x06 \x01(\x03\x12\x35\n\x06halves\x18\x07 \x03(\x0b\x32%.tandemmq.delivery.v1.HalfMessageView\"=\n\tLevelView\x12\r\n\x05level\x18\x01 \x01(\x05\x12\x10\n\x08messages\x18\x02 \x01(\x03\x12\x0f\n\x07late_ms\x18\x03 \x01(\x03\"w\n\x0fHalfMessageView\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x63hecks\x18\x05 \x01(\x05\x12\x0e\n\x06handle\x18\x06 \x01(\t\"G\n\x12\x43reateTopicRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.tandemmq.metadata.v1.TopicConfig\"\x15\n\x13\x43reateTopicResponse\"S\n\x12\x43reateGroupRequest\x12=\n\x06\x63onfig\x18\x01 \x01(\x0b\x32-.tandemmq.metadata.v1.SubscriptionGroupConfig\"\x15\n\x13\x43reateGroupResponse\"6\n\x12ShowThreadsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\"I\n\x11TryMessageRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\"*\n\x0cMemberAnswer\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t*Z\n\x0cMessageState\x12\x1d\n\x19MESSAGE_STATE_UNSPECIFIED\x10\x00\x12\t\n\x05WAITS\x10\x01\x12\x08\n\x04HELD\x10\x02\x12\x0b\n\x07PUT_OFF\x10\x03\x12\t\n\x05READY\x10\x04\x32\xb8\x05\n\nOperations\x12_\n\nViewGroups\x12\'.tandemmq.delivery.v1.ViewGroupsRequest\x1a(.tandemmq.delivery.v1.ViewGroupsResponse\x12\x65\n\x0cViewMessages\x12).tandemmq.delivery.v1.ViewMessagesRequest\x1a*.tandemmq.delivery.v1.ViewMessagesResponse\x12\x62\n\x0bViewWaiting\x12(.tandemmq.delivery.v1.ViewWaitingRequest\x1a).tandemmq.delivery.v1.ViewWaitingResponse\x12\x62\n\x0b\x43reateTopic\x12(.tandemmq.delivery.v1.CreateTopicRequest\x1a).tandemmq.delivery.v1.CreateTopicResponse\x12\x62\n\x0b\x43reateGroup\x12(.tandemmq.delivery.v1.CreateGroupRequest\x1a).tandemmq.delivery.v1.CreateGroupResponse\x12[\n\x0bShowThreads\x12(.tandemmq.delivery.v1.ShowThreadsRequest\x1a\".tandemmq.delivery.v1.MemberAnswer\x12Y\n\nTryMessage\x12\'.tandemmq.delivery.v1.TryMessageRequest\x1a\".tandemmq.delivery.v1.MemberAnswerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,6 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._loaded_options = None
   _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_options = b'8\001'
+  _globals['_MESSAGESTATE']._serialized_start=2198
+  _globals['_MESSAGESTATE']._serialized_end=2288
   _globals['_VIEWGROUPSREQUEST']._serialized_start=100
   _globals['_VIEWGROUPSREQUEST']._serialized_end=157
   _globals['_VIEWGROUPSRESPONSE']._serialized_start=159
@@ -46,28 +48,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMBERVIEW']._serialized_end=905
   _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_start=853
   _globals['_MEMBERVIEW_SUBSCRIPTIONSENTRY']._serialized_end=905
-  _globals['_VIEWWAITINGREQUEST']._serialized_start=907
-  _globals['_VIEWWAITINGREQUEST']._serialized_end=942
-  _globals['_VIEWWAITINGRESPONSE']._serialized_start=945
-  _globals['_VIEWWAITINGRESPONSE']._serialized_end=1181
-  _globals['_LEVELVIEW']._serialized_start=1183
-  _globals['_LEVELVIEW']._serialized_end=1244
-  _globals['_HALFMESSAGEVIEW']._serialized_start=1246
-  _globals['_HALFMESSAGEVIEW']._serialized_end=1365
-  _globals['_CREATETOPICREQUEST']._serialized_start=1367
-  _globals['_CREATETOPICREQUEST']._serialized_end=1438
-  _globals['_CREATETOPICRESPONSE']._serialized_start=1440
-  _globals['_CREATETOPICRESPONSE']._serialized_end=1461
-  _globals['_CREATEGROUPREQUEST']._serialized_start=1463
-  _globals['_CREATEGROUPREQUEST']._serialized_end=1546
-  _globals['_CREATEGROUPRESPONSE']._serialized_start=1548
-  _globals['_CREATEGROUPRESPONSE']._serialized_end=1569
-  _globals['_SHOWTHREADSREQUEST']._serialized_start=1571
-  _globals['_SHOWTHREADSREQUEST']._serialized_end=1625
-  _globals['_TRYMESSAGEREQUEST']._serialized_start=1627
-  _globals['_TRYMESSAGEREQUEST']._serialized_end=1700
-  _globals['_MEMBERANSWER']._serialized_start=1702
-  _globals['_MEMBERANSWER']._serialized_end=1744
-  _globals['_OPERATIONS']._serialized_start=1747
-  _globals['_OPERATIONS']._serialized_end=2340
+  _globals['_VIEWMESSAGESREQUEST']._serialized_start=907
+  _globals['_VIEWMESSAGESREQUEST']._serialized_end=1010
+  _globals['_MESSAGEPLACE']._serialized_start=1012
+  _globals['_MESSAGEPLACE']._serialized_end=1081
+  _globals['_VIEWMESSAGESRESPONSE']._serialized_start=1083
+  _globals['_VIEWMESSAGESRESPONSE']._serialized_end=1162
+  _globals['_MESSAGESTANDING']._serialized_start=1165
+  _globals['_MESSAGESTANDING']._serialized_end=1357
+  _globals['_VIEWWAITINGREQUEST']._serialized_start=1359
+  _globals['_VIEWWAITINGREQUEST']._serialized_end=1394
+  _globals['_VIEWWAITINGRESPONSE']._serialized_start=1397
+  _globals['_VIEWWAITINGRESPONSE']._serialized_end=1633
+  _globals['_LEVELVIEW']._serialized_start=1635
+  _globals['_LEVELVIEW']._serialized_end=1696
+  _globals['_HALFMESSAGEVIEW']._serialized_start=1698
+  _globals['_HALFMESSAGEVIEW']._serialized_end=1817
+  _globals['_CREATETOPICREQUEST']._serialized_start=1819
+  _globals['_CREATETOPICREQUEST']._serialized_end=1890
+  _globals['_CREATETOPICRESPONSE']._serialized_start=1892
+  _globals['_CREATETOPICRESPONSE']._serialized_end=1913
+  _globals['_CREATEGROUPREQUEST']._serialized_start=1915
+  _globals['_CREATEGROUPREQUEST']._serialized_end=1998
+  _globals['_CREATEGROUPRESPONSE']._serialized_start=2000
+  _globals['_CREATEGROUPRESPONSE']._serialized_end=2021
+  _globals['_SHOWTHREADSREQUEST']._serialized_start=2023
+  _globals['_SHOWTHREADSREQUEST']._serialized_end=2077
+  _globals['_TRYMESSAGEREQUEST']._serialized_start=2079
+  _globals['_TRYMESSAGEREQUEST']._serialized_end=2152
+  _globals['_MEMBERANSWER']._serialized_start=2154
+  _globals['_MEMBERANSWER']._serialized_end=2196
+  _globals['_OPERATIONS']._serialized_start=2291
+  _globals['_OPERATIONS']._serialized_end=2987
 # @@protoc_insertion_point(module_scope)

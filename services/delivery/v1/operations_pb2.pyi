@@ -18,6 +18,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from tandemmq.metadata.v1 import metadata_pb2 as _metadata_pb2
 import builtins as _builtins
 import sys
@@ -29,6 +30,35 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _MessageState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MessageStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MESSAGE_STATE_UNSPECIFIED: _MessageState.ValueType  # 0
+    WAITS: _MessageState.ValueType  # 1
+    """It was not given out yet."""
+    HELD: _MessageState.ValueType  # 2
+    """Somebody has it."""
+    PUT_OFF: _MessageState.ValueType  # 3
+    """It has failed, nobody has it, and its next delivery is later."""
+    READY: _MessageState.ValueType  # 4
+    """It can be given out again."""
+
+class MessageState(_MessageState, metaclass=_MessageStateEnumTypeWrapper): ...
+
+MESSAGE_STATE_UNSPECIFIED: MessageState.ValueType  # 0
+WAITS: MessageState.ValueType  # 1
+"""It was not given out yet."""
+HELD: MessageState.ValueType  # 2
+"""Somebody has it."""
+PUT_OFF: MessageState.ValueType  # 3
+"""It has failed, nobody has it, and its next delivery is later."""
+READY: MessageState.ValueType  # 4
+"""It can be given out again."""
+Global___MessageState: _TypeAlias = MessageState  # noqa: Y015
 
 @_typing.final
 class ViewGroupsRequest(_message.Message):
@@ -243,6 +273,121 @@ class MemberView(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MemberView: _TypeAlias = MemberView  # noqa: Y015
+
+@_typing.final
+class ViewMessagesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACES_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """Instead of them: messages of this group that came more than once, or moved to its retry topic. Those first that came most often."""
+    limit: _builtins.int
+    """Of a group; 0: 100. At most 1,000."""
+    @_builtins.property
+    def places(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessagePlace]:
+        """At most 64. What cannot be found is left out."""
+
+    def __init__(
+        self,
+        *,
+        places: _abc.Iterable[Global___MessagePlace] | None = ...,
+        group: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "limit", b"limit", "places", b"places"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ViewMessagesRequest: _TypeAlias = ViewMessagesRequest  # noqa: Y015
+
+@_typing.final
+class MessagePlace(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    QUEUE_ID_FIELD_NUMBER: _builtins.int
+    QUEUE_OFFSET_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    queue_id: _builtins.int
+    queue_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        queue_id: _builtins.int = ...,
+        queue_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue_id", b"queue_id", "queue_offset", b"queue_offset", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessagePlace: _TypeAlias = MessagePlace  # noqa: Y015
+
+@_typing.final
+class ViewMessagesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageStanding]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___MessageStanding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ViewMessagesResponse: _TypeAlias = ViewMessagesResponse  # noqa: Y015
+
+@_typing.final
+class MessageStanding(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    DUE_IN_MS_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    state: Global___MessageState.ValueType
+    deliveries: _builtins.int
+    """How often it came to the group, what is under way included. In a retry topic those before it was moved there are counted too. What
+    consumers pull and do not acknowledge is not counted.
+    """
+    due_in_ms: _builtins.int
+    """Until it comes again; 0 if it can come now."""
+    client_id: _builtins.str
+    """Who holds it, where a client renews that."""
+    @_builtins.property
+    def place(self) -> Global___MessagePlace: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        place: Global___MessagePlace | None = ...,
+        state: Global___MessageState.ValueType = ...,
+        deliveries: _builtins.int = ...,
+        due_in_ms: _builtins.int = ...,
+        client_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["place", b"place"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "deliveries", b"deliveries", "due_in_ms", b"due_in_ms", "group", b"group", "place", b"place", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessageStanding: _TypeAlias = MessageStanding  # noqa: Y015
 
 @_typing.final
 class ViewWaitingRequest(_message.Message):

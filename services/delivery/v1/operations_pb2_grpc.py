@@ -39,6 +39,11 @@ class OperationsStub:
                 request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsResponse.FromString,
                 _registered_method=True)
+        self.ViewMessages = channel.unary_unary(
+                '/tandemmq.delivery.v1.Operations/ViewMessages',
+                request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesResponse.FromString,
+                _registered_method=True)
         self.ViewWaiting = channel.unary_unary(
                 '/tandemmq.delivery.v1.Operations/ViewWaiting',
                 request_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewWaitingRequest.SerializeToString,
@@ -71,6 +76,14 @@ class OperationsServicer:
 
     def ViewGroups(self, request, context):
         """Groups that consume here or have members, by name. A group that is only configured is not among them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ViewMessages(self, request, context):
+        """Where single messages stand in the groups that have not dealt with them: some messages in all groups, or those of one group that have
+        failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,6 +131,11 @@ def add_OperationsServicer_to_server(servicer, server):
                     servicer.ViewGroups,
                     request_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsRequest.FromString,
                     response_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsResponse.SerializeToString,
+            ),
+            'ViewMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ViewMessages,
+                    request_deserializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesRequest.FromString,
+                    response_serializer=tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesResponse.SerializeToString,
             ),
             'ViewWaiting': grpc.unary_unary_rpc_method_handler(
                     servicer.ViewWaiting,
@@ -172,6 +190,33 @@ class Operations:
             '/tandemmq.delivery.v1.Operations/ViewGroups',
             tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsRequest.SerializeToString,
             tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ViewMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.delivery.v1.Operations/ViewMessages',
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesRequest.SerializeToString,
+            tandemmq_dot_delivery_dot_v1_dot_operations__pb2.ViewMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

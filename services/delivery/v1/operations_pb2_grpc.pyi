@@ -44,6 +44,10 @@ class OperationsStub:
     def __new__(cls, channel: _aio.Channel) -> OperationsAsyncStub: ...
     ViewGroups: _grpc.UnaryUnaryMultiCallable[_operations_pb2.ViewGroupsRequest, _operations_pb2.ViewGroupsResponse]
     """Groups that consume here or have members, by name. A group that is only configured is not among them."""
+    ViewMessages: _grpc.UnaryUnaryMultiCallable[_operations_pb2.ViewMessagesRequest, _operations_pb2.ViewMessagesResponse]
+    """Where single messages stand in the groups that have not dealt with them: some messages in all groups, or those of one group that have
+    failed.
+    """
     ViewWaiting: _grpc.UnaryUnaryMultiCallable[_operations_pb2.ViewWaitingRequest, _operations_pb2.ViewWaitingResponse]
     """What is delivered later, and half messages."""
     CreateTopic: _grpc.UnaryUnaryMultiCallable[_operations_pb2.CreateTopicRequest, _operations_pb2.CreateTopicResponse]
@@ -60,6 +64,10 @@ class OperationsAsyncStub(OperationsStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ViewGroups: _aio.UnaryUnaryMultiCallable[_operations_pb2.ViewGroupsRequest, _operations_pb2.ViewGroupsResponse]  # type: ignore[assignment]
     """Groups that consume here or have members, by name. A group that is only configured is not among them."""
+    ViewMessages: _aio.UnaryUnaryMultiCallable[_operations_pb2.ViewMessagesRequest, _operations_pb2.ViewMessagesResponse]  # type: ignore[assignment]
+    """Where single messages stand in the groups that have not dealt with them: some messages in all groups, or those of one group that have
+    failed.
+    """
     ViewWaiting: _aio.UnaryUnaryMultiCallable[_operations_pb2.ViewWaitingRequest, _operations_pb2.ViewWaitingResponse]  # type: ignore[assignment]
     """What is delivered later, and half messages."""
     CreateTopic: _aio.UnaryUnaryMultiCallable[_operations_pb2.CreateTopicRequest, _operations_pb2.CreateTopicResponse]  # type: ignore[assignment]
@@ -79,6 +87,16 @@ class OperationsServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operations_pb2.ViewGroupsResponse, _abc.Awaitable[_operations_pb2.ViewGroupsResponse]]:
         """Groups that consume here or have members, by name. A group that is only configured is not among them."""
+
+    @_abc_1.abstractmethod
+    def ViewMessages(
+        self,
+        request: _operations_pb2.ViewMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operations_pb2.ViewMessagesResponse, _abc.Awaitable[_operations_pb2.ViewMessagesResponse]]:
+        """Where single messages stand in the groups that have not dealt with them: some messages in all groups, or those of one group that have
+        failed.
+        """
 
     @_abc_1.abstractmethod
     def ViewWaiting(

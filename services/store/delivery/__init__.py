@@ -47,6 +47,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `read_ahead`: a few more of them than a small receive asks for
 * `side_state`: what receiving keeps in mind beside the ledger
 * `figures`: what operators see of groups
+* `standings`: the same of single messages
 * `ways`: in which ways groups consume, and resets from outside
 * `views`: what operators see of one moment: groups with their members, what waits
 * `waiting_figures`: what operators see of what waits for its time

@@ -44,6 +44,7 @@ from tandemmq.store.delivery.sending_back import SendBacks
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.delivery.sources import Source, Sources
+from tandemmq.store.delivery.standings import Standings
 from tandemmq.store.delivery.starts import Starts
 from tandemmq.store.delivery.waiting import Alarm, LineKey, Waiters
 from tandemmq.store.format.host import Host
@@ -115,6 +116,8 @@ class Receiving:
         """Their texts; the compiled core may be given to it."""
         self.figures: Figures | None = None
         """What operators see of groups; None while this store does not deliver."""
+        self.standings: Standings | None = None
+        """The same of single messages."""
         self._parts: _Parts | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -143,6 +146,7 @@ class Receiving:
         alarm = Alarm(ledger, clock, self._timers, self._came_due)
         self._parts = _Parts(side, lines, receiver, acknowledger, alarm, renewals, Attempts(), moves)
         self.figures = Figures(self._broker.store, ledger, self._timers, side.in_flight)
+        self.standings = Standings(ledger, clock, self._timers, self._reader)
         self._background(self.figures.run(), "figures of groups")
         if not self._draining:
             self.waiters.resume()
@@ -152,7 +156,7 @@ class Receiving:
     async def stop(self) -> None:
         """End, and hold nothing of the ledger any more."""
         parts, self._parts = self._parts, None
-        self.figures = None
+        self.figures = self.standings = None
         if parts is not None:
             parts.alarm.end()
             parts.renewals.end()

@@ -1,6 +1,6 @@
-"""What operators see of one moment: groups with their members and ways, what waits, half messages."""
+"""What operators see of one moment: groups with members and ways, single messages, what waits, half messages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tandemmq.common.slices import Slices, each, in_order
@@ -8,6 +8,7 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.sessions import Member, Sessions
+from tandemmq.store.delivery.standings import Standing, Standings
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
@@ -70,6 +71,21 @@ class Views:
                 views.append(GroupView(name, seen, members, len(consumers), ways.of(name), differing))
             await slices.pause()
         return views
+
+    async def messages(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> list[Standing]:
+        """Where messages stand, by topic and queue, in the groups that have not dealt with them."""
+        standings = await self._standings()
+        return [] if standings is None else await standings.of_messages(wanted)
+
+    async def failing(self, group: str, most: int) -> list[Standing]:
+        """A group's messages that have failed, those first that came most often."""
+        standings = await self._standings()
+        return [] if standings is None else await standings.failing(group, most)
+
+    async def _standings(self) -> Standings | None:
+        await self.check()
+        receiving = self._delivery.receiving
+        return receiving.standings if isinstance(receiving, Receiving) else None
 
     def slices(self) -> Slices:
         """For those who do something with each of many views."""

@@ -119,6 +119,7 @@ DELIVERY_RULES: Rules = {
 
 OPERATIONS_RULES: Rules = {
     "ViewGroups": ability(Action.VIEW),
+    "ViewMessages": ability(Action.VIEW),
     "ViewWaiting": ability(Action.VIEW),
     "CreateTopic": ability(Action.MANAGE),
     "CreateGroup": ability(Action.MANAGE),

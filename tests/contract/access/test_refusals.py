@@ -103,6 +103,7 @@ CASES = [
     Case("store", DELIVERY, "Leave", delivery.LeaveRequest(groups=["mine-g"]), "consumer"),
     Case("store", DELIVERY, "Attend", delivery.HeartbeatRequest(client_id="one", memberships=[MEMBER]), "consumer"),
     Case("store", OPERATIONS, "ViewGroups", operations.ViewGroupsRequest(), "viewer"),
+    Case("store", OPERATIONS, "ViewMessages", operations.ViewMessagesRequest(group="readers"), "viewer"),
     Case("store", OPERATIONS, "ViewWaiting", operations.ViewWaitingRequest(), "viewer"),
     Case("store", OPERATIONS, "CreateTopic", operations.CreateTopicRequest(), "manager"),
     Case("store", OPERATIONS, "CreateGroup", operations.CreateGroupRequest(), "manager"),

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { ago, count, duration, num } from "./format.js";
+import { link } from "./router.js";
 import { badge, table } from "./table.js";
 
 /** Of all topics of a group; undefined where its store says nothing. */
@@ -54,6 +55,30 @@ export function waysInWords({ acknowledges, commits }) {
   if (acknowledges && commits) return "acknowledges, and commits offsets: messages may come twice";
   if (acknowledges) return "acknowledges messages";
   return commits ? "commits offsets" : "nothing lately";
+}
+
+/** Who has a message that is not dealt with, or when it comes. */
+export function standingInWords({ state, dueInMs, clientId }) {
+  const words = { WAITS: "not given out yet", HELD: "held", PUT_OFF: "put off", READY: "ready" }[state] ?? state;
+  const until = num(dueInMs) ? `, comes again in ${duration(dueInMs)}` : "";
+  return [words, clientId && [" by ", h("code", {}, clientId)], until];
+}
+
+/** The table of the messages that a group fails on, each with a link to it. */
+export function failingTable(failing) {
+  return table({
+    label: "Fails on",
+    rows: failing,
+    id: ({ broker, standing: { place } }) => `${broker}/${place.topic}/${place.queueId}/${place.queueOffset}`,
+    columns: [
+      { title: "Topic", cell: ({ standing }) => standing.place.topic },
+      { title: "Queue", number: true, cell: ({ standing }) => standing.place.queueId },
+      { title: "Message", number: true, cell: ({ broker, standing: { place } }) =>
+        h("a", { href: link("messages", [place.topic, place.queueId, place.queueOffset], { broker }) }, place.queueOffset) },
+      { title: "Attempts", number: true, cell: ({ standing }) => attempts(standing.deliveries) },
+      { title: "Now", wide: true, cell: ({ standing }) => standingInWords(standing) },
+    ],
+  });
 }
 
 /** The table of the members of all brokers. */

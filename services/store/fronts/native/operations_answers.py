@@ -4,6 +4,7 @@ from tandemmq.common.slices import Slices, each
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.standings import OpenState, Standing
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.views import GroupView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
@@ -50,6 +51,27 @@ def _member(one: Member, now_seconds: float) -> pb.MemberView:
         address=one.address,
         subscriptions=one.subscriptions,
         silent_ms=int(max(now_seconds - one.last_seen, 0) * 1000),
+    )
+
+
+_STATES = {
+    OpenState.WAITS: pb.WAITS,
+    OpenState.HELD: pb.HELD,
+    OpenState.PUT_OFF: pb.PUT_OFF,
+    OpenState.READY: pb.READY,
+}
+
+
+def message_standing(one: Standing) -> pb.MessageStanding:
+    """One message in one group."""
+    place = one.place
+    return pb.MessageStanding(
+        group=place.group,
+        place=pb.MessagePlace(topic=place.topic, queue_id=place.queue, queue_offset=one.offset),
+        state=_STATES[one.state],
+        deliveries=one.deliveries,
+        due_in_ms=one.due_in_ms,
+        client_id=one.client_id,
     )
 
 

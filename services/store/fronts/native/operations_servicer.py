@@ -29,6 +29,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 MOST_GROUPS = 1_000
 MOST_HALVES = 1_000
 DEFAULT_HALVES = 100
+MOST_PLACES = 64
+MOST_FAILING = 1_000
+DEFAULT_FAILING = 100
 MOST_QUEUES = 1_024
 MOST_ATTRIBUTES = 4_096
 """Characters of a topic's or group's attributes."""
@@ -73,6 +76,25 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             await operations_answers.group_view(response, one, now, slices, with_members=request.with_members)
             await slices.pause()
         return response
+
+    @timed
+    async def ViewMessages(self, request: pb.ViewMessagesRequest, context: Context) -> pb.ViewMessagesResponse:
+        """Where messages stand."""
+        views, places = self.views, request.places
+        if bool(places) == bool(request.group):
+            raise BadRequest("Name places of messages, or a group: one of them.")
+        if len(places) > MOST_PLACES:
+            raise BadRequest(f"The request names {len(places):,} places: at most {MOST_PLACES} are allowed.")
+        if not 0 <= request.limit <= MOST_FAILING:
+            raise BadRequest(f"limit is {request.limit}: allowed is 0 to {MOST_FAILING:,}.")
+        if request.group:
+            found = await views.failing(request.group, request.limit or DEFAULT_FAILING)
+        else:
+            wanted: dict[tuple[str, int], set[int]] = {}
+            for one in places:
+                wanted.setdefault((one.topic, one.queue_id), set()).add(one.queue_offset)
+            found = await views.messages(wanted)
+        return pb.ViewMessagesResponse(messages=map(operations_answers.message_standing, found))
 
     @timed
     async def ViewWaiting(self, request: pb.ViewWaitingRequest, context: Context) -> pb.ViewWaitingResponse:

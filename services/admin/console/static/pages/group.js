@@ -6,7 +6,7 @@ import { checkbox, confirmByName } from "../dialog.js";
 import { editGroup } from "../group-form.js";
 import { h } from "../dom.js";
 import { count, duration, num } from "../format.js";
-import { age, attempts, atWork, membersTable, remarks, waysInWords } from "../group-view.js";
+import { age, attempts, atWork, failingTable, membersTable, remarks, waysInWords } from "../group-view.js";
 import { gaps, notice } from "../notices.js";
 import { resetOffsets } from "../reset-form.js";
 import { link } from "../router.js";
@@ -19,7 +19,7 @@ export function page({ rest: [name] }, app) {
     title: name,
     every: 3,
     load: (signal, quiet) => load(name, { signal, quiet }),
-    view: ({ groups, progress, problems, history }) => [
+    view: ({ groups, progress, problems, failing, history }) => [
       h("p", { class: "crumbs" }, h("a", { href: "#/groups" }, "Groups")),
       h("div", { class: "head" }, h("h1", {}, name), buttons(name, groups, progress, app)),
       gaps(problems),
@@ -28,6 +28,7 @@ export function page({ rest: [name] }, app) {
       h("h2", {}, "Progress"),
       byTopic(progress).map(([topic, queues]) => topicProgress(topic, queues, seenIn(groups, topic))),
       progress.length === 0 && h("div", { class: "empty" }, "It has not consumed anything yet."),
+      failing.length > 0 && [h("h2", {}, "Fails on"), failingTable(failing)],
       h("h2", {}, "Members"),
       membersTable(groups),
     ],

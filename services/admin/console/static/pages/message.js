@@ -4,6 +4,8 @@ import { call, save } from "../api.js";
 import { asHex, asJson, asText, decode } from "../body.js";
 import { h } from "../dom.js";
 import { bytes, num, time } from "../format.js";
+import { attempts, standingInWords } from "../group-view.js";
+import { messageTable } from "./messages.js";
 import { link } from "../router.js";
 import { facts, table } from "../table.js";
 
@@ -22,7 +24,7 @@ export function page({ rest: [topic, queueId, offset], query }, app) {
       const found = (await call("FindMessages", request, { signal })).messages[0];
       return { ...found, trace: await traced(found.message, signal) };
     },
-    view: ({ broker, message, consumedBy, trace }) => {
+    view: ({ broker, message, consumedBy, standings, trace }) => {
       const body = decode(message.body);
       return [
         h("p", { class: "crumbs" }, h("a", { href: link("topics", [topic]) }, topic), " / ",
@@ -30,6 +32,7 @@ export function page({ rest: [topic, queueId, offset], query }, app) {
         h("div", { class: "head" }, h("h1", {}, `Queue ${message.queueId}, offset ${message.queueOffset}`),
           neighbours(topic, message, broker)),
         h("section", { class: "card" }, about(broker, message, consumedBy)),
+        standings.length > 0 && [h("h2", {}, "Not dealt with"), standingsTable(standings)],
         h("h2", {}, "Body ", h("small", { class: "dim" }, bytes(body.length))),
         bodyView(body, { form, whole }, (chosen) => { ({ form, whole } = { form, whole, ...chosen }); app.redraw(); },
           `${topic}-${queueId}-${offset}`),
@@ -44,6 +47,7 @@ export function page({ rest: [topic, queueId, offset], query }, app) {
             { title: "Value", wide: true, cell: ([, value]) => h("code", {}, value) },
           ],
         }),
+        trace && copiesView(trace, message),
         trace && wayView(trace),
       ];
     },
@@ -59,6 +63,26 @@ async function traced(message, signal) {
     if (error.name === "AbortError") throw error;
     return undefined;
   }
+}
+
+/** Its copies in the retry and dead-letter topics of groups that failed on it; nothing if there are none. */
+function copiesView({ messages }, shown) {
+  const copies = messages.filter(({ message }) => message.topic !== shown.topic);
+  return copies.length > 0 && [h("h2", {}, "Copies"), messageTable(copies, "None.", { title: "Topic", cell: ({ message }) => message.topic })];
+}
+
+/** Groups that have not dealt with it, and how often it came to them. */
+function standingsTable(standings) {
+  return table({
+    label: "Not dealt with",
+    rows: standings,
+    id: (one) => one.group,
+    columns: [
+      { title: "Group", cell: ({ group }) => h("a", { href: link("groups", [group]) }, group) },
+      { title: "Attempts", number: true, cell: ({ deliveries }) => attempts(deliveries) },
+      { title: "Now", wide: true, cell: standingInWords },
+    ],
+  });
 }
 
 function wayView({ steps, more }) {

@@ -6,7 +6,7 @@ import { field, integer, select, text, values } from "../dialog.js";
 import { h } from "../dom.js";
 import { bytes, count, fromInput, num, time, toInput } from "../format.js";
 import { link } from "../router.js";
-import { table } from "../table.js";
+import { badge, table } from "../table.js";
 
 const LIMIT = 50;
 const MOST = 1000;
@@ -160,11 +160,15 @@ export function messageTable(messages, empty, choose) {
       { title: "Queue", number: true, cell: ({ message }) => message.queueId },
       { title: "Offset", number: true, cell: messageLink },
       { title: "Tag", cell: ({ message }) => short(message.tag) },
-      { title: "Keys", cell: ({ message }) => short(message.keys.join(" ")) },
+      { title: "Keys", cell: ({ message, isWaiting, dueMs }) => [short(message.keys.join(" ")), isWaiting && waiting(dueMs)] },
       { title: "Size", number: true, cell: ({ bodyBytes }) => bytes(bodyBytes) },
       { title: "Body", cut: true, cell: ({ message }) => h("code", { class: "clip" }, preview(message.body)) },
     ],
   });
+}
+
+function waiting(dueMs) {
+  return [" ", badge(num(dueMs) ? `waits until ${time(dueMs, true)}` : "waits for its delay")];
 }
 
 function short(text) {
