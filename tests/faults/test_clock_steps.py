@@ -35,6 +35,7 @@ WALL_CLOCK = {
     "services/admin/groups.py",  # how old a message is that is next
     "services/admin/jobs.py",  # when a job began and ended
     "services/admin/mirror.py",  # when the copy was current
+    "services/admin/postponed.py",  # what was due long ago
     "services/admin/tail.py",  # messages since now
     "services/cli/demo/ledger.py",  # unique ids
     "services/cli/messaging/special.py",  # whether the time of --at is past

@@ -32,7 +32,7 @@ class OpenState(Enum):
     """It can be given out again."""
 
 
-class Standing(NamedTuple):
+class OpenMessage(NamedTuple):
     """One message in one group."""
 
     place: Place
@@ -55,9 +55,9 @@ class Standings:
         self._timers = timers
         self._reader = reader
 
-    async def of_messages(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> list[Standing]:
+    async def of_messages(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> list[OpenMessage]:
         """Messages, by topic and queue, in all groups that have a position there; by group."""
-        found: list[Standing] = []
+        found: list[OpenMessage] = []
         slices = Slices(self._timers)
         for progress in list(self._ledger.all()):
             offsets = wanted.get((progress.place.topic, progress.place.queue), ())
@@ -65,10 +65,10 @@ class Standings:
             await slices.pause()
         return sorted(found, key=lambda one: (one.place, one.offset))
 
-    async def failing(self, group: str, most: int) -> list[Standing]:
+    async def failing(self, group: str, most: int) -> list[OpenMessage]:
         """Messages of a group that came more than once, or moved to its retry topic; the worst first."""
         slices = Slices(self._timers)
-        found: list[Standing] = []
+        found: list[OpenMessage] = []
         for progress in self._ledger.places(group):
             entries = list(progress.entries.items())
             for at in range(0, len(entries), _AT_A_TIME):
@@ -78,12 +78,12 @@ class Standings:
                 await slices.pause()
         return sorted(found, key=lambda one: (-one.deliveries, one.place, one.offset))
 
-    def _standing(self, progress: QueueProgress, offset: int) -> Standing | None:
+    def _standing(self, progress: QueueProgress, offset: int) -> OpenMessage | None:
         """None: it is dealt with."""
         place, entry = progress.place, progress.entries.get(offset)
         if entry is None:
             waits = progress.given <= offset and self._reader.has_beyond(place, offset)
-            return Standing(place, offset, OpenState.WAITS, self._before(place, offset)) if waits else None
+            return OpenMessage(place, offset, OpenState.WAITS, self._before(place, offset)) if waits else None
         due_in = entry.due - self._clock.now_ms()
         state = OpenState.HELD
         if not entry.number:
@@ -94,7 +94,9 @@ class Standings:
             state = OpenState.PUT_OFF
         holding = progress.holdings.get(offset) if state is OpenState.HELD else None
         deliveries = entry.number + self._before(place, offset)
-        return Standing(place, offset, state, deliveries, max(due_in, 0), "" if holding is None else holding.client_id)
+        return OpenMessage(
+            place, offset, state, deliveries, max(due_in, 0), "" if holding is None else holding.client_id
+        )
 
     def _before(self, place: Place, offset: int) -> int:
         """Deliveries before a message came to the retry topic, as it says itself."""
@@ -108,5 +110,5 @@ def _failed(place: Place, entries: list[tuple[int, OpenEntry]]) -> Iterator[tupl
     return ((entry.number, offset) for offset, entry in entries if entry.number >= least)
 
 
-def _often(one: Standing) -> int:
+def _often(one: OpenMessage) -> int:
     return one.deliveries

@@ -8,7 +8,7 @@ from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.receiving import Receiving
 from tandemmq.store.delivery.sessions import Member, Sessions
-from tandemmq.store.delivery.standings import Standing, Standings
+from tandemmq.store.delivery.standings import OpenMessage, Standings
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
 from tandemmq.store.delivery.ways import Way
@@ -72,12 +72,12 @@ class Views:
             await slices.pause()
         return views
 
-    async def messages(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> list[Standing]:
+    async def messages(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> list[OpenMessage]:
         """Where messages stand, by topic and queue, in the groups that have not dealt with them."""
         standings = await self._standings()
         return [] if standings is None else await standings.of_messages(wanted)
 
-    async def failing(self, group: str, most: int) -> list[Standing]:
+    async def failing(self, group: str, most: int) -> list[OpenMessage]:
         """A group's messages that have failed, those first that came most often."""
         standings = await self._standings()
         return [] if standings is None else await standings.failing(group, most)

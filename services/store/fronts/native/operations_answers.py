@@ -4,7 +4,7 @@ from tandemmq.common.slices import Slices, each
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
-from tandemmq.store.delivery.standings import OpenState, Standing
+from tandemmq.store.delivery.standings import OpenState, OpenMessage
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.views import GroupView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
@@ -62,7 +62,7 @@ _STATES = {
 }
 
 
-def message_standing(one: Standing) -> pb.MessageStanding:
+def message_standing(one: OpenMessage) -> pb.MessageStanding:
     """One message in one group."""
     place = one.place
     return pb.MessageStanding(
