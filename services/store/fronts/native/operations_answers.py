@@ -4,7 +4,7 @@ from tandemmq.common.slices import Slices, each
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.sessions import Member
-from tandemmq.store.delivery.standings import OpenState, OpenMessage
+from tandemmq.store.delivery.standings import OpenMessage, OpenState
 from tandemmq.store.delivery.transactions.transactions import HalfView
 from tandemmq.store.delivery.views import GroupView
 from tandemmq.store.delivery.waiting_figures import WaitingFigures
