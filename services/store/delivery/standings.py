@@ -73,9 +73,11 @@ class Standings:
             entries = list(progress.entries.items())
             for at in range(0, len(entries), _AT_A_TIME):
                 piece = heapq.nlargest(most, _failed(progress.place, entries[at : at + _AT_A_TIME]))
-                found += (one for _, at in piece if (one := self._standing(progress, at)) is not None)
+                for _, offset in piece:
+                    if (one := self._standing(progress, offset)) is not None:
+                        found.append(one)
+                    await slices.pause()
                 found = heapq.nlargest(most, found, key=_often)
-                await slices.pause()
         return sorted(found, key=lambda one: (-one.deliveries, one.place, one.offset))
 
     def _standing(self, progress: QueueProgress, offset: int) -> OpenMessage | None:
