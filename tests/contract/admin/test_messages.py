@@ -145,21 +145,21 @@ def test_the_newest_first(admin: AdminProcess, node: Node) -> None:
     with node.client() as client:
         for number in range(200):
             body = b"%d " % number + b"x" * (40_000 if number % 50 == 0 else 0)  # pulls of different sizes
-            client.send("m-newest", body, queue_id=number % 3)
+            client.send("m-reversed", body, queue_id=number % 3)
     bodies: list[int] = []
     end = 0
     while True:
         time_range = pb.TimeRange(end_ms=end, newest_first=True)
-        page = find(admin, topic="m-newest", time=time_range, limit=70, with_bodies=True)
+        page = find(admin, topic="m-reversed", time=time_range, limit=70, with_bodies=True)
         bodies += [number for one in page.messages if (number := int(one.message.body.split()[0])) not in bodies]
         if not page.more:
             break
         end = page.messages[-1].message.store_timestamp
     assert bodies == list(range(199, -1, -1))
-    (first, *_) = find(admin, topic="m-newest", time=pb.TimeRange(newest_first=True, queue_id=1), limit=1).messages
+    (first, *_) = find(admin, topic="m-reversed", time=pb.TimeRange(newest_first=True, queue_id=1), limit=1).messages
     assert (first.message.queue_id, first.message.queue_offset) == (1, 66)
     stretch = pb.TimeRange(begin_ms=end, end_ms=end, newest_first=True)
-    assert {one.message.store_timestamp for one in find(admin, topic="m-newest", time=stretch).messages} == {end}
+    assert {one.message.store_timestamp for one in find(admin, topic="m-reversed", time=stretch).messages} == {end}
 
 
 def test_only_what_fits_a_filter(admin: AdminProcess, node: Node) -> None:
