@@ -22,10 +22,9 @@ def split_intact(data: bytes) -> list[tuple[int, bytes]] | None:
     while at < end:
         total, checksum, offset, flags, size = unpack(data, at)
         record = data[at : at + total]
-        if flags & HOSTS_V6:
-            if flaw_of(record):
-                return None
-        elif not record[-1] or (size and crc31(record[_HEAD.size : _HEAD.size + size]) != checksum):
+        at_once = not flags & HOSTS_V6 and record[-1]
+        body = record[_HEAD.size : _HEAD.size + size] if at_once else b""
+        if not (at_once and (not size or crc31(body) == checksum)) and flaw_of(record):
             return None
         found.append((offset, record))
         at += total

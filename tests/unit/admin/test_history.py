@@ -216,7 +216,8 @@ async def test_what_is_read_of_thousands_is_read_in_turns() -> None:
             count()
             return {0: SimpleNamespace(high=1, rebuilding=False)}
 
-        many.ends = SimpleNamespace(topics=dict.fromkeys(map(str, range(1_000))), queues=queues)
+        topics = dict.fromkeys(map(str, range(1_000)), store_pb2.TopicQueues())
+        many.ends = SimpleNamespace(topics=topics, queues=queues)
         many.tables.offsets = {str(number): {"orders": {0: 7}} for number in range(1_000)}
         found = await read_history([], [many], {}, {}, SendTimesKeeper(), Slices(timers))
         assert (count.all, count.most) == (1_000, 4)
