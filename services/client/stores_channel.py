@@ -21,8 +21,9 @@ READS = frozenset(
     {
         "Checksum", "Describe", "Examine", "FindMessages", "GetCluster", "GetConfiguration", "GetDamage",
         "GetDelayOffsets", "GetGroup", "GetHistory", "GetJob", "GetLog", "GetOffsets", "GetRole", "GetTopic",
-        "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "Pull", "QueryMessage",
-        "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage", "ViewWaiting", "WhoAmI",
+        "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "ListUsers", "Pull",
+        "QueryMessage", "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage", "ViewMessages",
+        "ViewWaiting", "WhoAmI",
     }
 )  # fmt: skip
 """Calls of our contracts, by name, that change nothing: asked twice is the same as asked once."""

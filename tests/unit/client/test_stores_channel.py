@@ -127,9 +127,10 @@ CHANGES = frozenset(
     {
         "Acknowledge", "Adopt", "CancelJob", "ChangeInvisible", "CommitOffsets", "CreateGroup", "CreateTopic",
         "DeleteGroup", "DeleteGroups", "DeleteOffsets", "DeleteTopic", "DeleteTopics", "Demote", "EndTransaction",
-        "Fence", "Follow", "ForwardToDeadLetters", "Heartbeat", "Join", "Leave", "Promote", "PutDelayOffsets",
-        "PutGroup", "PutGroups", "PutTopic", "PutTopics", "Recall", "Receive", "Remember", "ResendMessages",
-        "ResetOffsets", "Send", "SendBack", "SendBatch", "SendMessage", "ShowThreads", "StartJob", "TryMessage",
+        "Fence", "Follow", "FollowMaster", "ForwardToDeadLetters", "Heartbeat", "Join", "Leave", "Promote",
+        "PromoteNode", "PutDelayOffsets", "PutGroup", "PutGroups", "PutTopic", "PutTopics", "Recall", "Receive",
+        "Remember", "ResendMessages", "ResetOffsets", "Send", "SendBack", "SendBatch", "SendMessage", "ShowThreads",
+        "StartJob", "TryMessage",
     }
 )  # fmt: skip
 

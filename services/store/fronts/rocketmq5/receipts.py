@@ -46,8 +46,8 @@ class Receipts:
 
     async def acknowledge(self, acks: Acks, call: FrontCall) -> calls_pb2.AckMessageResponse | EncodedAnswer:
         """Messages are dealt with. Raises ProtocolRefusal, PermissionDenied, NotDelivering."""
+        self._demanded(acks.group, acks.topic, call)
         group, topic, in_time = self.asked(acks, call.caller)
-        call.demand(use_group(group), subscribe(topic))
         return acks.answer(await self._delivery(call.user).acknowledge(group, topic, acks.handles, in_time=in_time))
 
     def asked(self, acks: Acks, caller: Caller) -> AckOf:
