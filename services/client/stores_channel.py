@@ -22,8 +22,8 @@ READS = frozenset(
         "Checksum", "Describe", "Examine", "FindMessages", "GetCluster", "GetConfiguration", "GetDamage",
         "GetDelayOffsets", "GetGroup", "GetHistory", "GetJob", "GetLog", "GetOffsets", "GetRole", "GetTopic",
         "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "ListUsers", "Pull",
-        "QueryMessage", "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage", "ViewMessages",
-        "ViewWaiting", "WhoAmI",
+        "QueryMessage", "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage",
+        "ViewMessages", "ViewWaiting", "WhoAmI",
     }
 )  # fmt: skip
 """Calls of our contracts, by name, that change nothing: asked twice is the same as asked once."""
