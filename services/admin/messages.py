@@ -140,7 +140,8 @@ class Messages:
             found += [(broker, message) for message in messages]
             cut = cut or more
         found.sort(key=lambda one: (-one[1].store_timestamp, -one[1].physical_offset))
-        page = await gather_page(_each(found), limit, with_bodies=request.with_bodies, wanted=wanted)
+        bodies = request.with_bodies
+        page = await gather_page(_each(found), limit, with_bodies=bodies, wanted=wanted, at_hand=True)
         page.more = page.more or cut
         mark_postponed(page, request.topic)
         await self._standings.add(page)

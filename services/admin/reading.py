@@ -36,6 +36,8 @@ _QUERY_MOST = 64
 _AT_ONCE = 16
 """Queues that are asked at the same time."""
 
+_END_OF_TIME = (1 << 63) - 1
+
 NOT_THERE = frozenset({"NOT_FOUND", "OUT_OF_RANGE"})
 """Codes of a store that knows nothing of what was asked for."""
 
@@ -97,7 +99,7 @@ async def read_place(node: KnownNode, topic: str, queue_id: int, offset: int) ->
 async def query_by_key(
     node: KnownNode, request: admin_pb2.FindMessagesRequest, most: int
 ) -> tuple[list[message_pb2.StoredMessage], bool]:
-    """Messages by key of one store, newest first, and whether some were left out: further than a query goes."""
+    """Messages by key of one store, newest first, and whether there may be more: beyond `most`, or a query's reach."""
     asked = store_pb2.QueryMessageRequest(
         topic=request.topic,
         begin_timestamp=request.begin_ms,
@@ -115,7 +117,7 @@ async def query_by_key(
         new = {one.physical_offset: one for one in answer.messages if one.physical_offset not in found}
         found |= new
         if len(found) >= most:
-            return list(found.values()), False
+            return list(found.values()), True
         if not new:  # the end; or a whole answer of one millisecond, which hides what is behind it
             return list(found.values()), answer.count >= asked.max_messages
         asked.end_timestamp = min(one.store_timestamp for one in new.values())
@@ -126,6 +128,7 @@ async def spans_between(
     readers: Iterable[Reader], topic: str, begin_ms: int, end_ms: int = 0, queue_id: int | None = None
 ) -> list[QueueSpan]:
     """What the queues of a topic hold from a time on, up to another one (0: to their ends). Raises AdminError."""
+    is_bounded = 0 < end_ms < _END_OF_TIME
 
     async def ends(node: KnownNode, at_ms: int) -> list[store_pb2.QueueOffsets]:
         request = store_pb2.GetOffsetsRequest(topic=topic, queue_id=queue_id, timestamp=at_ms)
@@ -133,7 +136,7 @@ async def spans_between(
 
     async def ask(broker: str, node: KnownNode) -> list[QueueSpan]:
         begins = await ends(node, begin_ms)
-        bounds = {one.queue_id: one.offset_at_time for one in await ends(node, end_ms + 1)} if end_ms else {}
+        bounds = {one.queue_id: one.offset_at_time for one in await ends(node, end_ms + 1)} if is_bounded else {}
         return [
             QueueSpan(broker, node, one.queue_id, one.offset_at_time, bounds.get(one.queue_id, one.max_offset))
             for one in begins
@@ -156,6 +159,8 @@ async def read_span(topic: str, span: QueueSpan) -> AsyncGenerator[message_pb2.S
         )
         answer = await span.node.ask("store", span.node.store.Pull(request))
         for message in answer.messages:
+            if message.queue_offset >= span.end:  # in place of some that are lost
+                return
             yield message
         if answer.next_begin_offset <= offset:  # the queue ends here by now
             return
@@ -192,7 +197,8 @@ async def merge_by_time(
 
     try:
         # Equal times of two brokers: the number decides, messages are never compared.
-        heads = [head for head in await asyncio.gather(*map(step, range(len(sources)))) if head is not None]
+        first = await asyncio.gather(*map(step, range(len(sources))), return_exceptions=True)  # to the end of each
+        heads = [head for head in map(_answered, first) if head is not None]
         heapq.heapify(heads)
         while heads:
             _, _, number, message = heads[0]
@@ -207,23 +213,32 @@ async def merge_by_time(
             await source.aclose()
 
 
+def _answered(outcome: Answer | BaseException) -> Answer:
+    """What came of a call. Raises what it raised."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
 async def gather_page(
     messages: AsyncGenerator[tuple[str, message_pb2.StoredMessage], None],
     limit: int,
     *,
     with_bodies: bool,
     wanted: MessageFilter | None = None,
+    at_hand: bool = False,
 ) -> admin_pb2.FindMessagesResponse:
     """As many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError.
 
-    With a filter it ends, too, when much was read in vain: between two milliseconds, so that nothing is told twice.
+    With a filter it ends, too, when much was read in vain: between two milliseconds, so that nothing is told twice. Not
+    where the messages are `at_hand`, read already.
     """
     page, size, read, last_ms = admin_pb2.FindMessagesResponse(), 0, 0, 0
     async with aclosing(messages):
         async for broker, message in messages:
             if wanted is not None:
                 spent = page.looked_at >= MOST_READ or read >= MOST_READ_BYTES
-                if spent and message.store_timestamp != last_ms:
+                if spent and not at_hand and message.store_timestamp != last_ms:
                     page.more, page.read_to_ms = True, message.store_timestamp
                     break
                 last_ms = message.store_timestamp
