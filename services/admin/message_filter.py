@@ -83,7 +83,10 @@ class MessageFilter:
             return True
         body = _json(message.body) if self._reads_body else _MISSING
         properties = dict(message.properties)
-        return all(one.holds(body, properties) for one in self._conditions)
+        try:
+            return all(one.holds(body, properties) for one in self._conditions)
+        except RecursionError:  # a value that could be read, but is too deep to be written as text
+            return False
 
     def _has_text(self, message: message_pb2.StoredMessage) -> bool:
         if any(self._text in f"{name}\0{value}".casefold() for name, value in message.properties.items()):

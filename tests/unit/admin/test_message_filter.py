@@ -1,6 +1,7 @@
 """Which messages fit a filter, and which filters are understood."""
 
 import json
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -74,6 +75,13 @@ def test_a_body_that_is_no_json_fits_no_condition_on_it() -> None:
         assert MessageFilter("", "property.a = 1").fits(message(body, a="1"))
     assert MessageFilter("", "body = 5").fits(message(5))
     assert MessageFilter("", "body[1] = 2").fits(message([1, 2]))
+
+
+def test_a_body_that_is_nearly_too_deep_fails_no_search() -> None:
+    """Reading stops at a depth, and writing as text at another one: between them is a body that can only be read."""
+    wanted = MessageFilter("", "body.a = 1")
+    depths = range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 10)
+    assert not [depth for depth in depths if wanted.fits(message(b'{"a":' + b"[" * depth + b"]" * depth + b"}"))]
 
 
 def test_words_that_look_like_numbers_are_words() -> None:
