@@ -63,18 +63,20 @@ async def _waiting(
 
 def _newest(messages: Iterable[message_pb2.StoredMessage]) -> list[message_pb2.StoredMessage]:
     """Of each message the newest record: one that waits long is stored again on the way."""
-    found: dict[tuple[str, int], message_pb2.StoredMessage] = {}
+    found: dict[tuple[str | int, int], message_pb2.StoredMessage] = {}
     for one in messages:
         if _RECALL not in one.properties:
-            found.setdefault((one.unique_key, _due_ms(one)), one)
+            found.setdefault((one.unique_key or one.physical_offset, _due_ms(one)), one)
     return list(found.values())
 
 
 async def _is_to_come(node: KnownNode, topic: str, one: message_pb2.StoredMessage) -> bool:
     """Whether it has not been put into its topic yet. Raises AdminError."""
-    due = _due_ms(one)
-    if due and due + _OVERDUE_MS < time.time_ns() // 1_000_000:
+    due, now = _due_ms(one), time.time_ns() // 1_000_000
+    if due and due + _OVERDUE_MS < now:
         return False
+    if not one.unique_key:  # of a producer that is not ours nor RocketMQ's: nothing finds its copy
+        return due > now
     asked = store_pb2.QueryMessageRequest(
         topic=topic,
         unique_key=one.unique_key,
