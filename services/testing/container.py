@@ -16,9 +16,14 @@ from tandemmq.testing.errors import BrokerNotStarted
 
 IMAGE = "tandemmq"
 LABEL = "tandemmq.testing"
-"""Of containers and volumes."""
+"""Of containers; names of theirs and of their volumes begin with it."""
 
-_IN_CONTAINER = {"grpcHost": "0.0.0.0", "brokerIP1": HOST, "storePathRootDir": "/data/store"}
+_IN_CONTAINER = {
+    "grpcHost": "0.0.0.0",
+    "grpcPort": default_ports.STORE,
+    "brokerIP1": HOST,
+    "storePathRootDir": "/data/store",
+}
 _ENDING_WITH_US = (
     "import os, sys; from tandemmq.common.child_process import end_with_parent; "
     "end_with_parent(); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -32,7 +37,8 @@ class BrokerContainer(TemporaryBroker):
     """The same broker from an image: for tests of what will be deployed, and where its packages are not wanted.
 
     The docker command must reach an engine of this machine. The ports are published on 127.0.0.1 only. The container
-    ends with us, its files with `stop`; if we are killed they stay, as a volume with the label `tandemmq.testing`.
+    ends with us, its files with `stop`; if we are killed they stay, in a volume whose name begins with
+    `tandemmq.testing`.
     """
 
     _ends_with = signal.SIGTERM

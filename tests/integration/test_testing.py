@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from tandemmq.client import StoreClient
-from tandemmq.testing import BrokerNotStarted, TemporaryBroker
+from tandemmq.testing import BrokerContainer, BrokerNotStarted, TemporaryBroker
 from tests.faults.pair_process import until
 from tests.integration.test_up import is_alive
 
@@ -129,6 +129,19 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 def test_a_broker_that_cannot_start_says_why() -> None:
     with pytest.raises(BrokerNotStarted, match="maxMessageSize"):
         TemporaryBroker({"maxMessageSize": "large"}).start()
+
+
+def test_a_container_serves_at_the_port_that_is_published_whatever_its_settings_say(tmp_path: Path) -> None:
+    docker, told = tmp_path / "docker", tmp_path / "told"
+    docker.write_text(f'#!/bin/sh\n[ "$1" != run ] || printf "%s\\n" "$@" >{told}\nexit 1\n')
+    docker.chmod(0o755)
+    broker = BrokerContainer({"grpcPort": 9000, "brokerName": "other"}, docker=str(docker))
+    with pytest.raises(BrokerNotStarted):
+        broker.start()
+    words = told.read_text().splitlines()
+    assert "--set=brokerName=other" in words
+    [serves] = [word.partition("grpcPort=")[2] for word in words if "grpcPort" in word]
+    assert [word for word in words if word.startswith("--publish=127.0.0.1:") and word.endswith(f":{serves}")]
 
 
 def test_mistakes_are_told() -> None:
