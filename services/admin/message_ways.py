@@ -88,8 +88,9 @@ class MessageWays:
             groups = sorted({*one.consumed_by, *(standing.group for standing in one.standings)})
             for group in groups[:_MOST_GROUPS]:
                 for topic in (RETRY + group, dead_letter_topic(group)):
+                    wanted = admin_pb2.FindMessagesRequest(topic=topic, unique_key=one.message.unique_key)
                     with suppress(CallRefused):  # there is no such topic
-                        copies += (await self._messages.by_key(topic, one.message.unique_key)).messages
+                        copies += (await self._find(wanted)).messages
         return copies
 
     async def _find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:

@@ -147,11 +147,6 @@ class Messages:
         await self._standings.add(page)
         return page
 
-    async def by_key(self, topic: str, unique_key: str) -> admin_pb2.FindMessagesResponse:
-        """As `find` by unique key, without who has consumed them. Raises CallRefused, ServiceAway."""
-        request = admin_pb2.FindMessagesRequest(topic=topic, unique_key=unique_key)
-        return await self._by_key(request, await self._brokers.readers(), _DEFAULT_LIMIT)
-
     async def _add_consumers(self, page: admin_pb2.FindMessagesResponse) -> None:
         """Which groups are past a message; nothing where metasync does not answer."""
         for one in page.messages:

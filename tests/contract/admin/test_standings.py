@@ -14,6 +14,8 @@ from tandemmq.client import StoreClient
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1 import operations_pb2 as operations
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
+from tandemmq.metadata.v1 import metadata_pb2
+from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tests.admin_process import AdminProcess
 from tests.contract.admin.test_views import wait_known
 from tests.contract.test_delivery import acknowledge, receive_all
@@ -107,6 +109,27 @@ def test_the_way_of_a_message_ends_with_its_dead_letter(
 
     until(lambda: topics() == ["s-dies", "%DLQ%s-buriers"], PATIENCE, "the dead letter is found")
     assert "%DLQ%s-buriers" in tandem(admin, "message", "trace", "order-8", "--topic", "s-dies")
+
+
+def test_of_a_copy_too_it_is_told_who_has_consumed_it(
+    admin: AdminProcess, calm_node: Node, delivery: DeliveryStub, client: StoreClient
+) -> None:
+    client.send("s-copied", b"broken", keys=["order-9"], queue_id=0)
+    (one,) = receive_all(delivery, "s-copiers", "s-copied", 1)
+    request = delivery_pb2.ForwardToDeadLettersRequest(group="s-copiers", topic="s-copied", handles=[one.handle])
+    delivery.ForwardToDeadLetters(request, timeout=PATIENCE)
+    commit = metadata_pb2.OffsetCommit(topic="%DLQ%s-copiers", group="s-menders", queue_id=0, offset=1)
+    told: list[list[str]] = []
+    with grpc.insecure_channel(calm_node.address("metasync")) as channel:
+        metasync = MetadataStub(channel)
+
+        def consumed() -> bool:  # metasync hears of the topic a moment later
+            metasync.CommitOffsets(metadata_pb2.CommitOffsetsRequest(commits=[commit]), timeout=PATIENCE)
+            trace = admin.stub.TraceMessage(pb.TraceMessageRequest(key="order-9", topic="s-copied"), timeout=PATIENCE)
+            told[:] = [list(each.consumed_by) for each in trace.messages if each.message.topic == commit.topic]
+            return told == [["s-menders"]]
+
+        until(consumed, 20, lambda: f"it is told of the copy: {told}")
 
 
 @pytest.mark.parametrize("delay", [{"DELAY": "18"}, {"TIMER_DELAY_MS": str(HOUR_MS)}], ids=["level", "timer"])
