@@ -59,10 +59,13 @@ def parse_duration(text: str) -> int:
 
 
 def show_moment(milliseconds: int) -> str:
-    """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none."""
+    """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none, a number behind the year 9999."""
     if milliseconds <= 0:
         return "-"
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
 
 
