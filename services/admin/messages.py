@@ -9,6 +9,7 @@ from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.postponed import mark_postponed, with_postponed
 from tandemmq.admin.reading import (
     Reader,
+    Sieve,
     ask_each,
     checked_limit,
     found_message,
@@ -19,6 +20,7 @@ from tandemmq.admin.reading import (
 )
 from tandemmq.admin.standings import FoundStandings
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.slices import Slices
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2
 
@@ -49,7 +51,7 @@ class Messages:
             raise BadAdminRequest("nothing says which messages: message_id, key, unique_key, place or time")
         if not request.topic and by != "message_id":
             raise BadAdminRequest(f"topic is missing: messages by {by} are looked for in one")
-        wanted = MessageFilter(request.filter.text, request.filter.where) if request.HasField("filter") else None
+        wanted = self._sieve(request.filter) if request.HasField("filter") else None
         if wanted is not None and by not in ("key", "time"):
             raise BadAdminRequest(f"a filter has no meaning by {by}: only by key and by time")
         readers = await self._brokers.readers(request.broker)
@@ -64,6 +66,10 @@ class Messages:
             await self._standings.add(page)
         await self._add_consumers(page)
         return page
+
+    def _sieve(self, wanted: admin_pb2.MessageFilter) -> Sieve:
+        """Raises BadAdminRequest."""
+        return Sieve(MessageFilter(wanted.text, wanted.where), Slices(self._brokers.timers))
 
     async def _by_id(
         self, request: admin_pb2.FindMessagesRequest, readers: list[Reader]
@@ -113,7 +119,7 @@ class Messages:
         request: admin_pb2.FindMessagesRequest,
         readers: list[Reader],
         limit: int,
-        wanted: MessageFilter | None,
+        wanted: Sieve | None,
     ) -> admin_pb2.FindMessagesResponse:
         time = request.time
         if time.begin_ms < 0 or time.end_ms < 0 or 0 < time.end_ms < time.begin_ms:
@@ -128,7 +134,7 @@ class Messages:
         request: admin_pb2.FindMessagesRequest,
         readers: list[Reader],
         limit: int,
-        wanted: MessageFilter | None = None,
+        wanted: Sieve | None = None,
     ) -> admin_pb2.FindMessagesResponse:
         most = limit + 1 if wanted is None else _MOST
 

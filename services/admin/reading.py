@@ -10,6 +10,7 @@ from tandemmq.admin.errors import BadAdminRequest, CallRefused
 from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.slices import Slices
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 Answer = TypeVar("Answer")
@@ -53,6 +54,21 @@ class QueueSpan(NamedTuple):
     queue_id: int
     begin: int
     end: int
+
+
+class Sieve(NamedTuple):
+    """Which messages are wanted; others have the loop while it is found out."""
+
+    filter: MessageFilter
+    slices: Slices
+
+    async def fits(self, message: message_pb2.StoredMessage) -> bool:
+        """Whether a message is wanted. Large bodies are looked at by a thread."""
+        if len(message.body) > _LARGE_BODY:
+            return await asyncio.to_thread(self.filter.fits, message)
+        fits = self.filter.fits(message)
+        await self.slices.pause()
+        return fits
 
 
 async def ask_each(
@@ -225,7 +241,7 @@ async def gather_page(
     limit: int,
     *,
     with_bodies: bool,
-    wanted: MessageFilter | None = None,
+    wanted: Sieve | None = None,
     at_hand: bool = False,
 ) -> admin_pb2.FindMessagesResponse:
     """As many of them as `limit` and the size of an answer allow; says if there are more. Raises AdminError.
@@ -244,7 +260,7 @@ async def gather_page(
                 last_ms = message.store_timestamp
                 read += len(message.body)
             page.looked_at += 1
-            if wanted is not None and not await _fits(wanted, message):
+            if wanted is not None and not await wanted.fits(message):
                 continue
             one = found_message(broker, message, with_body=with_bodies)
             size += one.ByteSize()
@@ -253,13 +269,6 @@ async def gather_page(
                 break
             page.messages.append(one)
     return page
-
-
-async def _fits(wanted: MessageFilter, message: message_pb2.StoredMessage) -> bool:
-    """Large bodies are looked at by a thread: other calls go on meanwhile."""
-    if len(message.body) > _LARGE_BODY:
-        return await asyncio.to_thread(wanted.fits, message)
-    return wanted.fits(message)
 
 
 def checked_limit(given: int, default: int, most: int) -> int:

@@ -12,6 +12,7 @@ from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import (
     QueueSpan,
+    Sieve,
     gather_page,
     merge_by_time,
     query_by_key,
@@ -20,6 +21,8 @@ from tandemmq.admin.reading import (
     spans_between,
 )
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.slices import Slices
+from tandemmq.common.timers import LoopTimers
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 TOPIC = "orders"
@@ -71,6 +74,10 @@ def span(node: Node, begin: int, end: int) -> QueueSpan:
     return QueueSpan("alpha", node.known, 0, begin, end)
 
 
+def sieve(text: str = "", where: str = "") -> Sieve:
+    return Sieve(MessageFilter(text, where), Slices(LoopTimers()))
+
+
 def test_a_stretch_ends_where_it_ends_though_some_of_it_is_lost() -> None:
     node = Node([message(offset) for offset in range(40) if offset not in (3, 30, 37)])
 
@@ -117,9 +124,34 @@ def test_what_is_read_already_is_looked_at_to_its_end(monkeypatch: pytest.Monkey
             for one in many:
                 yield "alpha", one
 
-        return await gather_page(each(), 10, with_bodies=True, wanted=MessageFilter("yes", ""), at_hand=at_hand)
+        return await gather_page(each(), 10, with_bodies=True, wanted=sieve("yes"), at_hand=at_hand)
 
     by_time = asyncio.run(page(at_hand=False))
     assert (len(by_time.messages), by_time.more, by_time.read_to_ms, by_time.looked_at) == (0, True, 1003, 3)
     by_key = asyncio.run(page(at_hand=True))
     assert (len(by_key.messages), by_key.more, by_key.read_to_ms, by_key.looked_at) == (1, False, 0, 21)
+
+
+def test_others_have_the_loop_while_many_messages_are_looked_at() -> None:
+    body = b'{"a":[' + b"{}," * 4000 + b"{}]}"
+
+    async def look() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async def each() -> AsyncGenerator[tuple[str, message_pb2.StoredMessage], None]:
+            for offset in range(40):
+                yield "alpha", message(offset, body)
+
+        task = asyncio.create_task(others())
+        page = await gather_page(each(), 10, with_bodies=True, wanted=sieve(where="body.a ~ no"))
+        task.cancel()
+        assert page.looked_at == 40
+        return turns
+
+    assert asyncio.run(look()) >= 10
