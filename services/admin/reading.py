@@ -27,12 +27,12 @@ _FIRST_CHUNK = 4
 """Messages of a pull backwards, until it is known how large they are."""
 
 MOST_READ, MOST_READ_BYTES = 5_000, 64 << 20
-"""Messages, and bytes of bodies, that one call reads to find those that fit a filter."""
+"""Messages, and bytes of bodies, that one call reads to find those that fit a filter; so many bytes by key always."""
 
 _LARGE_BODY = 64 << 10
 
-_QUERY_MOST = 64
-"""Messages a query by key: maxMsgsNumBatch."""
+_QUERY_MOST, _FEWEST = 64, 3
+"""Messages a query by key: maxMsgsNumBatch; half of so few would not get on."""
 
 _AT_ONCE = 16
 """Queues that are asked at the same time."""
@@ -120,7 +120,6 @@ async def query_by_key(
         topic=request.topic,
         begin_timestamp=request.begin_ms,
         end_timestamp=request.end_ms,
-        max_messages=min(most, _QUERY_MOST),
         form=message_pb2.DECODED,
     )
     if request.WhichOneof("by") == "key":
@@ -128,16 +127,23 @@ async def query_by_key(
     else:
         asked.unique_key = request.unique_key
     found: dict[int, message_pb2.StoredMessage] = {}
+    asked.max_messages, read = min(most, _QUERY_MOST), 0
     while True:
-        answer = await node.ask("store", node.store.QueryMessage(asked))
+        try:
+            answer = await node.ask("store", node.store.QueryMessage(asked))
+        except CallRefused as error:
+            if error.code != "RESOURCE_EXHAUSTED" or asked.max_messages <= _FEWEST:
+                raise
+            asked.max_messages //= 2  # so many large ones are more than an answer holds
+            continue
         new = {one.physical_offset: one for one in answer.messages if one.physical_offset not in found}
         found |= new
-        if len(found) >= most:
+        read += sum(len(one.body) for one in new.values())
+        if len(found) >= most or read >= MOST_READ_BYTES:
             return list(found.values()), True
         if not new:  # the end; or a whole answer of one millisecond, which hides what is behind it
             return list(found.values()), answer.count >= asked.max_messages
         asked.end_timestamp = min(one.store_timestamp for one in new.values())
-        asked.max_messages = _QUERY_MOST
 
 
 async def spans_between(

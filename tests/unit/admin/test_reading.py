@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tandemmq.admin import reading
-from tandemmq.admin.errors import ServiceAway
+from tandemmq.admin.errors import CallRefused, ServiceAway
 from tandemmq.admin.message_filter import MessageFilter
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.reading import (
@@ -26,6 +26,8 @@ from tandemmq.common.timers import LoopTimers
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 TOPIC = "orders"
+LARGEST_ANSWER = 1_000
+"""Bytes, of a store's answer to a query."""
 
 
 def message(offset: int, body: bytes = b"x") -> message_pb2.StoredMessage:
@@ -61,6 +63,8 @@ class Node:
     async def QueryMessage(self, request: store_pb2.QueryMessageRequest) -> store_pb2.QueryMessageResponse:
         end = request.end_timestamp or 1 << 62
         found = [one for one in reversed(self.messages) if one.store_timestamp <= end][: request.max_messages]
+        if sum(len(one.body) for one in found) > LARGEST_ANSWER:
+            raise CallRefused("sent message larger than max", "RESOURCE_EXHAUSTED")
         return store_pb2.QueryMessageResponse(messages=found, count=len(found))
 
     async def GetOffsets(self, request: store_pb2.GetOffsetsRequest) -> store_pb2.GetOffsetsResponse:
@@ -113,6 +117,18 @@ def test_of_a_key_with_more_messages_than_are_read_it_is_said_that_there_may_be_
     assert (len(found) >= 100, more) == (True, True)
     found, more = asyncio.run(query_by_key(node.known, request, 1000))
     assert (len(found), more) == (200, False)
+
+
+def test_large_messages_of_a_key_are_asked_for_a_few_at_a_time_and_not_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = Node([message(offset, b"x" * 300) for offset in range(100)])
+    request = admin_pb2.FindMessagesRequest(topic=TOPIC, key="k")
+    found, more = asyncio.run(query_by_key(node.known, request, 1000))
+    assert ([one.queue_offset for one in found], more) == (list(range(99, -1, -1)), False)
+    monkeypatch.setattr(reading, "MOST_READ_BYTES", 6_000)
+    found, more = asyncio.run(query_by_key(node.known, request, 1000))
+    assert (20 <= len(found) <= 23, more) == (True, True)
 
 
 def test_what_is_read_already_is_looked_at_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
