@@ -88,7 +88,7 @@ def find(
         elif found.more:
             output.remark("There are more; see --limit.")
     if not found.messages:
-        raise NotThere("there is no such message")
+        raise NotThere("none of the messages that were read is one" if found.more else "there is no such message")
 
 
 def _say_by(

@@ -1,16 +1,20 @@
 """What the nouns make of words on the command line, and of answers."""
 
 import json
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
 
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.cli.nouns import message as message_noun
 from tandemmq.cli.nouns.calls import comma, document, enum_name
 from tandemmq.cli.nouns.group import _reset_request
 from tandemmq.cli.nouns.message import _say_by
 from tandemmq.cli.nouns.topic import _permission, _row, show_permission
+from tandemmq.cli.talk.failures import NotThere
 from tandemmq.cli.talk.moments import BadMoment
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.store.v1 import message_pb2
@@ -129,3 +133,17 @@ def test_what_says_nothing_or_too_much_is_refused(by: dict[str, str]) -> None:
 def test_long_lists_of_names_are_cut() -> None:
     assert comma(["a", "b"]) == "a, b"
     assert comma(list("abcde")) == "a, b, c and 2 more"
+
+
+def test_a_search_that_has_not_come_to_its_end_does_not_say_that_there_is_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = admin_pb2.FindMessagesResponse(more=True, read_to_ms=1_700_000_000_000, looked_at=5_000)
+    admin = SimpleNamespace(FindMessages=lambda _request: answer)
+    monkeypatch.setattr(message_noun, "admin_at", lambda _address: nullcontext(admin))
+    with pytest.raises(NotThere, match="none of the messages that were read"):
+        message_noun.find("orders", begin="1", where="body.id = 17")
+    assert "There may be more: --begin" in capsys.readouterr().err
+    answer.Clear()
+    with pytest.raises(NotThere, match="there is no such message"):
+        message_noun.find("orders", begin="1", where="body.id = 17")
