@@ -1,6 +1,7 @@
 """Sample settings and systemd units: what they name is there, and a wrong setting is not tried again and again."""
 
 import configparser
+import re
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,11 @@ def test_units_start_a_service_and_give_wrong_settings_up(path: Path) -> None:
     assert (option, Path(config).suffix) == ("--config", ".conf")
     assert unit["Service"]["RestartPreventExitStatus"] == "2"
     assert unit["Service"]["Restart"] == "always"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/install.md", "deploy/Dockerfile"])
+def test_commands_that_are_shown_open_no_port_to_the_network(name: str) -> None:
+    """There is no access file in a new container: whoever reaches it may do everything."""
+    published = re.findall(r"--publish ([\d.:]+)", (DEPLOY.parent / name).read_text())
+    assert published
+    assert all(one.startswith("127.0.0.1:") for one in published), published
