@@ -76,3 +76,20 @@ async def test_nothing_is_left_of_a_batch_that_was_written_by_half(tmp_path: Pat
     again = _open(tmp_path)
     assert again.commit_log.offsets["orders", 1] == 42
     await again.close()
+
+
+async def test_a_full_file_is_not_kept_for_a_batch_that_was_written_to_it(tmp_path: Path) -> None:
+    """Kept, its blocks were not freed when it expired, until another file took a batch, or the store was started."""
+    store = _open(tmp_path)
+    store.append_batch(BATCH)
+    log = store.commit_log
+    while len(log.files.files) < 2:
+        store.append(_small(b"x" * 100_000))
+    full = store.commit_log.files.files[0].path
+    mapped = Path("/proc/self/maps")
+    assert str(full) in mapped.read_text()
+    store.catch_up()
+    await store.wait_flushed(log.max_offset)
+    log.files.drop_first()
+    assert str(full) not in mapped.read_text()
+    await store.close()

@@ -333,10 +333,14 @@ class CommitLog:
     def _expect_reads_in_place(self, file: MappedFile) -> None:
         """Have a file that is written by calls read where it is read only; else dispatch makes the pages ahead."""
         if self._in_place is not file:
-            if self._in_place is not None:
-                self._in_place.expect_reads_in_place(False)
             file.expect_reads_in_place(True)
             self._in_place = file
+
+    def _let_go_of_full_file(self) -> None:
+        """Have it read ahead again; and kept here, its blocks would not be freed when it expires."""
+        if self._in_place is not None:
+            self._in_place.expect_reads_in_place(False)
+            self._in_place = None
 
     @property
     def unchecked(self) -> tuple[MappedFile, int, int]:
@@ -369,6 +373,7 @@ class CommitLog:
         """Begin an empty log at ``offset``, the start of a file: the master has nothing before it. Raises DiskFull."""
         assert self.max_offset == self.min_offset
         assert offset % self._file_size == 0
+        self._let_go_of_full_file()
         self.files.start_anew(offset)
         self._file = None
         self.resume_at(offset, self.last_store_timestamp)
@@ -417,6 +422,7 @@ class CommitLog:
     def _next_file(self, prefault: int | None = None) -> MappedFile:
         """Go on in the file after the newest one. Raises DiskFull."""
         fresh = self.files.roll(0 if self._file is None else self._file.end)
+        self._let_go_of_full_file()
         self._file, self._at = fresh, 0
         self._open_end = fresh.size - self._reserve
         self._warm_until = min(self._prefault, fresh.size)
