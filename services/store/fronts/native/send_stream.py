@@ -67,14 +67,16 @@ class SendStream:
         """`window`: requests that may be unanswered before reading stops. `append` is that of its call."""
         self._append_field = append
         self._appender = appender
-        self._events: asyncio.Queue[_Event] = asyncio.Queue(window)
+        self._events: asyncio.Queue[_Event] = asyncio.Queue()
+        self._room = asyncio.Semaphore(window)
         self._reader: asyncio.Task[None] | None = None
+        self._appending = False
         self._stopping = False
 
     def stop(self) -> None:
         """Read no more; what was appended is still answered, then the call ends with StoreStopping."""
         self._stopping = True
-        if self._reader is not None:
+        if self._reader is not None and not self._appending:  # else it ends when it has appended
             self._reader.cancel()
 
     async def run(
@@ -85,6 +87,7 @@ class SendStream:
         sequence = 0
         try:
             while (event := await self._events.get()) is not None:
+                self._room.release()
                 yield await self._answer(sequence, event)
                 sequence += 1
         finally:
@@ -93,15 +96,26 @@ class SendStream:
     async def _read(self, requests: AsyncIterator[Request], peer: Host) -> None:
         try:
             async for request in requests:
-                await self._events.put(await self._append(request, peer))
+                await self._take(request, peer)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
-            await self._events.put(_Failed(StoreStopping("The store stops.", remedy="Send again when it is back.")))
+            self._events.put_nowait(_Failed(_stopped()))
         except Exception as error:  # noqa: BLE001 - it is raised again where the call can fail with it
-            await self._events.put(_Failed(error))
+            self._events.put_nowait(_Failed(error))
         else:
-            await self._events.put(None)
+            self._events.put_nowait(None)
+
+    async def _take(self, request: Request, peer: Host) -> None:
+        """Append a request when there is room for its answer: from then on nothing keeps it from being answered."""
+        await self._room.acquire()
+        self._appending = True
+        try:
+            self._events.put_nowait(await self._append(request, peer))
+        finally:
+            self._appending = False
+        if self._stopping:
+            raise _stopped()
 
     async def _append(self, request: Request, peer: Host) -> _Appended:
         if isinstance(request, bytes):
@@ -132,3 +146,7 @@ class SendStream:
         if not self._append_field(store_pb2.SendStreamResponse.RECEIPTS_FIELD_NUMBER, answer):
             response.receipts.ParseFromString(answer)
         return response
+
+
+def _stopped() -> StoreStopping:
+    return StoreStopping("The store stops.", remedy="Send again when it is back.")

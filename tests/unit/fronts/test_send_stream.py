@@ -1,0 +1,86 @@
+"""SendStream: what was appended is answered, also when the store stops."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tandemmq.store.broker.errors import StoreStopping
+from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.format.host import Host
+from tandemmq.store.fronts.native.send_stream import SendStream, StoredBatch
+from tandemmq.store.v1 import store_pb2
+
+HOST = Host("10.0.0.1", 10911)
+
+
+class SlowDisk:
+    """Appends at once, by the core or the other way, and tells that it is safe when it is let."""
+
+    def __init__(self, *, core: bool) -> None:
+        self.safe = asyncio.Event()
+        self.at_the_topic = asyncio.Event()
+        self.topic_made = asyncio.Event()
+        self.appended = 0
+        self._core = core
+
+    def store_at_once(self, request: bytes, peer: Host) -> StoredBatch | None:
+        if not self._core:
+            return None
+        self.appended += 1
+        return StoredBatch(b"", self.appended, True)
+
+    async def status(self, stored: StoredBatch) -> PutStatus:
+        await self.safe.wait()
+        return PutStatus.PUT_OK
+
+    async def append(self, request: store_pb2.SendBatchRequest, peer: Host) -> Any:
+        self.appended += 1
+        self.at_the_topic.set()
+        await self.topic_made.wait()
+        return self.appended
+
+    async def receipts(self, sent: Any) -> store_pb2.SendBatchResponse:
+        await self.safe.wait()
+        return store_pb2.SendBatchResponse()
+
+
+async def _requests(count: int) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield b""
+    await asyncio.Event().wait()
+
+
+async def _answers(stream: SendStream) -> int:
+    """How many answers come before the stream says that the store stops."""
+    found = 0
+    try:
+        async for _ in stream.run(_requests(5), HOST):
+            found += 1
+    except StoreStopping:
+        return found
+    raise AssertionError("the stream has ended by itself")
+
+
+async def test_what_was_appended_is_answered_when_the_store_stops() -> None:
+    """Also what the window had no room for."""
+    disk = SlowDisk(core=True)
+    stream = SendStream(disk, 1, lambda _number, _value: True)
+    answers = asyncio.create_task(_answers(stream))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert 1 < disk.appended < 5, "the window is full"
+    stream.stop()
+    disk.safe.set()
+    assert await answers == disk.appended
+
+
+async def test_a_request_of_which_a_part_may_be_stored_is_answered_when_the_store_stops() -> None:
+    disk = SlowDisk(core=False)
+    stream = SendStream(disk, 4, lambda _number, _value: True)
+    answers = asyncio.create_task(_answers(stream))
+    await disk.at_the_topic.wait()
+    stream.stop()
+    await asyncio.sleep(0)
+    disk.topic_made.set()
+    disk.safe.set()
+    assert await answers == disk.appended == 1
