@@ -38,7 +38,10 @@ def queue_numbers(body: bytes) -> dict[QueueKey, int]:
     found: dict[QueueKey, int] = {}
     for key, number in _ENTRY.findall(body.decode("utf-8", "replace")):
         said = json.loads(key)
-        found[QueueKey(str(said.get("topic")), str(said.get("brokerName")), int(said.get("queueId", 0)))] = int(number)
+        queue = said.get("queueId", 0)
+        if type(queue) is not int:
+            raise ValueError(f"a queue has the number {queue!r}")
+        found[QueueKey(str(said.get("topic")), str(said.get("brokerName")), queue)] = int(number)
     return found
 
 
