@@ -129,7 +129,7 @@ class Methods:
     def take_bytes(self, path: str) -> None:
         """Give the requests of a registered method to its handler as they came. Raises KeyError.
 
-        With interceptors, and in calls that have begun, they are messages as before.
+        With interceptors they are messages as before. A call that has begun gives its next ones as bytes.
         """
         self._registered[path].deserialize = None
 
