@@ -1,5 +1,7 @@
 """The quick look at an encoded batch: what it calls plain has nothing that the broker's own look would refuse."""
 
+import mmap
+import weakref
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -111,3 +113,28 @@ def test_a_measured_batch_is_written_as_one_that_is_not(make: Callable[[], Batch
     assert placed[0] == placed[1] == placed[2]
     size = measured[1]
     assert buffers[0][10 : 10 + size] == buffers[1][10 : 10 + size] == buffers[0][1010 : 1010 + size]
+
+
+def test_a_file_is_not_kept_for_a_batch_that_was_written_to_it() -> None:
+    """Kept, its blocks were not freed when it expired, until another file took a batch."""
+    writer = compiled_batch_writer()
+    blob = encode_client_batch([(0, b"one", b"k\x01v\x02")])
+    file = mmap.mmap(-1, mmap.PAGESIZE)
+    gone = weakref.ref(file)
+    writer.write(
+        blob,
+        file,
+        0,
+        topic=b"topic",
+        queue_id=0,
+        queue_offset=0,
+        physical_offset=0,
+        sys_flag=0,
+        born_timestamp=0,
+        born_host=HOST,
+        store_timestamp=0,
+        store_host=HOST,
+        reconsume_times=0,
+    )
+    del file
+    assert gone() is None

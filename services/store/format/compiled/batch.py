@@ -57,12 +57,6 @@ _SHORTEST_NAME = 6  # "WAIT" 01 and one character
 class CompiledBatchWriter:
     """See batch.BatchWriter."""
 
-    def __init__(self) -> None:
-        # One file takes many batches: its address is asked for once.
-        self._target: WriteBuffer | None = None
-        self._target_at = 0
-        self._keep_target: object = None
-
     def measure(
         self, blob: bytes | memoryview, topic_size: int, sys_flag: int, append_crc: bool = False
     ) -> tuple[int, int]:
@@ -132,16 +126,14 @@ class CompiledBatchWriter:
         # One buffer for what all records share: head, topic with its length, name of the checksum.
         shared = head + (bytes((len(topic),)) if short else _LENGTH.pack(len(topic))) + topic + _CRC_NAME
         source, _keep_blob = address_of(blob)
-        if dst is not self._target:
-            self._target_at, self._keep_target = address_of(dst)
-            self._target = dst
+        target, _keep_target = address_of(dst)  # not remembered: a file that is full would be kept with it
         common, _keep_shared = address_of(shared)
         offsets = np.empty(count, np.int64)
         topic_size = len(shared) - len(head) - len(_CRC_NAME)
         _write(
             source,
             len(blob),
-            self._target_at + at,
+            target + at,
             common,
             len(head),
             topic_size,
