@@ -7,6 +7,7 @@ topic whose queues are priorities: there the highest is looked at first, and the
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from operator import or_
 from typing import NamedTuple
 
 from tandemmq.common.log_output import get_log
@@ -70,6 +71,8 @@ class Look(NamedTuple):
     """A queue is being put right."""
     over: bool = False
     """Its turn of the loop was over."""
+    left: bool = False
+    """It has left messages where it found some: others may have them."""
 
 
 _Step = Callable[[ReceiveCall, Source, Answer], Look]
@@ -145,7 +148,7 @@ class Receiver:
             if self._looked_into and self._is_over():
                 return found._replace(more=True, over=True)
             one = step(call, source, answer)
-            found = Look(found.more or one.more, found.blocked or one.blocked, found.later or one.later)
+            found = Look(*map(or_, found, one))
         return found._replace(over=self._is_over() and found.more)
 
     def _is_over(self) -> bool:
@@ -372,7 +375,7 @@ class Receiver:
                 continue
             self._looked_into += 1  # a filter by tags has passed thousands of units, maybe
             self._take(call, source, progress, stretch, answer)
-            return Look(more=stretch.more and not answer.messages)
+            return Look(stretch.more and not answer.messages, left=self._reader.has_beyond(place, progress.given))
         return Look(more=not answer.is_full())
 
     def _take(

@@ -224,7 +224,7 @@ class Receiving:
             looked = self._looked_alone if wish.attempt_id else self._looked
             look = await looked(call, wish, sources, answer)
             if answer.messages:
-                if answer.is_full():
+                if answer.is_full() or look.more or look.left:
                     self.waiters.wake_line(key)
                 return await self._written(self._batch(wish, answer))
             if look.more:
@@ -304,7 +304,7 @@ class Receiving:
             raise
         if not answer.messages:
             return None
-        if answer.is_full():
+        if answer.is_full() or look.more or look.left:
             self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
         return self._batch(wish, answer)
 

@@ -239,6 +239,35 @@ async def test_each_of_many_who_wait_gets_one(tmp_path: Path) -> None:
         assert sorted(bodies([one for messages in got for one in messages])) == ["a", "b", "c", "d", "e"]
 
 
+@pytest.mark.parametrize(
+    ("most", "size", "wanted", "rules"),
+    [
+        (20, 100, {}, ReceiveRules()),
+        (10, 15_000, {}, ReceiveRules()),
+        (32, 2_000, {"most_bytes": 5_000}, ReceiveRules()),
+        (20, 100, {}, ReceiveRules(most_in_flight=30)),
+    ],
+    ids=["read ahead", "large", "few bytes", "in flight"],
+)
+async def test_all_who_wait_are_woken_while_there_is_something(
+    tmp_path: Path, most: int, size: int, wanted: dict[str, int], rules: ReceiveRules
+) -> None:
+    """One that got less than it may have was taken for the last one: what it left waited for the next message."""
+    async with scene(tmp_path, rules, mapped_file_size_commit_log=4 << 20) as at:
+        await at.take()
+        waiting = [asyncio.create_task(at.take(most, wait_ms=20_000, **wanted)) for _ in range(8)]
+        await turns()
+        at.send(*["x" * size for _ in range(8 * most)])
+        at.kit.store.catch_up()
+        for _ in range(8):
+            await turns()
+            given = [one for task in waiting if task.done() for one in task.result()]
+            if rules.most_in_flight == 30:
+                await at.acknowledge(given)
+        assert [task.done() for task in waiting] == [True] * 8
+        assert len({one.handle for one in given}) == len(given) >= 8
+
+
 async def test_one_that_leaves_passes_its_wake_on(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         first = asyncio.create_task(at.take(1, wait_ms=20_000))
