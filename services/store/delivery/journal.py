@@ -217,15 +217,21 @@ class Journal:
     def when_written(self, told: Callable[[TandemError | None], None]) -> None:
         """Call at the end of this turn, when what is noted in it is in the log, or is kept for later: see `failure`.
 
-        With the error, where it never will be. It must not raise.
+        With the error, where it never will be.
         """
         self._told_of_turn.append(told)
-        self._schedule()
+        if self._failure is None:
+            self._schedule()
+        else:
+            self._store.timers.call_soon(self._turn_is_over)  # it is written again later
 
     def _turn_is_over(self, error: TandemError | None = None) -> None:
         told, self._told_of_turn = self._told_of_turn, []
         for tell in told:
-            tell(error)
+            try:
+                tell(error)
+            except Exception as failure:  # noqa: BLE001 - the others of this turn wait too
+                log.failure("what waited for the journal was not told", failure)
         waiters, self._wait_for_turn = self._wait_for_turn, []
         for waiter in waiters:
             if waiter.done():
@@ -255,7 +261,10 @@ class Journal:
             if self.open:
                 self.write()
                 self._keep_base()
-        except StoreError:
+        except Exception as error:  # noqa: BLE001 - whatever it is, what is noted may not be written
+            if not isinstance(error, StoreError):
+                self._failed(StoreError(f"The journal cannot be written: {error!r}."))
+                log.failure("a turn of the journal failed", error)
             if not self._scheduled:
                 self._scheduled = True
                 self._store.timers.call_later(_RETRY_SECONDS, self._turn)

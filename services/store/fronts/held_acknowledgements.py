@@ -3,6 +3,7 @@
 All those of one turn of the event loop wait as one: the journal is written at the end of the turn.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.port import JournalTurns
 from tandemmq.store.fronts.held_answer import SendTimes
+
+log = logging.getLogger(__name__)
 
 
 class _Held(NamedTuple):
@@ -49,19 +52,20 @@ class HeldAcknowledgements:
         if lost is None and self._journal.failure is None:
             self._acknowledgement.when_safe(self._journal.end_offset, self._answering(held), wait=True)
         else:
-            for one in held:
-                one.call.hand_over(one.request)
+            self._end(held, good=False)
 
     def _answering(self, held: list[_Held]) -> Callable[[PutStatus], None]:
         """Answers the calls of a turn, when disk and replicas have what was noted in it, or will not."""
+        return lambda status: self._end(held, good=status is PutStatus.PUT_OK)
 
-        def told(status: PutStatus) -> None:
-            now = time.perf_counter()
-            for one in held:
-                if status is PutStatus.PUT_OK:
+    def _end(self, held: list[_Held], *, good: bool) -> None:
+        now = time.perf_counter()
+        for one in held:
+            try:
+                if good:
                     self._times.called(self._method, one.outcome, now - one.begun)
                     one.call.answer_later(one.answer)
                 else:
                     one.call.hand_over(one.request)
-
-        return told
+            except Exception:  # nobody else would answer the others
+                log.exception("a call that was held was not answered")

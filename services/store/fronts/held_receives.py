@@ -3,12 +3,15 @@
 All those of one turn of the event loop wait as one: the journal is written at the end of the turn.
 """
 
+import logging
 import time
 from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.delivery.port import Batch, JournalTurns
+
+log = logging.getLogger(__name__)
 
 
 class ReceiveTimes(Protocol):
@@ -54,10 +57,13 @@ class HeldReceives:
         held, self._turn = self._turn, []
         now = time.perf_counter()
         for call, request, answer, batch, begun, long_polling in held:
-            if lost is not None:
-                call.hand_over(request)  # the handler says who the master is
-            elif call.gone:
-                batch.release()
-            else:
-                self._times.called(self._method, "SUCCESS", now - begun, long_polling=long_polling)
-                call.answer_later(answer)
+            try:
+                if lost is not None:
+                    call.hand_over(request)  # the handler says who the master is
+                elif call.gone:
+                    batch.release()
+                else:
+                    self._times.called(self._method, "SUCCESS", now - begun, long_polling=long_polling)
+                    call.answer_later(answer)
+            except Exception:  # nobody else would answer the others
+                log.exception("a call that was held was not answered")

@@ -78,6 +78,21 @@ async def test_facts_of_one_turn_are_one_message_and_come_behind_their_copy(tmp_
         assert unit.physical_offset >= copy.end_offset
 
 
+async def test_one_who_cannot_be_told_of_a_turn_does_not_take_the_others_along(tmp_path: Path) -> None:
+    async with delivering(tmp_path, whole=False) as one:
+        told: list[object] = []
+
+        def broken(_: object) -> None:
+            raise RuntimeError("it is in pieces")
+
+        begin(one.delivery)
+        one.delivery.journal.when_written(broken)
+        one.delivery.journal.when_written(told.append)
+        async with asyncio.timeout(10):
+            await one.delivery.journal.written()
+        assert told == [None]
+
+
 async def test_a_fact_whose_copy_is_gone_does_not_count(tmp_path: Path) -> None:
     async with delivering(tmp_path / "store", whole=False) as one:
         begin(one.delivery)

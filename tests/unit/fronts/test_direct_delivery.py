@@ -22,6 +22,7 @@ from tandemmq.store.fronts.native.limits import PullLimits
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.metrics import StoreMetrics
 from tests.unit.delivery.delivery_kit import DeliveringStore, delivering
 from tests.unit.fronts.direct_caller import DirectCaller
@@ -204,25 +205,45 @@ async def test_an_acknowledgement_without_its_replicas_is_answered_by_the_handle
         assert not caller.answers
 
 
+@pytest.mark.parametrize("error", [DiskFull("There is no room."), RuntimeError("a fault of ours")])
 async def test_a_journal_that_cannot_be_written_is_told_by_the_handler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from tandemmq.store.log.errors import DiskFull
-
     async with delivering(tmp_path) as at:
         ways = await begun(at)
         [handle] = await ways.received()
+
+        def fails(*_: Any, **__: Any) -> Any:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(at.store, "append", fails)
+            caller = DirectCaller()
+            assert ways.acknowledge(caller, handle) is HELD
+            await until(lambda: bool(caller.handed_over or caller.answers))
+            assert not caller.answers
+            assert ways.acknowledge(DirectCaller(), handle) is None, "now it is known before"
+        await until(lambda: at.delivery.journal.failure is None)
+
+
+async def test_a_receive_does_not_wait_for_a_journal_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first found out; those after it waited until it was tried again, for up to a second each."""
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
 
         def full(*_: Any, **__: Any) -> Any:
             raise DiskFull("There is no room.")
 
         with monkeypatch.context() as patch:
             patch.setattr(at.store, "append", full)
-            caller = DirectCaller()
-            assert ways.acknowledge(caller, handle) is HELD
-            await until(lambda: bool(caller.handed_over))
-            assert not caller.answers
-            assert ways.acknowledge(DirectCaller(), handle) is None, "now it is known before"
+            callers = [DirectCaller() for _ in range(3)]
+            for caller in callers:
+                assert ways.receive(caller) is HELD
+                for _ in range(5):
+                    await asyncio.sleep(0)
+            assert [len(one.answers) for one in callers] == [1, 1, 1]
         await until(lambda: at.delivery.journal.failure is None)
 
 

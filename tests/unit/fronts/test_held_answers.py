@@ -1,12 +1,17 @@
 """Calls that are held: what happens to one of them does not happen to the others."""
 
 import logging
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_answer import HeldAnswers
+from tandemmq.store.fronts.held_receives import HeldReceives
 
 
 class _Way:
@@ -20,6 +25,8 @@ class _Way:
 
 
 class _Call:
+    gone = False
+
     def __init__(self) -> None:
         self.later: list[bytes] = []
 
@@ -27,6 +34,18 @@ class _Call:
         if answer == b"broken":
             raise RuntimeError("the connection is in pieces")
         self.later.append(answer)
+
+    def hand_over(self, request: bytes) -> None:
+        self.answer_later(request)
+
+
+class _Journal:
+    """One turn of it."""
+
+    end_offset, failure = 1, None
+
+    def when_written(self, told: Callable[[Any], None]) -> None:
+        self.told = told
 
 
 @pytest.mark.parametrize(("bad", "status"), [(b"broken", PutStatus.PUT_OK), (b"odd", PutStatus.FLUSH_DISK_TIMEOUT)])
@@ -39,4 +58,26 @@ def test_one_that_fails_does_not_take_the_others_along(
     with caplog.at_level(logging.ERROR):
         held(status)
     assert [len(call.later) for call in calls] == [1, 0, 1]
+    assert "was not answered" in caplog.text
+
+
+@pytest.mark.parametrize("lost", [None, NotDelivering("This store is no master.")])
+@pytest.mark.parametrize("acknowledge", [True, False])
+def test_one_of_a_turn_of_the_journal_that_fails_does_not_take_the_others_along(
+    acknowledge: bool, lost: NotDelivering | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    times: Any = SimpleNamespace(called=lambda *_, **__: None)
+    safe: Any = SimpleNamespace(when_safe=lambda _, told, *, wait: told(PutStatus.PUT_OK))
+    batch: Any = None
+    journal, calls = _Journal(), [_Call() for _ in range(3)]
+    receives, acknowledges = HeldReceives("R", journal, times), HeldAcknowledgements("A", journal, safe, times)
+    for one, said in zip(calls, (b"one", b"broken", b"two"), strict=True):
+        call: Any = one
+        if acknowledge:
+            acknowledges.hold(call, said, said, 0.0)
+        else:
+            receives.hold(call, said, said, batch, 0.0, long_polling=False)
+    with caplog.at_level(logging.ERROR):
+        journal.told(lost)
+    assert [call.later for call in calls] == [[b"one"], [], [b"two"]]
     assert "was not answered" in caplog.text
