@@ -146,10 +146,12 @@ class Renewals:
             answers = self._sent.get(holder)
             while answers and answers[0].arrives <= now and not self._is_over:
                 one = answers.popleft()
+                if not answers:
+                    self._sent.pop(holder)
                 if one.connected():
                     yield holder, one
-            if answers is not None and not answers:
-                self._sent.pop(holder, None)
+                if self._sent.get(holder) is not answers:
+                    break  # these were all, or the client is gone
 
     def _all_arrived(self) -> None:
         self._arriving = False
@@ -163,14 +165,19 @@ class Renewals:
             self._journal.note(*[HeldBy(place, at, count, due, holder[1], due - RENEWED_MS) for at, count in some])
         self._look_later()
 
-    def _still_given(self, sent: _Sent) -> list[tuple[Place, int, list[int]]]:
-        """What is still given out as it was when an answer was sent: where, due when, which."""
-        found: dict[tuple[Place, int], list[int]] = {}
+    def _still_given(self, sent: _Sent) -> Iterator[tuple[Place, int, list[int]]]:
+        """What is still given out as it was when an answer was sent: where, due when, which.
+
+        As it is when each is asked for: turns of the loop may pass between two of them.
+        """
+        found: dict[tuple[Place, int], list[Share]] = {}
         for share, due in sent.shares:
-            entry = self._entry(share)
-            if entry is not None and entry.due == due:
-                found.setdefault((share.place, due), []).append(share.offset)
-        return [(place, due, offsets) for (place, due), offsets in found.items()]
+            found.setdefault((share.place, due), []).append(share)
+        for (place, due), shares in found.items():
+            entries = ((share.offset, self._entry(share)) for share in shares)
+            offsets = [offset for offset, entry in entries if entry is not None and entry.due == due]
+            if offsets:
+                yield place, due, offsets
 
     def _remember(self, holder: Holder, place: Place, offsets: Iterable[int]) -> None:
         self._given.setdefault(holder, {}).setdefault(place, set()).update(offsets)
@@ -184,8 +191,8 @@ class Renewals:
                 known.difference_update(some)
                 known.update(held)
                 yield _Held(holder, place, held)
-            if not known:
-                given.pop(place, None)
+            if not known and given.get(place) is known:  # else another look has forgotten it, and there are new ones
+                del given[place]
         if not given and self._given.get(holder, given) is given:
             self._forget(holder)
 
@@ -245,7 +252,7 @@ class Renewals:
         for sent in answers:
             for place, _, offsets in self._still_given(sent):
                 yield _Held(holder, place, offsets)
-        for place, known in given.items():
+        for place, known in list(given.items()):
             for some in pieces(sorted(known)):
                 yield _Held(holder, place, self._holds(holder, place, some))
 

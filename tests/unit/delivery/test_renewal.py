@@ -9,6 +9,8 @@ from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.format.record import decode_record
+from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Scene, bodies, numbers, scene
 
 
@@ -169,3 +171,78 @@ async def test_operators_see_how_a_group_stands(tmp_path: Path) -> None:
         await at.receiving.figures.refresh()
         now = at.kit.clock.now
         assert at.receiving.figures_now() == [GroupFigures(GROUP, TOPIC, 4, 2, 2, 1, now, now)]
+
+
+async def held_with_renewal(at: Scene, queues: int) -> tuple[Member, list[GivenMessage]]:
+    """A client that holds two messages of each queue."""
+    at.topic(queues=queues)
+    for queue in range(queues):
+        at.send("a", "b", queue=queue)
+    member = Member("client", GROUP)
+    at.sessions.register(member)
+    given = []
+    for _ in range(queues):
+        given += await at.take(2, renew=True, client_id="client")
+    return member, given
+
+
+async def given_back(at: Scene) -> int:
+    """How many messages come again when all turns are over."""
+    for _ in range(5):
+        await turns()
+    at.timers.each_look = 0.0
+    return len(await at.take())
+
+
+async def test_what_is_acknowledged_while_a_client_that_is_gone_gives_back_does_not_keep_the_rest(
+    tmp_path: Path,
+) -> None:
+    """All of an answer was looked at first, and one turn later taken for what is still given out."""
+    async with scene(tmp_path) as at:
+        at.topic(queues=3)
+        for queue in range(3):
+            at.send("a", "b", queue=queue)
+        given = await at.take(6, renew=True, client_id="client")
+        at.timers.each_look = 0.01
+        at.receiving.gone(GROUP, "client")
+        [first] = [queue for queue in range(3) if at.ledger.ready(Place(GROUP, TOPIC, queue))]
+        late = [one for one in given if decode_record(one.record).queue_id != first]
+        assert [one.error for one in await at.acknowledge(late[:1])] == [None]
+        assert await given_back(at) == 5
+
+
+async def test_a_client_that_is_gone_while_it_is_renewed_gives_all_back(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        member, given = await held_with_renewal(at, 3)
+        await at.timers.advance(7)
+        await at.acknowledge(given[:2])
+        at.timers.each_look = 0.01
+        at.receiving._there.renewals._look()
+        at.sessions.unregister(member)
+        assert await given_back(at) == 4
+
+
+async def test_a_client_that_is_gone_while_its_answers_arrive_gives_all_back(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        member, _ = await held_with_renewal(at, 4)
+        at.timers.now += 6
+        at.timers.each_look = 0.01
+        at.receiving._there.renewals._arrived()
+        at.sessions.unregister(member)
+        assert await given_back(at) == 8
+
+
+async def test_what_a_client_gets_while_two_look_at_what_it_holds_is_remembered(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at:
+        await held_with_renewal(at, 1)
+        await at.timers.advance(7)
+        renewals, holder, others = at.receiving._there.renewals, (GROUP, "client"), Place(GROUP, TOPIC, 1)
+        renewals._remember(holder, others, range(300))  # all of them are dealt with
+        one, two = renewals._held_by(holder), renewals._held_by(holder)
+        for look in (one, two):
+            assert next(look).place == Place(GROUP, TOPIC, 0)
+        assert [held.offsets for held in one] == [[], []]
+        renewals._remember(holder, others, [7])
+        for _ in two:
+            pass
+        assert renewals._given[holder] == {Place(GROUP, TOPIC, 0): {0, 1}, others: {7}}
