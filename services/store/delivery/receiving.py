@@ -294,14 +294,13 @@ class Receiving:
         sources, answer = self._sources_of(group, wish), Answer(wish.most, wish.most_bytes)
         try:
             look = parts.receiver.look(call, sources, answer)
-            for _ in range(_MOST_TURNS):
-                if not look.over or not answer.messages or answer.is_full():
-                    break
-                look = parts.receiver.look(call, sources, answer)
             parts.alarm.look()
         except BaseException:
             self._take_back(answer.shares)
             raise
+        if look.over and not answer.is_full():
+            self._take_back(answer.shares)  # what there is takes more turns than this
+            return None
         if not answer.messages:
             return None
         if answer.is_full() or look.more or look.left:

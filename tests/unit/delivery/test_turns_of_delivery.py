@@ -15,7 +15,7 @@ from tandemmq.store.delivery.errors import TooMuchInFlight
 from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
-from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription
+from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
@@ -71,6 +71,22 @@ async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
         assert at.ledger.entries == 4
         await at.acknowledge(found)
         assert at.cursor() == 1_200
+
+
+async def test_a_receive_that_is_to_be_answered_at_once_looks_for_one_turn_only(tmp_path: Path) -> None:
+    """It had one found, and so looked on in the same turn, 32 times as long."""
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        for number in range(1_200):
+            at.send("body", wanted=str(int(number % 300 == 1)))
+        await at.kit.dispatched()
+        at.groups.put()
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            wish = Wish(GROUP, TOPIC, subscription=SQL, most=32)
+            assert at.receiving.receive_at_once(wish) is None
+            assert count.most <= 320
+            found = await at.take(32, subscription=SQL)
+        assert [one.number for one in found] == [1] * 4
 
 
 async def test_a_repeat_that_comes_between_two_turns_is_given_the_same(tmp_path: Path) -> None:
