@@ -142,6 +142,17 @@ async def test_what_is_not_plain_is_the_handlers(tmp_path: Path) -> None:
         assert at.delivery.groups.get("new") is None
 
 
+async def test_a_large_answer_leaves_the_next_to_the_handler_and_not_all_that_come(tmp_path: Path) -> None:
+    async with delivering(tmp_path, max_message_size=128 << 10, mapped_file_size_commit_log=1 << 20) as at:
+        ways = await begun(at, messages=1)
+        await at.send(TOPIC, 1, size=100_000)
+        await at.send(TOPIC, 1)
+        await ways.received(2)
+        assert ways.receive() is None
+        await asyncio.sleep(1.0)
+        await ways.received()
+
+
 async def test_nothing_to_give_is_waited_for_by_the_handler(tmp_path: Path) -> None:
     async with delivering(tmp_path) as at:
         ways = await begun(at, messages=1)

@@ -31,6 +31,8 @@ _MOST_WISHES = 4_096
 _LONGEST_WISH = 1_024
 _LARGE_BYTES = 64 << 10
 """Larger answers wait for their turn."""
+_LATER_SECONDS = 1.0
+"""So long a request that had a large answer is left to the handler."""
 _DONE = delivery_pb2.AcknowledgeResponse(outcomes=[delivery_pb2.Outcome()]).SerializeToString()
 """The answer to one handle that is dealt with; that to many is as many of these."""
 
@@ -38,13 +40,13 @@ _DONE = delivery_pb2.AcknowledgeResponse(outcomes=[delivery_pb2.Outcome()]).Seri
 class _PlainWish:
     """A request to receive that was seen before."""
 
-    __slots__ = ("form", "large", "wish")
+    __slots__ = ("form", "later", "wish")
 
     def __init__(self, wish: Wish, form: message_pb2.RecordForm.ValueType) -> None:
         self.wish = wish
         self.form = form
-        self.large = False
-        """Its last answer was large."""
+        self.later = 0.0
+        """Until then it is the handler's, by `time.perf_counter`."""
 
 
 class DirectReceive:
@@ -61,7 +63,7 @@ class DirectReceive:
         begun = time.perf_counter()
         try:
             plain = self._wishes.get(message) or self._read(message)
-            if plain is None or plain.large or not call.has_room:
+            if plain is None or begun < plain.later or not call.has_room:
                 return None
             batch = self._delivery.receive_at_once(plain.wish)
         except (TandemError, DecodeError):
@@ -73,7 +75,8 @@ class DirectReceive:
         except BaseException:
             batch.release()
             raise
-        plain.large = len(answer) > _LARGE_BYTES
+        if len(answer) > _LARGE_BYTES:
+            plain.later = begun + _LATER_SECONDS
         return self._held.hold(call, message, answer, batch, begun, long_polling=plain.wish.wait_ms > 0)
 
     def _read(self, message: bytes) -> _PlainWish | None:
