@@ -16,7 +16,7 @@ from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.opening import RENEWED_WAIT_MS
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
-from tandemmq.store.delivery.port import GivenMessage, Wish
+from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
 from tandemmq.store.delivery.renewal import RENEWED_MS
 from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.format.record import decode_record
@@ -91,6 +91,36 @@ async def test_after_a_kill_what_was_acknowledged_never_comes_again(tmp_path: Pa
         progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
         assert progress is not None
         assert progress.cursor == 3
+
+
+@pytest.mark.parametrize("way", ["plain", "at once", "tags", "properties", "ordered"])
+async def test_a_handle_of_what_a_crash_took_does_not_acknowledge_what_took_its_place(tmp_path: Path, way: str) -> None:
+    """However messages are given out for the first time: the handle names the same place and number."""
+
+    async def taken(at: DeliveringStore) -> list[GivenMessage]:
+        expression, kind = {"tags": ("red", FilterKind.TAG), "properties": ("a = 1", FilterKind.SQL)}.get(
+            way, ("*", FilterKind.TAG)
+        )
+        wish = Wish(GROUP, TOPIC, subscription=Subscription(expression, kind), invisible_ms=10_000)
+        batch = at.delivery.receive_at_once(wish) if way == "at once" else await at.delivery.receive(wish)
+        return [] if batch is None else list(batch.messages)
+
+    async with delivering(tmp_path / "first") as at:
+        await at.delivery.groups.add([GroupConfig(GROUP, consume_message_orderly=way == "ordered")])
+        await send(at, "first", TAGS="red", a="1")
+        at.store.catch_up()
+        assert await acknowledge(at, await taken(at)) == [True]
+        root = await killed(at, tmp_path / "second")
+        await send(at, "lost", TAGS="red", a="1")
+        at.store.catch_up()
+        [lost] = await taken(at)
+    async with delivering(root) as at:
+        await send(at, "other", TAGS="red", a="1")
+        at.store.catch_up()
+        [other] = await taken(at)
+        assert await acknowledge(at, [lost]) == [False]
+        assert at.delivery.ledger.entries == 1
+        assert await acknowledge(at, [other]) == [True]
 
 
 async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) -> None:
