@@ -16,6 +16,7 @@ from tandemmq.store.delivery.errors import (
     TooMuchInFlight,
     UnknownGroup,
 )
+from tandemmq.store.delivery.facts import Forgotten, Place
 from tandemmq.store.delivery.port import Subscription
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tests.manual_timers import turns
@@ -266,6 +267,16 @@ async def test_all_who_wait_are_woken_while_there_is_something(
                 await at.acknowledge(given)
         assert [task.done() for task in waiting] == [True] * 8
         assert len({one.handle for one in given}) == len(given) >= 8
+
+
+async def test_a_group_that_is_forgotten_and_receives_again_begins_anew(tmp_path: Path) -> None:
+    """Where a receive looks is kept; the places there are made again where they have gone."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b")
+        await at.acknowledge(await at.take())
+        assert await at.take() == []
+        at.journal.note(Forgotten(Place(GROUP, TOPIC, 0)))
+        assert bodies(await at.take()) == ["a", "b"]
 
 
 async def test_one_that_leaves_passes_its_wake_on(tmp_path: Path) -> None:
