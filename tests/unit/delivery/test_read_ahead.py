@@ -1,7 +1,7 @@
 """What was read ahead of a receive: given as it would be read now, or read anew."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -32,8 +32,8 @@ class Ahead:
     """Reading ahead for one group."""
 
     def __init__(self) -> None:
-        self.reader: Any = Reader()
-        self.ahead = ReadAhead(self.reader)
+        self.reader = Reader()
+        self.ahead = ReadAhead(cast(Any, self.reader))
         self.progress = QueueProgress(PLACE)
 
     def take(self, most: int, most_bytes: int = 1_000) -> list[tuple[int, bytes]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tandemmq.store.delivery.errors import (
     UnknownGroup,
 )
 from tandemmq.store.delivery.facts import Forgotten, Place
-from tandemmq.store.delivery.port import Subscription
+from tandemmq.store.delivery.port import GivenMessage, Subscription
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, bodies, numbers, scene
@@ -251,7 +252,7 @@ async def test_each_of_many_who_wait_gets_one(tmp_path: Path) -> None:
     ids=["read ahead", "large", "few bytes", "in flight"],
 )
 async def test_all_who_wait_are_woken_while_there_is_something(
-    tmp_path: Path, most: int, size: int, wanted: dict[str, int], rules: ReceiveRules
+    tmp_path: Path, most: int, size: int, wanted: dict[str, Any], rules: ReceiveRules
 ) -> None:
     """One that got less than it may have was taken for the last one: what it left waited for the next message."""
     async with scene(tmp_path, rules, mapped_file_size_commit_log=4 << 20) as at:
@@ -260,6 +261,7 @@ async def test_all_who_wait_are_woken_while_there_is_something(
         await turns()
         at.send(*["x" * size for _ in range(8 * most)])
         at.kit.store.catch_up()
+        given: list[GivenMessage] = []
         for _ in range(8):
             await turns()
             given = [one for task in waiting if task.done() for one in task.result()]
