@@ -215,21 +215,21 @@ class Receiving:
             try:
                 if room is not None:
                     await room(wish.most_bytes)
+                answer = Answer(wish.most, wish.most_bytes)
+                sources = self._sources_of(group, wish)
+                looked = self._looked_alone if wish.attempt_id else self._looked
+                look = await looked(call, wish, sources, answer)
+                if look.more and not answer.messages:
+                    await my_turn(self._timers)
+                    continue
             except BaseException:
                 if woken:
                     self.waiters.wake_line(key)
                 raise
-            answer = Answer(wish.most, wish.most_bytes)
-            sources = self._sources_of(group, wish)
-            looked = self._looked_alone if wish.attempt_id else self._looked
-            look = await looked(call, wish, sources, answer)
             if answer.messages:
                 if answer.is_full() or look.more or look.left:
                     self.waiters.wake_line(key)
                 return await self._written(self._batch(wish, answer))
-            if look.more:
-                await my_turn(self._timers)
-                continue
             left = end - self._timers.time()
             if left <= 0:
                 if look.blocked:

@@ -127,6 +127,28 @@ async def test_a_receive_that_is_given_up_between_two_turns_gives_its_messages_b
         assert again.number == 1
 
 
+async def test_one_that_leaves_between_two_turns_passes_its_wake_on(tmp_path: Path) -> None:
+    async with scene(tmp_path, mapped_file_size_commit_log=1 << 20) as at:
+        await at.take()
+        with TurnCounter.counting() as count:
+            filtering(at, count)
+            first = asyncio.create_task(at.take(subscription=SQL, wait_ms=20_000))
+            await turns()
+            second = asyncio.create_task(at.take(subscription=SQL, wait_ms=20_000))
+            await turns()
+            for number in range(600):
+                at.send("body", wanted=str(int(number == 599)))
+            at.timers.each_look = 0.01
+            at.kit.store.catch_up()
+            while not count.all:
+                await asyncio.sleep(0)
+            first.cancel()
+            for _ in range(5):
+                await turns()
+        assert second.done()
+        assert bodies(await second) == ["body"]
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_an_answer_without_room_for_the_next_message_is_given_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ordered: bool
