@@ -3,6 +3,7 @@
 `TANDEM_SEED=<n>` replays the inputs; a failure prints the one that did it, made small, and how to run it alone.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -65,14 +66,18 @@ class Talkative(Connection):
         self.sender.control(b"\0\0\x07\x06\x01\0\0\0\0" + data[begin : begin + 7])
 
 
+SIZES = "wrong size|ends inside a frame"
+"""What is said of a frame that is shorter than it should be, or than it says, by what was in it."""
+
+
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("transport", "fault"), [(Fragile, "KeyError"), (Leaking, "held"), (Talkative, "wrong size")])
+@pytest.mark.parametrize(("transport", "fault"), [(Fragile, "KeyError"), (Leaking, "held"), (Talkative, SIZES)])
 def test_the_fuzzer_finds_planted_faults(
     transport: type[Connection], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_target, "Connection", transport)
     found = fuzz(SEED, 0, 20_000, [])["fault"]
-    assert fault in found["error"]
+    assert re.search(fault, found["error"])
     arguments, parts = parts_of(found["smallest"])
     with pytest.raises((KeyError, AssertionError), match=fault if fault != "KeyError" else "stumbled"):
         Target(chance_of(int(arguments[1]), int(arguments[3]))).run(parts)

@@ -52,13 +52,13 @@ def found_in(node: Node) -> list[int]:
 
 def test_what_has_come_waits_no_more() -> None:
     there = message_pb2.StoredMessage(topic="orders", physical_offset=9, unique_key="b")
-    node = Node(orders=[there], rmq_sys_wheel_timer=[waiting(2, NOW + 60_000, "a"), waiting(1, NOW - 1, "b")])
+    node = Node(orders=[there], rmq_sys_wheel_timer=[waiting(2, NOW + 3_600_000, "a"), waiting(1, NOW - 1, "b")])
     assert found_in(node) == [9, 2]
 
 
 def test_messages_without_a_unique_key_as_producers_of_other_makes_send_them() -> None:
     """Nothing says of those which copy is theirs: they wait while their time is to come. Each counts for itself."""
-    due = NOW + 60_000
+    due = NOW + 3_600_000
     node = Node(
         rmq_sys_wheel_timer=[waiting(4, due), waiting(3, due), waiting(2, NOW - 1)], **{SCHEDULE_TOPIC: [waiting(1, 0)]}
     )
