@@ -34,6 +34,8 @@ class Acknowledgement:
         self.transfer = transfer
         self._flushes = store.config.sync_flush
         self._replicates = False
+        self._owes_replicas = False
+        """Whether what this store has taken as a master waits for replicas: also when it has become a slave since."""
         self.waits = False
         """Whether a send has anything to wait for at all."""
         store.replica.mastership.changed.listen(self.role_changed)
@@ -41,8 +43,11 @@ class Acknowledgement:
 
     def role_changed(self) -> None:
         """Read the role anew."""
-        self._replicates = self._store.replica.mastership.role is BrokerRole.SYNC_MASTER
-        self.waits = self._flushes or self._replicates
+        role = self._store.replica.mastership.role
+        self._replicates = role is BrokerRole.SYNC_MASTER
+        if role is not BrokerRole.SLAVE:
+            self._owes_replicas = self._replicates
+        self.waits = self._flushes or self._owes_replicas
 
     @property
     def refuses(self) -> bool:
@@ -60,7 +65,7 @@ class Acknowledgement:
             if self._flushes:
                 self._store.flush_soon(end_offset)
             told(PutStatus.PUT_OK)
-        elif not self._replicates:
+        elif not self._owes_replicas:
             self._store.when_flushed(end_offset, lambda flushed: told(_of_disk(flushed)))
         elif not self._flushes:
             self.transfer.when_replicated(end_offset, told)

@@ -396,6 +396,25 @@ async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_p
         assert status_of(alone) == store_pb2.SLAVE_NOT_AVAILABLE
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+async def test_a_master_that_becomes_a_slave_in_the_turn_of_a_send_does_not_say_that_it_is_safe(
+    tmp_path: Path, compiled: bool
+) -> None:
+    """Its new master does not have the message: the slave gives it up."""
+    async with sending(tmp_path, compiled=compiled, broker_role="SYNC_MASTER") as (kit, core):
+        python_way(kit, request(queue_id=0), PEERS[0])
+        transfer = kit.broker.acknowledgement.transfer
+        transfer.begin()
+        transfer.progress(True, kit.store.commit_log.max_offset, 1)
+        call = DirectCaller(PEERS[0])
+        assert DirectSend(kit.broker, kit.traffic, core)(request(queue_id=0), call) is HELD
+        transfer.end()
+        kit.store.replica.demote(7)
+        while call.later is None:
+            await asyncio.sleep(0)
+        assert status_of(call) == store_pb2.SLAVE_NOT_AVAILABLE
+
+
 def status_of(call: DirectCaller) -> store_pb2.SendStatus.ValueType:
     """What a call that was held was told."""
     assert call.later is not None
