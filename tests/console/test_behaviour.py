@@ -160,6 +160,7 @@ def test_back_closes_a_dialog_and_leaves_the_page(window: Screen) -> None:
         leave()
         expect(window.page.get_by_role("dialog")).to_have_count(0)
         window.heading("orders")
+        window.page.wait_for_function("!history.state?.dialog")  # the way back of a dialog takes a moment
     window.page.go_back()
     window.heading("Topics")
 

@@ -138,8 +138,16 @@ def running(directory: Path, *options: str) -> Iterator[Up]:
 
 
 def status(up: Up, node: str) -> Any:
+    """What a replicator says of its node, once it has its link to the store."""
     with grpc.insecure_channel(up.address("replicator", node)) as channel:
-        return ReplicationStub(channel).Status(StatusRequest(), timeout=30)
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return ReplicationStub(channel).Status(StatusRequest(), timeout=30)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
 
 
 def in_sync(up: Up) -> bool:

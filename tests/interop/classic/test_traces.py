@@ -60,7 +60,10 @@ def test_the_way_of_a_message_as_java_clients_tell_it(tmp_path: Path, version: s
     ]
     assert {one["message_id"] for one in plain["steps"]} == {ids["plain"]}
     assert {one["client"].rpartition(":")[0] for one in plain["steps"]} == {"127.0.0.1"}
-    assert [one["message"]["unique_key"] for one in plain["messages"]] == [ids["plain"]]
+    assert [(one["message"]["topic"], one["message"]["unique_key"]) for one in plain["messages"]] == [
+        (topic, ids["plain"])
+        for topic in ("topic-t", "%RETRY%group-t")  # the copy of what has failed once
+    ]
     assert {(one["kind"], one["status"]) for one in decided["steps"]} == {
         ("PUBLISHED", "success"),
         ("TRANSACTION_ENDED", "COMMIT_MESSAGE"),
