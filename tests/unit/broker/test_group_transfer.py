@@ -184,5 +184,5 @@ async def test_the_role_may_change_while_the_store_runs(tmp_path: Path) -> None:
     await store.replica.promote(BrokerRole.SYNC_MASTER, 0)
     assert (acks.waits, acks.refuses) == (True, True)
     store.replica.demote(2)
-    assert (acks.waits, acks.refuses) == (False, False)
+    assert (acks.waits, acks.refuses) == (True, False), "what it took before is not safe for that"
     await store.close()
