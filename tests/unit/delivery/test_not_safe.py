@@ -73,7 +73,7 @@ async def test_a_message_is_sent_back_when_that_is_safe(tmp_path: Path) -> None:
         receipt = await at.broker.send(NewMessage("orders", HOST, b"x", queue_id=0))
         at.store.catch_up()
         acknowledgement = at.broker.acknowledgement
-        acknowledgement._replicates = acknowledgement.waits = True  # from here on nobody has what is written
+        acknowledgement._owes_replicas = acknowledgement.waits = True  # from here on nobody has what is written
         for level in (0, -1):
             with pytest.raises(NotSafe):
                 await at.delivery.send_back("workers", receipt.place.physical_offset, level, 0)

@@ -209,7 +209,7 @@ async def test_an_acknowledgement_without_its_replicas_is_answered_by_the_handle
         ways = await begun(at)
         [handle] = await ways.received()
         acknowledgement = at.broker.acknowledgement
-        acknowledgement._replicates = acknowledgement.waits = True  # from here on nobody has what is written
+        acknowledgement._owes_replicas = acknowledgement.waits = True  # from here on nobody has what is written
         caller = DirectCaller()
         assert ways.acknowledge(caller, handle) is HELD
         await until(lambda: bool(caller.handed_over))
