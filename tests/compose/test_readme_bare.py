@@ -41,7 +41,7 @@ until_told() {
 
 set -eu
 up=
-mkdir /root/reader && cd /root/reader && tar -x
+cd "$(mktemp -d)" && tar -x
 tools/make_venv
 tools/build_core
 since "installed"
