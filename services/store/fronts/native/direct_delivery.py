@@ -16,7 +16,7 @@ from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
-from tandemmq.store.fronts.held_receives import HeldReceives
+from tandemmq.store.fronts.held_receives import LARGE_BYTES, LATER_SECONDS, HeldReceives
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.delivery_requests import MOST_HANDLES
 from tandemmq.store.fronts.native.limits import PullLimits
@@ -29,10 +29,6 @@ ACKNOWLEDGE_PATH = "/tandemmq.delivery.v1.Delivery/Acknowledge"
 _MOST_WISHES = 4_096
 """So many different requests to receive are remembered; a consumer makes the same one again and again."""
 _LONGEST_WISH = 1_024
-_LARGE_BYTES = 64 << 10
-"""Larger answers wait for their turn."""
-_LATER_SECONDS = 1.0
-"""So long a request that had a large answer is left to the handler."""
 _DONE = delivery_pb2.AcknowledgeResponse(outcomes=[delivery_pb2.Outcome()]).SerializeToString()
 """The answer to one handle that is dealt with; that to many is as many of these."""
 
@@ -75,8 +71,8 @@ class DirectReceive:
         except BaseException:
             batch.release()
             raise
-        if len(answer) > _LARGE_BYTES:
-            plain.later = begun + _LATER_SECONDS
+        if len(answer) > LARGE_BYTES:
+            plain.later = begun + LATER_SECONDS
         return self._held.hold(call, message, answer, batch, begun, long_polling=plain.wish.wait_ms > 0)
 
     def _read(self, message: bytes) -> _PlainWish | None:

@@ -15,6 +15,7 @@ from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_answer import SendTimes
 from tandemmq.store.fronts.rocketmq5.acks import AckCore, Acks, EncodedAnswer
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
+from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
 
 PATH = "/apache.rocketmq.v2.MessagingService/AckMessage"
@@ -43,8 +44,10 @@ class DirectAckMessage:
         begun = time.perf_counter()
         try:
             acks = Acks(message, self._core)
-            asked = self._receipts.asked(acks, caller_of(call).named())
-            outcomes = self._delivery.acknowledge_at_once(asked.group, asked.topic, acks.handles, in_time=asked.in_time)
+            caller = caller_of(call).named()
+            group, topic = group_name(acks.group, caller.namespace), topic_name(acks.topic, caller.namespace)
+            in_time = self._receipts.in_time(acks, caller)
+            outcomes = self._delivery.acknowledge_at_once(group, topic, acks.handles, in_time=in_time)
         except (TandemError, CallFailure, DecodeError):
             return None
         if outcomes is None:

@@ -12,17 +12,14 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall, framed
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.store.delivery.port import AtOncePort
-from tandemmq.store.fronts.held_receives import HeldReceives
+from tandemmq.store.fronts.held_receives import LARGE_BYTES, LATER_SECONDS, HeldReceives
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 
 PATH = "/apache.rocketmq.v2.MessagingService/ReceiveMessage"
 
-_LARGE_BYTES = 64 << 10
-"""Larger answers wait for their turn."""
-_LATER_SECONDS = 1.0
-"""So long a topic is left to the handler that had a large answer, or a message that is not plain."""
 _MOST_LATER = 1_024
+"""Topics that are left to the handler: they had a large answer, or a message that is not plain."""
 
 
 class DirectReceiveMessage:
@@ -57,7 +54,7 @@ class DirectReceiveMessage:
             batch.release()
             return None
         answer = framed(parts)
-        if len(answer) > _LARGE_BYTES:
+        if len(answer) > LARGE_BYTES:
             self._leave_for_later(wish.topic, begun)
         return self._held.hold(call, message, answer, batch, begun, long_polling=True)
 
@@ -67,4 +64,4 @@ class DirectReceiveMessage:
     def _leave_for_later(self, topic: str, now: float) -> None:
         if len(self._later) >= _MOST_LATER:
             self._later.clear()
-        self._later[topic] = now + _LATER_SECONDS
+        self._later[topic] = now + LATER_SECONDS

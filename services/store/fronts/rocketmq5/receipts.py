@@ -5,7 +5,6 @@ first two (rule 20).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
@@ -18,7 +17,6 @@ from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.caller import Caller
 from tandemmq.store.fronts.rocketmq5.client_settings import is_go, is_push
 from tandemmq.store.fronts.rocketmq5.clients import Clients
-from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 from tandemmq.store.fronts.rocketmq5.statuses import OK, ProtocolRefusal, status_of
 
 MOST_ENTRIES = 1024
@@ -27,14 +25,6 @@ LEAST_NACK_MS = 1_000
 """Node's push consumer asks for milliseconds where it means seconds, and would get the message in a hot loop."""
 
 _STALE = (Kind.BAD_HANDLE, Kind.HANDLE_EXPIRED)
-
-
-class AckOf(NamedTuple):
-    """Whose messages an AckMessage is about, and whether it has to come in time (`DeliveryPort.acknowledge`)."""
-
-    group: str
-    topic: str
-    in_time: bool
 
 
 class Receipts:
@@ -46,20 +36,18 @@ class Receipts:
 
     async def acknowledge(self, acks: Acks, call: FrontCall) -> calls_pb2.AckMessageResponse | EncodedAnswer:
         """Messages are dealt with. Raises ProtocolRefusal, PermissionDenied, NotDelivering."""
-        self._demanded(acks.group, acks.topic, call)
-        group, topic, in_time = self.asked(acks, call.caller)
+        group, topic = self._demanded(acks.group, acks.topic, call)
+        in_time = self.in_time(acks, call.caller)
         return acks.answer(await self._delivery(call.user).acknowledge(group, topic, acks.handles, in_time=in_time))
 
-    def asked(self, acks: Acks, caller: Caller) -> AckOf:
-        """What a request means. Raises ProtocolRefusal."""
-        group, topic = group_name(acks.group, caller.namespace), topic_name(acks.topic, caller.namespace)
+    def in_time(self, acks: Acks, caller: Caller) -> bool:
+        """Whether they have to come in time (`DeliveryPort.acknowledge`). Raises ProtocolRefusal: none, or too many."""
         if not 1 <= len(acks.handles) <= MOST_ENTRIES:
             raise ProtocolRefusal(
                 pb.BAD_REQUEST, f"The request has {len(acks.handles):,} entries: allowed is 1 to {MOST_ENTRIES:,}."
             )
         settings = self._clients.settings(caller)
-        in_time = not is_go(settings, caller.language)  # its simple consumer does not hear of refusals
-        return AckOf(group, topic, in_time)
+        return not is_go(settings, caller.language)  # its simple consumer does not hear of refusals
 
     async def change(
         self, request: calls_pb2.ChangeInvisibleDurationRequest, call: FrontCall
