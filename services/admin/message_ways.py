@@ -1,6 +1,6 @@
 """The way of a message: what its clients told in the topic of traces, beside what the brokers know."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -19,6 +19,8 @@ _MOST_MESSAGES = 32
 
 _MOST_FOLLOWED, _MOST_GROUPS = 4, 16
 """Messages, and groups that consume one, of which copies are looked for."""
+
+_CONSUMPTIONS = (TraceKind.GIVEN, TraceKind.CONSUMED)
 
 
 class ToldEntry(NamedTuple):
@@ -48,7 +50,7 @@ class MessageWays:
         told = [one for one in told if not set(names).isdisjoint(_names_of(one.entry))]
         answer.steps.extend(steps_of(told))
         found = [*by_id.messages, *await self._stored(told, request.topic, key)]
-        found += await self._copies(found)
+        found += await self._copies(found, {one.entry.group for one in told if one.entry.kind in _CONSUMPTIONS} - {""})
         answer.messages.extend({(one.broker, one.message.physical_offset): one for one in found}.values())
         if not answer.steps and not answer.messages:
             where = f"; topic {request.topic} has no such message" if request.topic else "; name its topic"
@@ -80,12 +82,17 @@ class MessageWays:
             found += page.messages
         return found
 
-    async def _copies(self, found: Sequence[admin_pb2.FoundMessage]) -> list[admin_pb2.FoundMessage]:
-        """Those of messages that groups have failed on: in their retry topics, on the way there, or dead letters."""
+    async def _copies(
+        self, found: Sequence[admin_pb2.FoundMessage], consumers: Set[str]
+    ) -> list[admin_pb2.FoundMessage]:
+        """Those of messages that groups have failed on: in their retry topics, on the way there, or dead letters.
+
+        A group may have told of a consumption before the broker knows how far it has come: these are the consumers.
+        """
         copies: list[admin_pb2.FoundMessage] = []
         some = {(one.message.topic, one.message.unique_key): one for one in found if one.message.unique_key}
         for one in islice(some.values(), _MOST_FOLLOWED):
-            groups = sorted({*one.consumed_by, *(standing.group for standing in one.standings)})
+            groups = sorted({*consumers, *one.consumed_by, *(standing.group for standing in one.standings)})
             for group in groups[:_MOST_GROUPS]:
                 for topic in (RETRY + group, dead_letter_topic(group)):
                     wanted = admin_pb2.FindMessagesRequest(topic=topic, unique_key=one.message.unique_key)

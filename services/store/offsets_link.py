@@ -33,6 +33,10 @@ _CALL_SECONDS = 3.0
 _REFUSED_TURNS = 30
 """What the metadata service does not know (a topic, a group) is told again after so many turns."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+_PAUSE_TOLD = 0.8
+"""Before a pause so long it is said that the service is away: those of a node start at the same time."""
+
 _COMMITS = 250
 
 
@@ -51,7 +55,7 @@ class OffsetsLink:
         self._refused: dict[Place, None] = {}
         self._turn = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._told_away = False
+        self._away = False
         self._known = asyncio.Event()
         """The whole table has come: until then nobody knows what is a reset."""
 
@@ -69,7 +73,7 @@ class OffsetsLink:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._told_away or not self._known.is_set():
+        if self._away or not self._known.is_set():
             return
         with contextlib.suppress(grpc.aio.AioRpcError, TimeoutError):
             async with time_limit(self._store.timers, _CALL_SECONDS), self._dialer.channel(self._address) as opened:
@@ -83,13 +87,13 @@ class OffsetsLink:
                     stub: Any = metadata_pb2_grpc.MetadataStub(opened)
                     async with contextlib.aclosing(step(stub)) as successes:
                         async for _ in successes:
-                            pause, self._told_away = _FIRST_PAUSE, False
+                            pause, self._away = _FIRST_PAUSE, False
             except (grpc.aio.AioRpcError, TimeoutError) as error:
-                if not self._told_away:
+                if pause >= _PAUSE_TOLD and not self._away:
+                    self._away = True
                     log.warning(
                         "offsets are not told to the metadata service", address=self._address, reason=str(error)
                     )
-                self._told_away = True
             except Exception as error:  # noqa: BLE001 - whatever it is, deliveries go on, and so does this
                 log.failure("following the metadata service's offsets failed", error, address=self._address)
             await self._store.timers.sleep(pause * (0.75 + random.random() / 2))

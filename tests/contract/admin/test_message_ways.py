@@ -61,6 +61,18 @@ def test_the_way_of_a_message_by_key_and_by_id(traced: AdminProcess, key: str) -
     assert (answer.unreadable, answer.more) == (1 if key == "key-plain" else 0, False)
 
 
+def test_copies_at_groups_that_only_clients_have_told_of(traced: AdminProcess) -> None:
+    """A client tells of a consumption seconds before it commits how far its group has come."""
+    properties = {"UNIQ_KEY": captured.DECIDED_4_9_7}
+    for topic in ("%RETRY%group-t", "%RETRY%of-others"):
+        request = pb.SendMessageRequest(topic=topic, body=b"decided", properties=properties)
+        traced.stub.SendMessage(request, timeout=DEADLINE)
+    original = pb.SendMessageRequest(topic="topic-t", body=b"decided", keys=["key-decided"], properties=properties)
+    traced.stub.SendMessage(original, timeout=DEADLINE)
+    answer = trace(traced, captured.DECIDED_4_9_7)
+    assert [one.message.topic for one in answer.messages] == ["topic-t", "%RETRY%group-t"]
+
+
 def test_the_way_of_a_transaction(traced: AdminProcess) -> None:
     answer = trace(traced, captured.DECIDED_4_9_7)
     assert told(answer) == [
@@ -69,7 +81,6 @@ def test_the_way_of_a_transaction(traced: AdminProcess) -> None:
         ("CONSUMED", "group-t", "success", 0),
     ]
     assert answer.steps[0].message_type == "half"
-    assert not answer.messages, "it is not stored here"
 
 
 def test_a_message_that_nobody_told_of(traced: AdminProcess) -> None:
