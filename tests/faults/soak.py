@@ -14,6 +14,7 @@
     python -m tests.faults.soak --wire [--minutes 60] [--seed 7]        changed bytes between master and slave
     python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
     python -m tests.faults.soak --short [--minutes 60] [--seed 7]       short memory and descriptors; clock steps
+    python -m tests.faults.soak --clients [--minutes 10]    official clients, 50 MB/s: interop/rocketmq5/flow.py
     python -m tests.faults.soak --core [--minutes 60] [--seed 7]        the compiled core against its Python twin
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import byte_damage, delivery_models, missing, siege, timer_damage, transport_soak, wire_damage
+from tests.interop.rocketmq5 import flow
 
 SLOWEST_GOOD_CALL_MS = 50
 """What 99 of 100 calls of a good client may take while others attack."""
@@ -190,6 +192,13 @@ def store_soak(seed: int, minutes: float, kinds: list[str], lives: int) -> int:
     return 0
 
 
+def pair_campaign(arguments: argparse.Namespace) -> list[str]:
+    """The module of a campaign for `pair_soak`, and its options."""
+    if arguments.pair:
+        return ["tests.faults.pair_kills", "--kills", str(arguments.kills)]
+    return ["tests.faults.pair_pauses" if arguments.pauses else "tests.faults.three_nodes"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -217,6 +226,9 @@ def main() -> int:
     parser.add_argument("--wire", action="store_true", help="changes bytes between a master and its slave")
     parser.add_argument("--siege", action="store_true", help="greedy callers and floods beside a good client")
     parser.add_argument("--short", action="store_true", help="memory and descriptors that are short; clock steps")
+    parser.add_argument(
+        "--clients", action="store_true", help="official clients of RocketMQ 5 at 50 MB/s, each in turn"
+    )
     parser.add_argument("--core", action="store_true", help="the compiled core against its Python twin")
     arguments = parser.parse_args()
     if arguments.damage:
@@ -234,6 +246,8 @@ def main() -> int:
         return delivery_soak(arguments.seed, minutes, scenes, arguments.seconds)
     if arguments.short or arguments.core:
         return tests_soak(arguments.seed, minutes, SHORT if arguments.short else CORE)
+    if arguments.pair or arguments.pauses or arguments.three:
+        return pair_soak(arguments.seed, minutes, *pair_campaign(arguments))
     if arguments.derived:
         return derived_soak(arguments.seed, minutes)
     if arguments.machine:
@@ -242,12 +256,8 @@ def main() -> int:
         return missing.soak(arguments.seed, minutes)
     if arguments.wire:
         return wire_damage.soak(arguments.seed, minutes)
-    if arguments.pair:
-        return pair_soak(arguments.seed, minutes, "tests.faults.pair_kills", "--kills", str(arguments.kills))
-    if arguments.pauses:
-        return pair_soak(arguments.seed, minutes, "tests.faults.pair_pauses")
-    if arguments.three:
-        return pair_soak(arguments.seed, minutes, "tests.faults.three_nodes")
+    if arguments.clients:
+        return flow.soak(minutes)
     return store_soak(arguments.seed, minutes, [arguments.only] if arguments.only else list(KINDS), arguments.lives)
 
 

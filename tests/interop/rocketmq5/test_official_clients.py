@@ -19,6 +19,8 @@ from tests.certificates import Authority
 from tests.contract.gateway_process import GatewayProcess
 from tests.contract.store_process import StoreProcess
 from tests.interop.grpc_clients.programs import command_of
+from tests.interop.rocketmq5.flow import LANGUAGES as LANGUAGES_THAT_FLOW
+from tests.interop.rocketmq5.flow import flow
 from tests.interop.rocketmq5.outages import survives
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -142,6 +144,12 @@ def test_a_client_sends_and_consumes_on_after_the_store_was_killed(tmp_path: Pat
             store.restart(signal.SIGKILL)
 
         survives(language, store.address, SECONDS, {"SENT 15": killed, "SENT 35": killed})
+
+
+@pytest.mark.parametrize("language", LANGUAGES_THAT_FLOW)
+def test_a_steady_flow(tmp_path: Path, language: str) -> None:
+    """Ten minutes of it are `make soak ARGS="--clients"`."""
+    assert " messages, " in flow(language, tmp_path / "store", seconds=4, rate=10_000_000)
 
 
 @pytest.mark.parametrize("language", ["python", "node"])

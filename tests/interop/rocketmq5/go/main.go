@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	rmq "github.com/apache/rocketmq-clients/golang/v5"
@@ -18,6 +21,14 @@ import (
 var endpoint, feature, topic, group string
 
 const seconds = 60 * time.Second
+
+const flowBody = 64 << 10
+
+func number(name string) float64 {
+	found, err := strconv.ParseFloat(os.Getenv(name), 64)
+	check(err)
+	return found
+}
 
 func check(err error) {
 	if err != nil {
@@ -240,6 +251,43 @@ var features = map[string]func(){
 		}
 		fmt.Println(failed, "sends failed,", len(found.bodies)-len(different), "messages came again")
 		ensure(len(different) == 60, found.bodies)
+	},
+	// Sends FLOW_BYTES a second for FLOW_SECONDS and consumes them meanwhile: each must come, no send may fail.
+	"flow": func() {
+		each := float64(flowBody) / number("FLOW_BYTES")
+		count := int64(number("FLOW_SECONDS") / each)
+		var next, given, different atomic.Int64
+		var seen sync.Map
+		var workers sync.WaitGroup
+		from, to := simple(rmq.SUB_ALL), producer()
+		begun := time.Now()
+		for range 4 {
+			workers.Go(func() {
+				for different.Load() < count {
+					some, err := from.Receive(context.Background(), 32, seconds)
+					ensure(err == nil || strings.Contains(err.Error(), "MESSAGE_NOT_FOUND"), err)
+					for _, one := range some {
+						given.Add(1)
+						if _, again := seen.LoadOrStore(binary.BigEndian.Uint32(one.GetBody()), true); !again {
+							different.Add(1)
+						}
+						check(from.Ack(context.Background(), one))
+					}
+				}
+			})
+		}
+		for range 8 {
+			workers.Go(func() {
+				for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
+					time.Sleep(time.Until(begun.Add(time.Duration(float64(i) * each * 1e9))))
+					body := binary.BigEndian.AppendUint32(nil, uint32(i))
+					send(to, &rmq.Message{Topic: topic, Body: append(body, make([]byte, flowBody-4)...)})
+				}
+			})
+		}
+		workers.Wait()
+		rate := float64(count*flowBody) / time.Since(begun).Seconds() / 1e6
+		fmt.Printf("%d messages, %.1f MB/s, %d came again\n", count, rate, given.Load()-count)
 	},
 	"wrong_credentials": func() {
 		made, err := rmq.NewProducer(config(), rmq.WithTopics(topic))

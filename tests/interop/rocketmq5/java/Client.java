@@ -5,6 +5,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
@@ -53,6 +57,7 @@ public final class Client {
             case "orphan": orphan(); break;
             case "priority": priority(); break;
             case "outage": outage(); break;
+            case "flow": flow(); break;
             case "wrong_credentials": wrongCredentials(); break;
             default: throw new IllegalArgumentException(feature);
         }
@@ -242,6 +247,61 @@ public final class Client {
         }
         until(() -> List.copyOf(seen).stream().distinct().count() == 60, "not all came");
         System.out.println(failed + " sends failed, " + (seen.size() - 60) + " messages came again");
+    }
+
+    /** Sends FLOW_BYTES a second for FLOW_SECONDS and consumes them meanwhile: each must come, no send may fail. */
+    private static void flow() throws Exception {
+        int size = 64 << 10;
+        double each = size / Double.parseDouble(System.getenv("FLOW_BYTES"));
+        int count = (int) (Double.parseDouble(System.getenv("FLOW_SECONDS")) / each);
+        Map<Integer, Boolean> seen = new ConcurrentHashMap<>();
+        AtomicInteger given = new AtomicInteger();
+        SimpleConsumer consumer = simple(FilterExpression.SUB_ALL);
+        List<CompletableFuture<Void>> workers = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            workers.add(worker(() -> {
+                while (seen.size() < count) {
+                    for (MessageView one : consumer.receive(32, Duration.ofSeconds(60))) {
+                        seen.put(one.getBody().getInt(), true);
+                        given.incrementAndGet();
+                        consumer.ack(one);
+                    }
+                }
+                return null;
+            }));
+        }
+        Producer producer = producer(null);
+        AtomicInteger next = new AtomicInteger();
+        long begun = System.nanoTime();
+        for (int i = 0; i < 8; i++) {
+            workers.add(worker(() -> {
+                for (int number = next.getAndIncrement(); number < count; number = next.getAndIncrement()) {
+                    long due = begun + (long) (number * each * 1e9);
+                    Thread.sleep(Math.max(0, (due - System.nanoTime()) / 1_000_000));
+                    byte[] body = ByteBuffer.allocate(size).putInt(number).array();
+                    producer.send(PROVIDER.newMessageBuilder().setTopic(topic).setBody(body).build());
+                }
+                return null;
+            }));
+        }
+        for (CompletableFuture<Void> one : workers) {
+            one.get();
+        }
+        double rate = (double) count * size / ((System.nanoTime() - begun) / 1e9) / 1e6;
+        System.out.printf("%d messages, %.1f MB/s, %d came again%n", count, rate, given.get() - count);
+    }
+
+    private static CompletableFuture<Void> worker(Callable<?> work) {
+        CompletableFuture<Void> ended = new CompletableFuture<>();
+        new Thread(() -> {
+            try {
+                work.call();
+                ended.complete(null);
+            } catch (Throwable failure) {
+                ended.completeExceptionally(failure);
+            }
+        }).start();
+        return ended;
     }
 
     private static void wrongCredentials() throws Exception {
