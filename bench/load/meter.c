@@ -93,8 +93,13 @@ void meter_ok(struct meter *m, uint64_t sent_at)
 
 void meter_error(struct meter *m, const char *why, size_t length)
 {
-    if (m->errors++ < SHOWN_ERRORS)
-        fprintf(stderr, "refused: %.*s\n", (int)(length > 300 ? 300 : length), why);
+    if (m->errors++ >= SHOWN_ERRORS)
+        return;
+    fputs("refused: ", stderr);
+    for (size_t i = 0; i < length && i < 300; i++) /* it may be a frame: its text tells why */
+        if (why[i] >= ' ' && why[i] <= '~')
+            fputc(why[i], stderr);
+    fputc('\n', stderr);
 }
 
 static int by_value(const void *a, const void *b)
