@@ -36,7 +36,8 @@ One noun per file::
     wire/                protocols of others as bytes, without I/O: RocketMQ's remoting
     net/                 sockets under those: connections, server and client of remoting
     grpc_server.py       that one or grpcio's, as the settings say
-    guard.py             gRPC handlers that answer errors with the right status, and count what is in flight
+    guard.py             gRPC handlers that answer errors with the right status, and count what is in flight;
+                         guarded_direct.py: the short ways of methods, for callers who may
     health.py            grpc.health.v1, a status per service; health_probe.py asks for it
     node_service.py      tandemmq.node.v1.Node: what a process says of itself; node_access.py: to whom
     service_metrics.py   what the collectors of all services share; call_metrics.py: calls of RocketMQ's clients;

@@ -223,7 +223,7 @@ def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -
             request = CheckedRequests(request, gate.begin(principal, method))
         else:
             gate.check(principal, method, request)
-        _own(context, principal)
+        own(context, principal)
         key = id(context)
         callers[key] = principal
         try:
@@ -238,7 +238,7 @@ def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -
             request = CheckedRequests(request, allowed)
         else:
             allowed = gate.admit(principal, method, request)
-        _own(context, principal)
+        own(context, principal)
         with gate.entered(context, principal):
             async with aclosing(behavior(request, context)) as answers:
                 with suppress(StopAsyncIteration):
@@ -248,8 +248,8 @@ def admitted(gate: "Gate", method: str, behavior: Behavior, *, streamed: bool) -
     return stream if isasyncgenfunction(behavior) else answer
 
 
-def _own(context: Context, principal: "Principal") -> None:
-    """The caller's connection counts as this user's from now on: users share the server's memory, not connections."""
+def own(context: Any, principal: "Principal") -> None:
+    """The connection of a call counts as this user's from now on: users share the server's memory, not connections."""
     account: Any = getattr(context, "account", None)  # grpcio's contexts have none
     if account is not None and not account.named:
         account.belong(("user", principal.name))

@@ -33,6 +33,7 @@ from tandemmq.common.grpc_server import bind, load_of, make_server
 from tandemmq.common.grpc_status import STATUSES, StatusTable
 from tandemmq.common.grpc_transport import Direct, Load, Server
 from tandemmq.common.guard import CallGuard
+from tandemmq.common.guarded_direct import GuardedDirect
 from tandemmq.common.health import SERVICE_NAME as HEALTH_SERVICE
 from tandemmq.common.health import HealthBoard
 from tandemmq.common.log_output import get_log
@@ -112,19 +113,27 @@ class ServiceHost:
     def add_direct(self, path: str, direct: Direct) -> None:
         """Have plain requests to a method answered the short way; what that does not answer goes to the servicer.
 
-        Only where our transport serves, and no gate asks who calls.
+        Only where our transport serves. With a gate, of callers who are known and may.
         """
-        if self.guard.gate is None and isinstance(self._server, Server):
+        if not isinstance(self._server, Server):
+            return
+        if (gate := self.guard.gate) is not None:
+            direct = GuardedDirect(gate, path, self._server.deserializer(path), direct)
+        self._server.add_direct_method(path, direct)
+
+    def add_direct_foreign(self, path: str, direct: Direct) -> None:
+        """As `add_direct`, of somebody else's contract: the short way asks itself who calls, and whether he may."""
+        if isinstance(self._server, Server):
             self._server.add_direct_method(path, direct)
 
     def take_bytes(self, path: str) -> None:
-        """Have requests to a method given to its servicer as bytes, on the same conditions; else they are messages."""
+        """Have requests to a method given to its servicer as bytes; with a gate, or with grpcio, they are messages."""
         if self.guard.gate is None and isinstance(self._server, Server):
             self._server.take_bytes(path)
 
     def use_lanes(self) -> None:
-        """Have what is direct taken by compiled code, on the same conditions. Raises ImportError: it is not built."""
-        if self.guard.gate is None and isinstance(self._server, Server):
+        """Have what is direct taken by compiled code, where our transport serves. Raises ImportError: not built."""
+        if isinstance(self._server, Server):
             self._server.use_lanes()
 
     @property

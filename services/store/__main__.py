@@ -66,8 +66,9 @@ from tandemmq.store.fronts.rocketmq5.direct_receive import DirectReceiveMessage
 from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
 from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
-from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity, signing_secrets
 from tandemmq.store.fronts.rocketmq5.offsets import OffsetReads
+from tandemmq.store.fronts.rocketmq5.signed_direct import of_acknowledge, of_receive, of_send, signed
 from tandemmq.store.gauges import read_gauges, recovered
 from tandemmq.store.hook_loading import load_hooks
 from tandemmq.store.log.errors import DiskFull
@@ -150,7 +151,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     watch_store(metrics, settings, broker)
     watch_delivery(metrics, delivery)
     operations.attach(Views(delivery), broker, groups)
-    core = attach_core(settings, host, broker, metrics)
+    core = attach_core(settings, host, broker, metrics, rocketmq5.identity)
     servicer.attach(broker, core.state, core.batch)
     consuming.attach(delivery, delivery.sessions, groups)
     port = DirectPort(settings.broker_name, delivery)
@@ -196,8 +197,10 @@ def watched_hooks(settings: StoreSettings, metrics: StoreMetrics) -> HookCalls |
     return hooks
 
 
-def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metrics: StoreMetrics) -> CompiledCore:
-    """Have sends take the short way, and plain ones the compiled core."""
+def attach_core(
+    settings: StoreSettings, host: ServiceHost, broker: Broker, metrics: StoreMetrics, identity: SigningIdentity
+) -> CompiledCore:
+    """Have sends take the short way, and plain ones the compiled core. `identity`: of RocketMQ 5 clients."""
     soon, asks_who = broker.store.timers.call_soon, host.guard.gate is not None
     name = settings.broker_cluster_name
     core = compiled_core(broker, soon, settings.compiled_core, name, asks_who=asks_who)
@@ -209,7 +212,8 @@ def attach_core(settings: StoreSettings, host: ServiceHost, broker: Broker, metr
         host.add_direct(DIRECT_SEND_BATCH, DirectSendBatch(core.batch, broker.acknowledgement, metrics))
         host.take_bytes(SEND_STREAM)
     if core.message is not None:
-        host.add_direct(DIRECT_SEND_MESSAGE, DirectSendMessage(core.message, broker.acknowledgement, metrics))
+        direct = DirectSendMessage(core.message, broker.acknowledgement, metrics)
+        host.add_direct_foreign(DIRECT_SEND_MESSAGE, signed(identity, of_send, direct))
     return core
 
 
@@ -229,10 +233,12 @@ def consume_directly(
     journal = delivery.journal
     if core.consumers is not None:
         receives = HeldReceives("ReceiveMessage", journal, metrics)
-        host.add_direct(RECEIVE_MESSAGE_PATH, DirectReceiveMessage(rocketmq5.receiving, delivery, receives))
+        receive = DirectReceiveMessage(rocketmq5.receiving, delivery, receives)
+        host.add_direct_foreign(RECEIVE_MESSAGE_PATH, signed(rocketmq5.identity, of_receive, receive))
     acks = HeldAcknowledgements("AckMessage", journal, delivery.acknowledgement, metrics)
     reads = None if core.consumers is None else core.consumers.acks
-    host.add_direct(ACK_MESSAGE_PATH, DirectAckMessage(rocketmq5.receipts, delivery, acks, metrics, reads))
+    acknowledge = DirectAckMessage(rocketmq5.receipts, delivery, acks, metrics, reads)
+    host.add_direct_foreign(ACK_MESSAGE_PATH, signed(rocketmq5.identity, of_acknowledge, acknowledge))
 
 
 def watch_store(metrics: StoreMetrics, settings: StoreSettings, broker: Broker) -> None:

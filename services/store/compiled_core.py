@@ -126,14 +126,13 @@ def compiled_core(
 ) -> CompiledCore:
     """The core over a broker of a cluster. `soon` calls at the end of the turn of the event loop.
 
-    `asks_who`: whether callers have to be recognized, which the core does not do.
+    `asks_who`: whether callers have to be recognized. Classic clients and the users of gateways are recognized by
+    Python, message by message: the core does not take theirs.
     """
     if choice is CoreChoice.NEVER:
         return CompiledCore("python: compiledCore is never")
     if isinstance(broker, HookedBroker):
         return CompiledCore("python: there are hooks")
-    if asks_who:
-        return CompiledCore("python: there is an access file")
     if broker.store.commit_log.append_crc:
         return CompiledCore("python: enabledAppendPropCRC is true")
     if problem := core_problem():
@@ -156,4 +155,6 @@ def compiled_core(
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
     batches = CompiledBatchCodec(sender)
+    if asks_who:
+        return CompiledCore("compiled", codec, batches, None, message, consumers, None, handle_codec)
     return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec)

@@ -91,6 +91,13 @@ class Gate:
             self.refused(principal, method, refusal)
             raise
 
+    def lets(self, principal: Principal, method: str, request: Any) -> bool:
+        """Whether `check` would raise nothing."""
+        rule = self._rules[method]
+        if rule.of is not None and not all(map(principal.may, rule.of(request))):
+            return False
+        return all(map(principal.may, rule.least))
+
     def methods(self, principal: Principal, service: str) -> list[str]:
         """Names of a service's methods that this user may call, for some topic or group at least."""
         prefix = f"/{service}/"

@@ -453,12 +453,13 @@ async def test_never_and_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
         def state(choice: CoreChoice, *, asks_who: bool = False) -> str:
             core = compiled_core(kit.broker, kit.store.timers.call_soon, choice, "cluster", asks_who=asks_who)
-            assert (core.send is None) == (core.frames is None) == (core.state != "compiled")
+            assert (core.send is None) == (core.state != "compiled")
+            assert (core.frames is None) == (core.link is None) == (asks_who or core.send is None)
             return core.state
 
         assert state(CoreChoice.NEVER) == "python: compiledCore is never"
         assert state(CoreChoice.AUTO) == "compiled"
-        assert state(CoreChoice.AUTO, asks_who=True) == "python: there is an access file"
+        assert state(CoreChoice.AUTO, asks_who=True) == "compiled"
         monkeypatch.setattr(kit.store.commit_log, "append_crc", True)
         assert state(CoreChoice.AUTO) == "python: enabledAppendPropCRC is true"
         monkeypatch.setattr(kit.store.commit_log, "append_crc", False)

@@ -126,6 +126,10 @@ class Methods:
         method.direct = direct
         self.short_ways[path.encode()] = method
 
+    def deserializer(self, path: str) -> Callable[[bytes], Any]:
+        """What makes a message of the bytes of a registered method's requests. Raises KeyError."""
+        return self._registered[path].deserialize or bytes
+
     def take_bytes(self, path: str) -> None:
         """Give the requests of a registered method to its handler as they came. Raises KeyError.
 

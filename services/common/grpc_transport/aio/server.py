@@ -6,7 +6,7 @@ import platform
 import secrets
 import socket
 import ssl
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -99,6 +99,10 @@ class Server(grpc.aio.Server):
         Raises KeyError: no such method is registered.
         """
         self.methods.set_direct(path, direct)
+
+    def deserializer(self, path: str) -> Callable[[bytes], Any]:
+        """What makes a message of the bytes of a method's requests. Raises KeyError: no such method is registered."""
+        return self.methods.deserializer(path)
 
     def take_bytes(self, path: str) -> None:
         """Have the requests of a method, `/package.Service/Method`, given to its handler as bytes: see `Methods`."""

@@ -83,6 +83,11 @@ class LaneCall:
         """Who calls."""
         return self._lane._peer
 
+    @property
+    def account(self) -> object:
+        """Whom the connection counts for."""
+        return self._lane._protocol.account
+
     def invocation_metadata(self) -> object:
         """What the caller sent along."""
         if self._head is None:

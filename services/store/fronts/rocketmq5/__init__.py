@@ -8,6 +8,7 @@ One noun per file::
     call.py             one call: who makes it, what it may do, how long it may take
     caller.py           who makes a call, by its headers
     identity.py         who that is, by access key and signature
+    signed_direct.py    ... before the short ways of methods
     names.py            namespaces, topics and groups as the store calls them
     statuses.py         errors as codes
     topic_access.py     topics, made at first sight

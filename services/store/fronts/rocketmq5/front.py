@@ -59,7 +59,9 @@ class RocketMQ5Front:
     def __init__(self, rules: FrontRules, guard: CallGuard, metrics: CallTimes, secrets: Mapping[str, str]) -> None:
         """Every call is refused with StoreStarting until `attach`. `secrets`: users' signing secrets."""
         self._rules = rules
-        self._answered = Answered(SigningIdentity(guard, secrets), guard, metrics)
+        self.identity = SigningIdentity(guard, secrets)
+        """Who calls."""
+        self._answered = Answered(self.identity, guard, metrics)
         self._attached: _Parts | None = None
         self._core: ConsumerCore | None = None
         self.metrics = OtlpMetrics()

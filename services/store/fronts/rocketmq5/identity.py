@@ -6,7 +6,6 @@ that was overheard can be used again. Only TLS keeps it from that.
 """
 
 import binascii
-import hashlib
 import hmac
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +38,21 @@ class SigningIdentity:
             self._guard.refused[error.reason] += 1
             raise
 
+    @property
+    def asks(self) -> bool:
+        """Whether callers must say who they are."""
+        return self._guard.gate is not None
+
+    def recognized(self, caller: Caller) -> Principal | None:
+        """Who calls, where callers must say who they are; None: nobody who is known. It is not counted."""
+        gate = self._guard.gate
+        if gate is None:
+            return None
+        try:
+            return self._recognized(caller, gate.keeper.table.principals)
+        except AccessRefused:
+            return None
+
     def _recognized(self, caller: Caller, principals: Mapping[str, Principal]) -> Principal:
         access_key, given = _parsed(caller.authorization)
         if not access_key:
@@ -65,7 +79,7 @@ def signing_secrets(access_file: Path | None) -> Mapping[str, str]:
 
 def signature(secret: str, date_time: str) -> bytes:
     """What the secret makes of a date."""
-    return hmac.new(secret.encode(), date_time.encode(), hashlib.sha1).digest()
+    return hmac.digest(secret.encode(), date_time.encode(), "sha1")
 
 
 def _parsed(header: str) -> tuple[str, bytes]:
