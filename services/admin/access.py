@@ -3,10 +3,11 @@
 Admin calls the other services in its own name (`serviceUser`), so what its callers may do is decided here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.common.access.needs import ALL, SOME, Action, Need, group, publish, subscribe
+from tandemmq.common.access.principal import Principal
 from tandemmq.common.access.rules import SIGNED_IN, Rule, Rules, ability, about
 from tandemmq.common.topic_names import dead_letter_topic
 
@@ -45,6 +46,18 @@ def _resend(request: pb.ResendMessagesRequest) -> Iterator[Need]:
     yield subscribe(dead_letter_topic(request.group))
     if not request.dry_run:
         yield publish(ALL)
+
+
+def keep_seen_groups(messages: Iterable[pb.FoundMessage], caller: Principal | None) -> None:
+    """Of messages that were found, take out what is told of groups that the caller may neither view nor use."""
+    if caller is None:
+        return
+    for one in messages:
+        seen = [name for name in one.consumed_by if caller.may(group(name, Action.VIEW))]
+        standings = [each for each in one.standings if caller.may(group(each.group, Action.VIEW))]
+        del one.consumed_by[:], one.standings[:]
+        one.consumed_by.extend(seen)
+        one.standings.extend(standings)
 
 
 RULES: Rules = {

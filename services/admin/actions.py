@@ -23,6 +23,7 @@ import grpc
 from tandemmq.admin.errors import BadAdminRequest, CannotRecord
 from tandemmq.admin.line_file import LineFile
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.access.principal import Principal
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_status import status_of
 from tandemmq.common.guard import CallGuard
@@ -89,9 +90,13 @@ class Actions:
         self.counts: Counter[tuple[str, str]] = Counter()
         """By method and outcome, for the metrics."""
 
+    def caller(self, context: Context) -> Principal | None:
+        """Who makes a call that runs; None where everybody may do everything."""
+        return self._guard.caller(context)
+
     def user(self, context: Context) -> str:
         """Name of the caller of a running call; empty where everybody may do everything."""
-        principal = self._guard.caller(context)
+        principal = self.caller(context)
         return "" if principal is None else principal.name
 
     def who(self, context: Context) -> admin_pb2.WhoAmIResponse:

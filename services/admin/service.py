@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from tandemmq.admin.access import keep_seen_groups
 from tandemmq.admin.actions import Actions
 from tandemmq.admin.bundle import Bundle
 from tandemmq.admin.cluster import ClusterView
@@ -130,11 +131,15 @@ class AdminServicer(admin_pb2_grpc.AdminServicer):
         self, request: admin_pb2.FindMessagesRequest, context: Context
     ) -> admin_pb2.FindMessagesResponse:
         """See admin.proto."""
-        return await self._parts.messages.find(request)
+        answer = await self._parts.messages.find(request)
+        keep_seen_groups(answer.messages, self.actions.caller(context))
+        return answer
 
     async def TraceMessage(self, request: admin_pb2.TraceMessageRequest, context: Context) -> admin_pb2.MessageTrace:
         """See admin.proto."""
-        return await self._parts.ways.trace(request)
+        answer = await self._parts.ways.trace(request)
+        keep_seen_groups(answer.messages, self.actions.caller(context))
+        return answer
 
     async def Tail(self, request: admin_pb2.TailRequest, context: Context) -> AsyncIterator[admin_pb2.FoundMessage]:
         """See admin.proto."""

@@ -1620,7 +1620,9 @@ class FoundMessage(_message.Message):
     def message(self) -> _message_pb2.StoredMessage: ...
     @_builtins.property
     def consumed_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Groups whose offset is after the message have consumed it; by group. Only for one message by id, unique key or place."""
+        """Groups whose offset is after the message have consumed it; by group. Only for one message by id, unique key or place. With an access
+        file of groups that the caller may use, or of all with VIEW; likewise `standings`.
+        """
 
     @_builtins.property
     def standings(self) -> _containers.RepeatedCompositeFieldContainer[_operations_pb2.MessageStanding]:

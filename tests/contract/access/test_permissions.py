@@ -11,6 +11,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from tandemmq.admin.v1 import admin_pb2
+from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
+from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tandemmq.store.v1 import message_pb2, store_pb2
@@ -103,6 +107,22 @@ def test_a_consumer_reads_its_topics_as_its_groups(stub: StoreStub, metadata: Me
     query = metadata_pb2.OffsetQuery(group="theirs")
     with denied("use group theirs"):
         metadata.QueryOffsets(metadata_pb2.QueryOffsetsRequest(queries=[query]), metadata=consumer)
+
+
+def test_who_finds_a_message_hears_of_groups_that_it_may_use_or_view(guarded: Guarded, stub: StoreStub) -> None:
+    topic = "mine-standings"
+    stub.Send(store_pb2.SendRequest(message=message(topic)), metadata=credentials("producer"))
+    with grpc.insecure_channel(guarded.address("store")) as channel:
+        for user, group in (("consumer", "mine-g"), ("services", "theirs")):
+            request = delivery_pb2.ReceiveRequest(group=group, topic=topic, max_messages=1, wait_ms=60_000)
+            assert DeliveryStub(channel).Receive(request, metadata=credentials(user)).messages
+    find = admin_pb2.FindMessagesRequest(topic=topic, place=admin_pb2.QueuePlace(queue_id=0))
+    told = {}
+    with grpc.insecure_channel(guarded.address("admin")) as channel:
+        for user in ("consumer", "reader", "services"):
+            (one,) = AdminStub(channel).FindMessages(find, metadata=credentials(user)).messages
+            told[user] = [standing.group for standing in one.standings]
+    assert told == {"consumer": ["mine-g"], "reader": [], "services": ["mine-g", "theirs"]}
 
 
 def test_a_consumer_keeps_what_it_could_not_consume(stub: StoreStub) -> None:
