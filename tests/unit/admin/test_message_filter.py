@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandemmq.admin import message_filter
 from tandemmq.admin.errors import BadAdminRequest
 from tandemmq.admin.message_filter import LONGEST, MessageFilter
 from tandemmq.store.v1 import message_pb2
@@ -97,6 +98,51 @@ def test_a_text_is_found_in_body_and_properties_in_any_case() -> None:
     assert not MessageFilter("us", "").fits(message(b"\xff", REGION="eu"))
     assert not MessageFilter("basel", "body.id = 18").fits(message())
     assert MessageFilter("", "").fits(message(b""))
+
+
+LARGE = {"lines": [{"id": number, "texts": ["Grüße", []]} for number in range(20_000)], "last": "Zürich"}
+
+
+def test_a_large_body_is_found_by_the_same_conditions() -> None:
+    large = message(LARGE)
+    assert len(large.body) > 600_000
+    for where in ("body.last = Zürich", "body.lines[19999].id = 19999", "body.lines ~ GRÜSSE", 'body ~ "zürich\\"}"'):
+        assert MessageFilter("", where).fits(large)
+    for where in ("body.last = Basel", "body.lines ~ Zürich", "body.lines[20000]"):
+        assert not MessageFilter("", where).fits(large)
+    assert not MessageFilter("", "body").fits(message(large.body[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "least"), [("not there", "", 10), ("", "body.last = x", 1_000), ("", "body ~ x-y", 1_000)]
+)
+def test_a_thread_that_looks_at_a_large_body_lets_others_in(text: str, where: str, least: int) -> None:
+    """It does where the interpreter goes on in Python: at each call of a function, say."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    wanted, body = MessageFilter(text, where), message(LARGE)
+    sys.setprofile(count)
+    try:
+        assert not wanted.fits(body)
+    finally:
+        sys.setprofile(None)
+    assert calls > least
+
+
+@given(
+    st.text(alphabet="aßſé€𝄞", max_size=40).map(str.encode) | st.binary(max_size=40),
+    st.text(alphabet="aSsé€", max_size=3),
+)
+def test_a_text_in_pieces_is_the_same_text(body: bytes, text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_filter, "_PIECE", 3)
+        assert MessageFilter(text, "").fits(message(body)) == (
+            text.casefold() in body.decode("utf-8", "replace").casefold()
+        )
 
 
 @pytest.mark.parametrize(
