@@ -1,12 +1,12 @@
 """The way of a message: what its clients told in the topic of traces, beside what the brokers know."""
 
 from collections.abc import Iterable, Sequence, Set
-from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from tandemmq.admin.errors import BadAdminRequest, CallRefused, NotFound
 from tandemmq.admin.messages import Messages
+from tandemmq.admin.reading import ask_all
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.topic_names import RETRY, dead_letter_topic
 from tandemmq.common.wire.message_traces import TOPIC, TraceEntry, TraceKind, decode_traces
@@ -19,6 +19,9 @@ _MOST_MESSAGES = 32
 
 _MOST_FOLLOWED, _MOST_GROUPS = 4, 16
 """Messages, and groups that consume one, of which copies are looked for."""
+
+_AT_ONCE = 8
+"""Questions of one trace that are asked at the same time; each goes to all brokers."""
 
 _CONSUMPTIONS = (TraceKind.GIVEN, TraceKind.CONSUMED)
 
@@ -69,18 +72,17 @@ class MessageWays:
 
     async def _stored(self, told: Iterable[ToldEntry], topic: str, key: str) -> list[admin_pb2.FoundMessage]:
         places = {(one.entry.topic, one.entry.message_id) for one in told if one.entry.kind is TraceKind.SENT}
-        found: list[admin_pb2.FoundMessage] = []
-        for name, unique_key in sorted(places)[:_MOST_MESSAGES]:
-            page = await self._find(admin_pb2.FindMessagesRequest(topic=name, unique_key=unique_key))
-            found += page.messages
+        found = await self._unique(sorted(places)[:_MOST_MESSAGES])
         if topic and not found:
-            page = await self._find(admin_pb2.FindMessagesRequest(topic=topic, unique_key=key))
             by_key = await self._find(admin_pb2.FindMessagesRequest(topic=topic, key=key, limit=_MOST_MESSAGES))
-            for one in by_key.messages[:_MOST_MESSAGES]:  # once more, as only that says who has consumed it
-                unique = admin_pb2.FindMessagesRequest(topic=topic, unique_key=one.message.unique_key)
-                page.MergeFrom(await self._find(unique))
-            found += page.messages
+            keys = [one.message.unique_key for one in by_key.messages[:_MOST_MESSAGES]]
+            found = await self._unique([(topic, one) for one in (key, *keys)])  # only that says who has consumed them
         return found
+
+    async def _unique(self, places: Iterable[tuple[str, str]]) -> list[admin_pb2.FoundMessage]:
+        """The messages of topics and unique keys, in this order."""
+        wanted = [admin_pb2.FindMessagesRequest(topic=topic, unique_key=key) for topic, key in places]
+        return [one for page in await ask_all(wanted, self._find, _AT_ONCE) for one in page.messages]
 
     async def _copies(
         self, found: Sequence[admin_pb2.FoundMessage], consumers: Set[str]
@@ -89,16 +91,20 @@ class MessageWays:
 
         A group may have told of a consumption before the broker knows how far it has come: these are the consumers.
         """
-        copies: list[admin_pb2.FoundMessage] = []
         some = {(one.message.topic, one.message.unique_key): one for one in found if one.message.unique_key}
-        for one in islice(some.values(), _MOST_FOLLOWED):
-            groups = sorted({*consumers, *one.consumed_by, *(standing.group for standing in one.standings)})
-            for group in groups[:_MOST_GROUPS]:
-                for topic in (RETRY + group, dead_letter_topic(group)):
-                    wanted = admin_pb2.FindMessagesRequest(topic=topic, unique_key=one.message.unique_key)
-                    with suppress(CallRefused):  # there is no such topic
-                        copies += (await self._find(wanted)).messages
-        return copies
+        wanted = [
+            admin_pb2.FindMessagesRequest(topic=topic, unique_key=one.message.unique_key)
+            for one in islice(some.values(), _MOST_FOLLOWED)
+            for group in _groups_of(one, consumers)[:_MOST_GROUPS]
+            for topic in (RETRY + group, dead_letter_topic(group))
+        ]
+        return [one for page in await ask_all(wanted, self._copies_at, _AT_ONCE) for one in page.messages]
+
+    async def _copies_at(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
+        try:
+            return await self._find(request)
+        except CallRefused:  # there is no such topic
+            return admin_pb2.FindMessagesResponse()
 
     async def _find(self, request: admin_pb2.FindMessagesRequest) -> admin_pb2.FindMessagesResponse:
         """What there is; nothing where the topic is not there, or the key is no id."""
@@ -110,6 +116,10 @@ class MessageWays:
             if error.code in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 return admin_pb2.FindMessagesResponse()
             raise
+
+
+def _groups_of(one: admin_pb2.FoundMessage, consumers: Set[str]) -> list[str]:
+    return sorted({*consumers, *one.consumed_by, *(standing.group for standing in one.standings)})
 
 
 def steps_of(told: Iterable[ToldEntry]) -> list[admin_pb2.TraceStep]:

@@ -14,6 +14,7 @@ from tandemmq.common.slices import Slices
 from tandemmq.store.v1 import message_pb2, store_pb2
 
 Answer = TypeVar("Answer")
+Question = TypeVar("Question")
 
 ANSWER_BYTES = 4 << 20
 """An answer is full then: whoever wants more asks again. A gRPC message has at most 8 MiB (grpcMaxMessageSize)."""
@@ -92,6 +93,27 @@ async def ask_each(
     if missing and not found:
         raise missing[0]
     return found
+
+
+async def ask_all(
+    questions: Iterable[Question], ask: Callable[[Question], Awaitable[Answer]], most: int
+) -> list[Answer]:
+    """What is answered to each, in their order; so many are asked at the same time.
+
+    Raises what the first to fail raised; the others are not asked any more.
+    """
+    gate = asyncio.Semaphore(most)
+
+    async def one(question: Question) -> Answer:
+        async with gate:
+            return await ask(question)
+
+    tasks = [asyncio.ensure_future(one(question)) for question in questions]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def found_message(broker: str, message: message_pb2.StoredMessage, *, with_body: bool) -> admin_pb2.FoundMessage:
