@@ -133,10 +133,16 @@ class OffsetsLink:
             if resets:
                 self._resets[place] = resets
         facts = cursors_of_image(cursors, self._journal.ledger, self._end, backwards=False)
+        moved = [fact for fact in facts if isinstance(fact, Moved)]
+        reset = {fact.place for fact in moved if self._is_reset(fact)}
         self._note(facts)
-        moved = [fact.place for fact in facts if isinstance(fact, Moved)]
         for hears in self._journal.moved_outside if moved else ():
-            hears(moved)
+            hears([fact.place for fact in moved], reset)
+
+    def _is_reset(self, fact: Moved) -> bool:
+        """Whether somebody has set the place's offset back or ahead; else members of the group commit."""
+        known = self._journal.ledger.progress(fact.place)
+        return fact.resets > (0 if known is None else known.resets)
 
     def _note(self, facts: list[Fact]) -> None:
         if facts:

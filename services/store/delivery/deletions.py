@@ -95,4 +95,4 @@ class Deletions:
 
     def _tell(self, places: list[Place]) -> None:
         for hears in self._journal.moved_outside:
-            hears(places)
+            hears(places, frozenset())

@@ -241,7 +241,6 @@ class Delivery:
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """See `port.DeliveryPort`."""
         await (await self._there(self.cursors)).reset(group, topic, offsets)
-        self.ways.reset_here(group, topic)
 
     async def end_transaction(self, group: str, handle: str, ending: Ending, *, checked: bool = False) -> None:
         """See `port.DeliveryPort`."""

@@ -6,7 +6,7 @@ queue 0 of the topic `TANDEM_SYS_DELIVERY` at the end of the turn, or before tha
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
@@ -64,8 +64,9 @@ class Journal:
         self._failure: TandemError | None = None
         self.open = False
         """Whether facts may be noted: this store delivers."""
-        self.moved_outside: list[Callable[[Sequence[Place]], None]] = []
-        """Those who hear of places whose cursor was moved by what somebody else said: the metadata service."""
+        self.moved_outside: list[Callable[[Sequence[Place], Set[Place]], None]] = []
+        """Those who hear of places whose cursor was moved by what somebody else said, the metadata service; and which
+        of them were reset."""
         self.start = 0
         """New after each unclean start and promotion, greater than all before."""
         self.next = 0

@@ -4,7 +4,7 @@ It works while this store is the master. Each time it becomes one, the parts are
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -469,7 +469,7 @@ class Receiving:
             self._dealt(following)
         parts.alarm.look()
 
-    def _moved(self, places: Sequence[Place]) -> None:
+    def _moved(self, places: Sequence[Place], _reset: Set[Place] = frozenset()) -> None:
         """Cursors were set."""
         parts = self._parts
         if parts is None:

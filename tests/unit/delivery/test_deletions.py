@@ -52,7 +52,7 @@ async def test_a_deletion_becomes_a_fact_whenever_it_was(tmp_path: Path) -> None
     assert groups.gone == {"workers"}
     async with delivering(tmp_path / "store", whole=False) as at:
         told: list[Place] = []
-        at.delivery.journal.moved_outside.append(told.extend)
+        at.delivery.journal.moved_outside.append(lambda places, _reset: told.extend(places))
         deletions = Deletions(at.delivery.journal, groups, topics, at.store.timers)
         deletions.start()
         await come_true(lambda: not groups.gone)

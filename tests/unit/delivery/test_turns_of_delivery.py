@@ -20,6 +20,7 @@ from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.waiting import Alarm
+from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tandemmq.store.offsets_link import OffsetsLink
 from tests.manual_timers import ManualTimers, turns
@@ -517,6 +518,35 @@ async def test_the_first_acknowledgement_after_a_start_waits_for_the_lines(
         assert at.ledger.entries == 200  # the first of its line is not acknowledged
         assert [one.error for one in await at.acknowledge(given[:1], in_time=True)] == [None]
         assert at.ledger.entries == 198
+
+
+async def test_a_commit_at_the_metadata_service_is_never_taken_for_a_reset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in the first moments of a master with more places than one turn looks at, some of which were reset before."""
+    async with scene(tmp_path) as at:
+        at.send("a", "b", "c")
+        await at.kit.dispatched()
+        groups = [f"group-{number}" for number in range(100)]
+        at.journal.note(*(Moved(Place(group, TOPIC, 0), 1, 1) for group in groups))
+        resets: list[str] = []
+        monkeypatch.setattr(at.sessions, "ask_consumers", lambda group, _: resets.append(group))
+        ways = Ways(at.timers, at.journal, at.sessions)
+        link = OffsetsLink("", cast(Any, None), at.kit.store, at.journal, DurableCursors(at.kit.store, at.journal))
+        at.timers.each_look = 0.01
+        ways.start()
+
+        def told(cursor: int, count: int) -> pb.TablePage:
+            entries = [
+                pb.GroupOffsets(group=one, topic=TOPIC, offsets={0: cursor}, resets={0: count}) for one in groups
+            ]
+            return pb.TablePage(consumer_offsets=entries)
+
+        await link._take(told(2, 1))
+        assert resets == []
+        assert all(ways.of(group) == {Way.COMMITS} for group in groups)
+        await link._take(told(0, 2))
+        assert resets == groups
 
 
 async def test_a_whole_table_of_the_metadata_service_is_taken_and_told_in_turns(
