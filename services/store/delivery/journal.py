@@ -284,11 +284,16 @@ class Journal:
 
     def close(self) -> None:
         """Delivery ends in an orderly way: write what is noted, and note no more."""
-        if self.open:
-            self.open = False
+        if not self.open:
+            return
+        self.open = False
+        lost: TandemError | None = self._closed("This store gives out nothing any more: it stops.")
+        try:
             with contextlib.suppress(StoreError):
                 self.write()
-            self._turn_is_over()
+                lost = None
+        finally:
+            self._turn_is_over(lost)
 
     def drop(self) -> None:
         """This store is no master any more: what is not written never will be."""

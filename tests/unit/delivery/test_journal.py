@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from tandemmq.store.delivery.opening import LEAST_WAIT_MS
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.message import Message
+from tandemmq.store.log.errors import StoreError
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter
 from tests.unit.delivery.delivery_kit import PLACE, DeliveringStore, begin, delivering, state
@@ -91,6 +93,34 @@ async def test_one_who_cannot_be_told_of_a_turn_does_not_take_the_others_along(t
         async with asyncio.timeout(10):
             await one.delivery.journal.written()
         assert told == [None]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("it is in pieces"), StoreError("the log takes nothing")])
+async def test_a_stop_that_cannot_write_tells_those_who_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async with delivering(tmp_path, whole=False) as one:
+        journal, told = one.delivery.journal, list[object]()
+        due = begin(one.delivery)
+        journal.write()
+
+        def broken(*_: object) -> None:
+            raise error
+
+        async def waits() -> None:
+            journal.note(GivenAgain(PLACE, 3, 2, due + 9))
+            await journal.written()
+
+        waiting = asyncio.ensure_future(waits())
+        await asyncio.sleep(0)
+        journal.when_written(told.append)
+        monkeypatch.setattr(journal, "_write", broken)
+        with suppress(RuntimeError):
+            journal.close()
+        async with asyncio.timeout(10):
+            with pytest.raises(NotDelivering, match="it stops"):
+                await waiting
+        assert [type(each) for each in told] == [NotDelivering]
 
 
 async def test_a_fact_whose_copy_is_gone_does_not_count(tmp_path: Path) -> None:
