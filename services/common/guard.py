@@ -255,19 +255,24 @@ def own(context: Any, principal: "Principal") -> None:
         account.belong(("user", principal.name))
 
 
+def as_told(error: TandemError, statuses: StatusTable) -> tuple[grpc.StatusCode, str, tuple[tuple[str, str], ...]]:
+    """What the caller sees of an error: code, details and trailing metadata."""
+    status = status_of(error, statuses)
+    trailers: tuple[tuple[str, str], ...] = ((STATUS_KEY, status.rocketmq), (KIND_KEY, error.kind.name))
+    if error.master_address is not None:
+        trailers = (*trailers, (MASTER_KEY, error.master_address))
+    return grpc.StatusCode[status.code], error.explain()[:_DETAILS_LIMIT], trailers
+
+
 async def abort(context: Context, method: str, error: Exception, statuses: StatusTable) -> NoReturn:
     """Ends a call with the status of an error (see the table above). Always raises."""
     if isinstance(error, grpc.aio.AbortError | CallFailure):
         raise error
     if isinstance(error, TandemError):
-        status = status_of(error, statuses)
-        code = grpc.StatusCode[status.code]
-        if code is grpc.StatusCode.INTERNAL:
+        told = as_told(error, statuses)
+        if told[0] is grpc.StatusCode.INTERNAL:
             log.failure("call failed", error, method=method)
-        trailers: tuple[tuple[str, str], ...] = ((STATUS_KEY, status.rocketmq), (KIND_KEY, error.kind.name))
-        if error.master_address is not None:
-            trailers = (*trailers, (MASTER_KEY, error.master_address))
-        await context.abort(code, error.explain()[:_DETAILS_LIMIT], trailers)
+        await context.abort(*told)
     incident = secrets.token_hex(4)
     log.failure("call failed unexpectedly", error, method=method, incident=incident)
     details = f"internal error; the server's log has the details under incident {incident}"

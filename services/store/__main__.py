@@ -60,7 +60,7 @@ from tandemmq.store.fronts.native.send_stream import PATH as SEND_STREAM
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
 from tandemmq.store.fronts.rocketmq5.direct_ack import PATH as ACK_MESSAGE_PATH
-from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage
+from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage, refuse
 from tandemmq.store.fronts.rocketmq5.direct_receive import PATH as RECEIVE_MESSAGE_PATH
 from tandemmq.store.fronts.rocketmq5.direct_receive import DirectReceiveMessage
 from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
@@ -235,7 +235,7 @@ def consume_directly(
         receives = HeldReceives("ReceiveMessage", journal, metrics)
         receive = DirectReceiveMessage(rocketmq5.receiving, delivery, receives)
         host.add_direct_foreign(RECEIVE_MESSAGE_PATH, signed(rocketmq5.identity, of_receive, receive))
-    acks = HeldAcknowledgements("AckMessage", journal, delivery.acknowledgement, metrics)
+    acks = HeldAcknowledgements("AckMessage", journal, delivery.acknowledgement, metrics, refuse)
     reads = None if core.consumers is None else core.consumers.acks
     acknowledge = DirectAckMessage(rocketmq5.receipts, delivery, acks, metrics, reads)
     host.add_direct_foreign(ACK_MESSAGE_PATH, signed(rocketmq5.identity, of_acknowledge, acknowledge))

@@ -119,6 +119,11 @@ class NotSafe(DeliveryError):
     kind = Kind.NOT_DURABLE
     remedy = "Repeat the call: it changes nothing twice, and waits again."
 
+    @classmethod
+    def noted(cls, status: str) -> "NotSafe":
+        """Of facts of the journal; `status` is what disk and replicas said."""
+        return cls(f"What was done is noted, but it is not known to be safe: {status}.")
+
 
 class UnreadableJournal(DeliveryError):
     """A record of the journal is damaged, or was written by a newer release."""

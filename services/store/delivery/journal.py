@@ -254,7 +254,7 @@ class Journal:
             return
         status = await self._acknowledgement.status_by(end, durability)
         if status is not PutStatus.PUT_OK:
-            raise NotSafe(f"What was done is noted, but it is not known to be safe: {status.name}.")
+            raise NotSafe.noted(status.name)
 
     def _turn(self) -> None:
         self._scheduled = False

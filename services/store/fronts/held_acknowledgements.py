@@ -1,6 +1,7 @@
 """HeldAcknowledgements: answers to acknowledgements that are noted, until the journal is written and safe.
 
-All those of one turn of the event loop wait as one: the journal is written at the end of the turn.
+All those of one turn of the event loop wait as one: the journal is written at the end of the turn. What disk or
+replicas do not have in time is refused here: the handler would wait as long once more.
 """
 
 import logging
@@ -12,10 +13,15 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.delivery.errors import NotSafe
 from tandemmq.store.delivery.port import JournalTurns
 from tandemmq.store.fronts.held_answer import SendTimes
 
 log = logging.getLogger(__name__)
+
+
+Refuse = Callable[[DirectCall, NotSafe], str]
+"""Answers a call that was held with an error, and gives the name of that outcome."""
 
 
 class _Held(NamedTuple):
@@ -29,8 +35,16 @@ class _Held(NamedTuple):
 class HeldAcknowledgements:
     """Those of one method."""
 
-    def __init__(self, method: str, journal: JournalTurns, acknowledgement: Acknowledgement, times: SendTimes) -> None:
+    def __init__(
+        self,
+        method: str,
+        journal: JournalTurns,
+        acknowledgement: Acknowledgement,
+        times: SendTimes,
+        refuse: Refuse,
+    ) -> None:
         self._method = method
+        self._refuse = refuse
         self._journal = journal
         self._acknowledgement = acknowledgement
         self._times = times
@@ -39,8 +53,8 @@ class HeldAcknowledgements:
     def hold(self, call: DirectCall, request: bytes, answer: bytes, begun: float, outcome: str = "SUCCESS") -> HeldCall:
         """Give an answer as soon as all that is noted so far is as safe as sends are.
 
-        Where that does not come to be, the handler answers to the `request`: a handle may be given back twice. `begun`:
-        of `time.perf_counter`.
+        Where it is not written, the handler answers to the `request`: a handle may be given back twice. `begun`: of
+        `time.perf_counter`.
         """
         if not self._turn:
             self._journal.when_written(self._written)
@@ -52,20 +66,25 @@ class HeldAcknowledgements:
         if lost is None and self._journal.failure is None:
             self._acknowledgement.when_safe(self._journal.end_offset, self._answering(held), wait=True)
         else:
-            self._end(held, good=False)
+            self._end(held, None)
 
     def _answering(self, held: list[_Held]) -> Callable[[PutStatus], None]:
         """Answers the calls of a turn, when disk and replicas have what was noted in it, or will not."""
-        return lambda status: self._end(held, good=status is PutStatus.PUT_OK)
+        return lambda status: self._end(held, status)
 
-    def _end(self, held: list[_Held], *, good: bool) -> None:
+    def _end(self, held: list[_Held], status: PutStatus | None) -> None:
+        """None: it is not known to be written."""
         now = time.perf_counter()
         for one in held:
             try:
-                if good:
-                    self._times.called(self._method, one.outcome, now - one.begun)
+                if status is None:
+                    one.call.hand_over(one.request)
+                    continue
+                outcome = one.outcome
+                if status is PutStatus.PUT_OK:
                     one.call.answer_later(one.answer)
                 else:
-                    one.call.hand_over(one.request)
+                    outcome = self._refuse(one.call, NotSafe.noted(status.name))
+                self._times.called(self._method, outcome, now - one.begun)
             except Exception:  # nobody else would answer the others
                 log.exception("a call that was held was not answered")

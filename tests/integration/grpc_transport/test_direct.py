@@ -154,6 +154,25 @@ async def test_a_held_call_can_be_handed_over_to_the_handler() -> None:
         await until(lambda: ours.active == 0)
 
 
+async def test_a_held_call_can_end_with_an_error() -> None:
+    direct = Direct()
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        call, other = server.unary(b"later"), server.unary(b"later too", timeout=30)
+        await until(lambda: len(direct.held) == 2)
+        for _, held in direct.held:
+            held.end_with(grpc.StatusCode.DATA_LOSS, "it is lost", (("kind", "LOST"),))
+            held.end_with(grpc.StatusCode.ABORTED, "nobody hears of it", ())
+            held.answer_later(b"nor of that")
+        for one in (call, other):
+            failed = await failure(one)
+            assert (failed.code(), failed.details()) == (grpc.StatusCode.DATA_LOSS, "it is lost")
+            assert ("kind", "LOST") in tuple(failed.trailing_metadata())
+        assert await within(server.unary(b"d")) == b"direct d"
+        ours = server.server
+        assert isinstance(ours, Server)
+        await until(lambda: ours.active == 0)
+
+
 async def test_a_server_that_stops_waits_for_those_who_are_held() -> None:
     direct = Direct()
     async with hosted("fast", unary=handle, prepare=direct.prepare) as server:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import grpc
+
 
 @dataclass
 class DirectCaller:
@@ -13,6 +15,7 @@ class DirectCaller:
     gone: bool = False
     answers: list[bytes] = field(default_factory=list)
     handed_over: list[bytes] = field(default_factory=list)
+    ended: list[tuple[grpc.StatusCode, str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
 
     @property
     def later(self) -> bytes | None:
@@ -30,3 +33,6 @@ class DirectCaller:
 
     def hand_over(self, message: bytes) -> None:
         self.handed_over.append(message)
+
+    def end_with(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, str], ...]) -> None:
+        self.ended.append((code, details, trailing))

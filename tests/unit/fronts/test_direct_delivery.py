@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from tandemmq.common.grpc_transport import HELD, HeldCall
@@ -20,7 +21,7 @@ from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive
 from tandemmq.store.fronts.native.limits import PullLimits
 from tandemmq.store.fronts.rocketmq5.clients import Clients
-from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage
+from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage, refuse
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.metrics import StoreMetrics
@@ -40,7 +41,7 @@ class Ways:
         self.receives = DirectReceive(at.delivery, PullLimits(32, 1 << 20), metrics)
         self.acknowledges = DirectAcknowledge(at.delivery, metrics)
         port = DirectPort("broker", at.delivery)
-        held = HeldAcknowledgements("AckMessage", at.delivery.journal, at.delivery.acknowledgement, metrics)
+        held = HeldAcknowledgements("AckMessage", at.delivery.journal, at.delivery.acknowledgement, metrics, refuse)
         self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), at.delivery, held, metrics)
 
     def receive(self, caller: DirectCaller | None = None, **wanted: Any) -> bytes | HeldCall | None:
@@ -204,16 +205,27 @@ async def test_a_master_that_is_one_no_more_answers_by_its_handlers(tmp_path: Pa
         assert ways.acknowledge(DirectCaller(), handle) is None
 
 
-async def test_an_acknowledgement_without_its_replicas_is_answered_by_the_handler(tmp_path: Path) -> None:
+async def test_an_acknowledgement_without_its_replicas_is_refused(tmp_path: Path) -> None:
     async with delivering(tmp_path) as at:
         ways = await begun(at)
-        [handle] = await ways.received()
+        handle, other = await ways.received(2)
         acknowledgement = at.broker.acknowledgement
         acknowledgement._owes_replicas = acknowledgement.waits = True  # from here on nobody has what is written
         caller = DirectCaller()
         assert ways.acknowledge(caller, handle) is HELD
-        await until(lambda: bool(caller.handed_over))
+        await until(lambda: bool(caller.ended))
+        [(code, details, trailing)] = caller.ended
+        assert (code, dict(trailing)["rocketmq-status"]) == (grpc.StatusCode.DATA_LOSS, "FLUSH_DISK_TIMEOUT")
+        assert "not known to be safe: SLAVE_NOT_AVAILABLE" in details
         assert not caller.answers
+        caller = DirectCaller()
+        request = calls_pb2.AckMessageRequest(group=pb.Resource(name=GROUP), topic=pb.Resource(name=TOPIC))
+        request.entries.add(message_id="id", receipt_handle=other)
+        assert ways.acks(request.SerializeToString(), caller) is HELD
+        await until(lambda: bool(caller.answers))
+        answer = calls_pb2.AckMessageResponse.FromString(caller.answers[0])
+        assert answer.status.code == pb.MASTER_PERSISTENCE_TIMEOUT
+        assert not caller.handed_over
 
 
 @pytest.mark.parametrize("error", [DiskFull("There is no room."), RuntimeError("a fault of ours")])

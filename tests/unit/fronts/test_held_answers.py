@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.delivery.errors import NotDelivering
+from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_answer import HeldAnswers
 from tandemmq.store.fronts.held_receives import HeldReceives
@@ -70,7 +70,8 @@ def test_one_of_a_turn_of_the_journal_that_fails_does_not_take_the_others_along(
     safe: Any = SimpleNamespace(when_safe=lambda _, told, *, wait: told(PutStatus.PUT_OK))
     batch: Any = None
     journal, calls = _Journal(), [_Call() for _ in range(3)]
-    receives, acknowledges = HeldReceives("R", journal, times), HeldAcknowledgements("A", journal, safe, times)
+    receives = HeldReceives("R", journal, times)
+    acknowledges = HeldAcknowledgements("A", journal, safe, times, lambda *_: "REFUSED")
     for one, said in zip(calls, (b"one", b"broken", b"two"), strict=True):
         call: Any = one
         if acknowledge:
@@ -80,4 +81,28 @@ def test_one_of_a_turn_of_the_journal_that_fails_does_not_take_the_others_along(
     with caplog.at_level(logging.ERROR):
         journal.told(lost)
     assert [call.later for call in calls] == [[b"one"], [], [b"two"]]
+    assert "was not answered" in caplog.text
+
+
+def test_what_replicas_do_not_have_in_time_is_refused_and_does_not_wait_once_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[str] = []
+    times: Any = SimpleNamespace(called=lambda _, outcome, __: told.append(outcome))
+    slow: Any = SimpleNamespace(when_safe=lambda _, told, *, wait: told(PutStatus.FLUSH_SLAVE_TIMEOUT))
+    journal, calls = _Journal(), [_Call() for _ in range(3)]
+
+    def refuse(call: Any, error: NotSafe) -> str:
+        call.answer_later(b"broken" if call is calls[1] else error.message.encode())
+        return "REFUSED"
+
+    acknowledges = HeldAcknowledgements("A", journal, slow, times, refuse)
+    for one in calls:
+        call: Any = one
+        acknowledges.hold(call, b"request", b"answer", 0.0)
+    with caplog.at_level(logging.ERROR):
+        journal.told(None)
+    refused = b"What was done is noted, but it is not known to be safe: FLUSH_SLAVE_TIMEOUT."
+    assert [call.later for call in calls] == [[refused], [], [refused]]
+    assert told == ["REFUSED"] * 2
     assert "was not answered" in caplog.text

@@ -12,6 +12,9 @@ from contextvars import Context
 from functools import partial
 from typing import Any
 
+import grpc
+
+from tandemmq.common.grpc_transport.aio.checks import Metadata, number
 from tandemmq.common.grpc_transport.aio.context import TASK_STEP_SECONDS, CallContext, log
 from tandemmq.common.grpc_transport.aio.first_step import Suspended
 from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct
@@ -353,6 +356,11 @@ class UnaryRequestCall(Call):
     def hand_over(self, message: bytes) -> None:
         """See DirectCall. The handler begins outside of any task."""
         self.protocol.loop.call_soon(self._handle_held, message)
+
+    def end_with(self, code: grpc.StatusCode, details: str, trailing: Metadata) -> None:
+        """See DirectCall."""
+        self.set_trailing_metadata(trailing)
+        self.end(number(code), details)
 
     def _handle_held(self, message: bytes) -> None:
         """What it was held for is counted anew, for as long as the handler waits."""

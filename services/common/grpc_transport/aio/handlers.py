@@ -36,6 +36,10 @@ class DirectCall(Protocol):
         """Have the handler answer a call for which HELD was given before, to its request. Never raises."""
         ...
 
+    def end_with(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, str], ...]) -> None:
+        """End a call for which HELD was given before with an error. Never raises."""
+        ...
+
     @property
     def gone(self) -> bool:
         """Whether nobody waits for the answer any more; of a call for which HELD was given before."""

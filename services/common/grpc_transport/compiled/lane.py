@@ -109,6 +109,11 @@ class LaneCall:
         if self._call is not None or not self.closed:
             self.as_call().hand_over(message)
 
+    def end_with(self, code: object, details: str, trailing: tuple) -> None:
+        """End a call that was held with an error."""
+        if self._call is not None or not self.closed:
+            self.as_call().end_with(code, details, trailing)
+
     @property
     def gone(self) -> bool:
         """Whether nobody waits for the answer."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import grpc
+
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
@@ -17,6 +19,7 @@ class LaneCall:
     def invocation_metadata(self) -> tuple[Metadatum, ...]: ...
     def answer_later(self, answer: bytes) -> None: ...
     def hand_over(self, message: bytes) -> None: ...
+    def end_with(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, str], ...]) -> None: ...
     @property
     def gone(self) -> bool: ...
     @property

@@ -12,14 +12,17 @@ from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
+from tandemmq.common.guard import as_told
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.errors import NotSafe
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_receives import LARGE_BYTES, LATER_SECONDS, HeldReceives
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.delivery_requests import MOST_HANDLES
 from tandemmq.store.fronts.native.limits import PullLimits
+from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.v1 import message_pb2
 
@@ -93,7 +96,7 @@ class DirectAcknowledge:
     def __init__(self, delivery: Delivery, metrics: StoreMetrics) -> None:
         self._delivery = delivery
         self._metrics = metrics
-        self._held = HeldAcknowledgements("Acknowledge", delivery.journal, delivery.acknowledgement, metrics)
+        self._held = HeldAcknowledgements("Acknowledge", delivery.journal, delivery.acknowledgement, metrics, _refuse)
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """HELD: what is dealt with is noted; None: nothing is, the handler answers."""
@@ -118,3 +121,9 @@ class DirectAcknowledge:
             return self._held.hold(call, message, answer, begun)
         self._metrics.called("Acknowledge", "SUCCESS", time.perf_counter() - begun)
         return answer  # nothing has changed: there is nothing to wait for
+
+
+def _refuse(call: DirectCall, error: NotSafe) -> str:
+    """See `held_acknowledgements.Refuse`."""
+    call.end_with(*as_told(error, STATUSES))
+    return STATUSES[error.kind].rocketmq

@@ -9,7 +9,9 @@ from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall
+from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.delivery.errors import NotSafe
 from tandemmq.store.delivery.port import AtOncePort
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.held_answer import SendTimes
@@ -17,8 +19,16 @@ from tandemmq.store.fronts.rocketmq5.acks import AckCore, Acks, EncodedAnswer
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
 from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+from tandemmq.store.fronts.rocketmq5.statuses import status_of
 
 PATH = "/apache.rocketmq.v2.MessagingService/AckMessage"
+
+
+def refuse(call: DirectCall, error: NotSafe) -> str:
+    """See `held_acknowledgements.Refuse`."""
+    status = status_of(error)
+    call.answer_later(calls_pb2.AckMessageResponse(status=status).SerializeToString())
+    return pb.Code.Name(status.code)
 
 
 class DirectAckMessage:
