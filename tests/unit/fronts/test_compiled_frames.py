@@ -229,6 +229,14 @@ class Socket:
     def send_bytes(self, answer: bytes) -> None:
         self.sent.append(answer)
 
+    def respond(self, request: Command, response: Command) -> None:
+        self.sent.append(codec.encode(response))
+
+    @property
+    def told(self) -> list[tuple[int, int]]:
+        """Code and number of each answer."""
+        return [(one.code, one.opaque) for one in map(codec.decode, RemotingFrameReader().receive(b"".join(self.sent)))]
+
     def close(self, reason: str) -> None:
         self.closed = reason
 
@@ -242,17 +250,43 @@ class FailingCore:
     def answer_all(self, data: bytes, at: int, peer: bytes, most: int) -> bytes:
         raise ValueError("a fault")
 
+    def written(self) -> bytes:
+        return b""
 
-async def test_a_fault_of_the_core_ends_its_connection_and_nothing_else(tmp_path: Path) -> None:
+
+async def test_a_call_at_which_the_core_fails_is_answered(tmp_path: Path) -> None:
     async with serving(tmp_path, flush_disk_type="SYNC_FLUSH") as (kit, _):
         socket = Socket()
         sending = cast(RemotingSending, Gathering())
         direct = DirectFrames(FailingCore(), kit.broker.acknowledgement, sending, kit.traffic)
         assert direct(cast(RemotingConnection, socket), frame(PLAIN))
-        assert (socket.held, socket.sent, socket.closed) == ([], [], "the server failed; its log says more")
-        socket.closed, data = "", whole(frame(PLAIN))
-        assert direct.take(cast(RemotingConnection, socket), data) == len(data), "nobody else answers it"
-        assert (socket.held, socket.sent, socket.closed) == ([], [], "the server failed; its log says more")
+        data = whole(frame(PLAIN, opaque=8))
+        assert direct.take(cast(RemotingConnection, socket), data + data) == len(data), "nobody else answers it"
+        assert (socket.held, socket.closed) == ([], "")
+        assert socket.told == [(ResponseCode.SYSTEM_ERROR, 7), (ResponseCode.SYSTEM_ERROR, 8)]
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_calls_before_one_at_which_the_core_fails_have_their_answers(tmp_path: Path, flush: str) -> None:
+    ids = iter(["a" * 32])
+    async with serving(tmp_path, flush_disk_type=flush) as (kit, _):
+        kit.broker.sender.new_id = lambda _: next(ids)
+        core = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS, "cluster").frames
+        assert core is not None
+        python_way(kit, frame(PLAIN))
+        socket = Socket()
+        direct = DirectFrames(core, kit.broker.acknowledgement, cast(RemotingSending, Gathering()), kit.traffic)
+        nameless = {**PLAIN, "i": "TAGS\x01t\x02"}
+        frames = [frame(nameless, opaque=7), frame(nameless, opaque=8), frame(PLAIN, opaque=9)]
+        data = [whole(one) for one in frames]
+        taken = direct.take(cast(RemotingConnection, socket), b"".join(data))
+        assert taken == len(data[0]) + len(data[1])
+        assert direct.take(cast(RemotingConnection, socket), data[2]) == len(data[2]), "the others go on"
+        while len(socket.sent) < 3:
+            await asyncio.sleep(0.001)
+        failed = (ResponseCode.SYSTEM_ERROR, 8)
+        assert sorted(socket.told) == sorted([(0, 7), failed, (0, 9)])
+        assert (socket.held, socket.closed) == ([], "")
 
 
 class Gathering:

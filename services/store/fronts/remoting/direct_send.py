@@ -26,6 +26,9 @@ _AT_ONCE = 256
 """Frames of one connection before the turn of others: less than a millisecond."""
 
 
+_FAULT = "the server failed; its log says more"
+
+
 class FramesCore(Protocol):
     """The compiled twin: `tandemmq.store.fronts.remoting.compiled.send_frames.CompiledSendFrames`."""
 
@@ -62,6 +65,10 @@ class FramesCore(Protocol):
         """The same with the whole frames that begin at a place, at most so many, up to one that it does not take."""
         ...
 
+    def written(self) -> bytes:
+        """The answers of those that it took, where `answer_all` raised at the next one."""
+        ...
+
 
 class DirectFrames:
     """Asked about each frame before its header is read."""
@@ -86,11 +93,14 @@ class DirectFrames:
         try:
             if acknowledgement.waits:
                 return self._take_held(connection, data, peer)
-            begun = time.perf_counter()
-            answers = core.answer_all(data, 0, peer, _AT_ONCE)
+            begun, fault = time.perf_counter(), None
+            try:
+                answers = core.answer_all(data, 0, peer, _AT_ONCE)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those before it are stored
+                answers, fault = core.written(), error
             if core.answered:
                 self._done(connection, answers, begun, core.answered)
-            return core.position
+            return core.position if fault is None else self._refused(connection, data, core.position, begun, fault)
         except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
             _failed(connection, error)
             return len(data)
@@ -102,7 +112,10 @@ class DirectFrames:
             size, begun = frame_size(data, at), time.perf_counter()
             if not connection.has_room(size):
                 break
-            answer = core.answer_all(data, at, peer, 1)
+            try:
+                answer = core.answer_all(data, at, peer, 1)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those before it are stored
+                return self._refused(connection, data, at, begun, error)
             if not core.answered:
                 break
             at = core.position
@@ -121,7 +134,7 @@ class DirectFrames:
         try:
             answer = self._core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
         except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
-            _failed(connection, error)
+            self._refuse(connection, frame, begun, error)
             return True
         if answer is None:
             return False
@@ -130,6 +143,19 @@ class DirectFrames:
         else:
             self._done(connection, answer, begun, 1)
         return True
+
+    def _refused(self, connection: RemotingConnection, data: bytes, at: int, begun: float, error: Exception) -> int:
+        """Answer the frame at a place, of which nobody knows what became; gives the place after it."""
+        end = at + frame_size(data, at)
+        [frame] = RemotingFrameReader().receive(data[at:end])
+        self._refuse(connection, frame, begun, error)
+        return end
+
+    def _refuse(self, connection: RemotingConnection, frame: RemotingFrame, begun: float, error: Exception) -> None:
+        log.failure("call failed", error, method=_NAME)
+        request = codec.decode(frame)
+        connection.respond(request, request.answer(ResponseCode.SYSTEM_ERROR, remark=_FAULT))
+        self._metrics.called(_NAME, ResponseCode.SYSTEM_ERROR.name, time.perf_counter() - begun, protocol="remoting")
 
     def _done(self, connection: RemotingConnection, answers: bytes, begun: float, calls: int) -> None:
         if answers:
@@ -146,7 +172,7 @@ class DirectFrames:
 
 def _failed(connection: RemotingConnection, error: Exception) -> None:
     log.failure("call failed", error, method=_NAME)
-    connection.close("the server failed; its log says more")
+    connection.close(_FAULT)
 
 
 class HeldFrame:

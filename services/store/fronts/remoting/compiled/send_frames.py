@@ -186,12 +186,14 @@ class CompiledSendFrames:
     def answer_all(self, data: bytes, at: cython.Py_ssize_t, peer: bytes, most: cython.int) -> bytes:
         """The same with the whole frames that begin at a place of bytes as they came, at most so many: their answers.
 
-        `answered` is how many were taken, `position` the place after them.
+        `answered` is how many were taken, `position` the place after them; also where it raises, at the next one, and
+        `written` gives their answers.
         """
         begin: cython.p_const_uchar = start(data)
         end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
         self._output_size = 0
         self.answered = 0
+        self.position = at
         while self.answered < most and end - at >= _PREFIX:
             length: int64_t = big(cython.address(begin[at]), 4)
             word: int64_t = big(cython.address(begin[at + 4]), 4)
@@ -203,7 +205,11 @@ class CompiledSendFrames:
                 break
             at += 4 + length
             self.answered += 1
-        self.position = at
+            self.position = at
+        return self._answers()
+
+    def written(self) -> bytes:
+        """The answers of `answer_all` so far."""
         return self._answers()
 
     @cython.cfunc
