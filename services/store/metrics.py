@@ -51,7 +51,7 @@ _TASKS = ("checkpoint", "dispatch", "flush", "rebuild", "retention", "scrub")
 """Background tasks that can fail. Counters begin at 0, or Prometheus would not see the first failure as an increase."""
 
 
-_SENDS = frozenset({"Send", "SendBatch", "SendMessage", "SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE"})
+SENDS = frozenset({"Send", "SendBatch", "SendMessage", "SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE"})
 """Calls that send messages, by the names that their fronts give them."""
 
 _FINDINGS = ("unit", "index", "message")
@@ -181,7 +181,7 @@ class StoreMetrics(DeliveryMetrics):
 
     def send_times(self) -> Distribution:
         """How long calls that send took; milliseconds."""
-        return self.times_of(_SENDS)
+        return self.times_of(SENDS)
 
     # -- asked by the remoting front (`TrafficCounters`) --------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.store.metrics import SENDS
 from tests.dashboards.boards import load, panels
 from tests.dashboards.prometheus import ALERTS, CONFIGURATION, promtool
 
@@ -49,6 +50,14 @@ def test_every_alert_says_what_it_is_and_where_to_read_on() -> None:
         assert re.search(r'summary: "[^"]{10,}"\n', rule), name
         assert re.search(r'description: "[^"]{40,}"\n', rule), name
         assert f'runbook: "docs/runbook.md#{name.lower()}"' in rule
+
+
+@pytest.mark.parametrize("alert", ["TandemSendLatencyHigh", "TandemSendsFail"])
+def test_an_alert_about_sends_is_about_those_of_every_protocol(alert: str) -> None:
+    (rule,) = (one for one in ALERTS.read_text().split("- alert: ") if one.startswith(f"{alert}\n"))
+    told = re.findall(r'request_code=~"([^"]*)"', rule)
+    assert told
+    assert {frozenset(one.split("|")) for one in told} == {frozenset(map(str.lower, SENDS))}
 
 
 @pytest.mark.parametrize("name", alert_names())

@@ -1,7 +1,7 @@
 """Clients: what producers and consumers do, by topic and by group. Lag comes from the admin service."""
 
 from boards.delays import DELAYS
-from boards.model import CLUSTER, NODE, Choice, Dashboard, Row, lines, stat
+from boards.model import CLUSTER, NODE, SENDS, Choice, Dashboard, Row, lines, stat
 from boards.transactions import TRANSACTIONS
 
 _TOPIC = Choice("topic", "topic", 'rocketmq_messages_in_total{cluster=~"$cluster"}', "Topic")
@@ -59,16 +59,16 @@ _PRODUCERS = Row(
             "Sends", "ops",
             "Calls that send, a second, by answer. success is stored; all others say what kept it.",
             ('sum by (request_code, response_code) (rate(rocketmq_rpc_latency_milliseconds_count{@,'
-             'request_code=~"send|sendbatch"}[$__rate_interval]))', "{{request_code}} {{response_code}}"),
+             f'{SENDS}}}[$__rate_interval]))', "{{request_code}} {{response_code}}"),
             width=12,
         ),
         lines(
             "Time of a send", "ms",
             "How long sends take in the store: the middle one, and the one of a hundred that is slowest.",
             ('histogram_quantile(0.99, sum by (le) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
-             'request_code=~"send|sendbatch"}[$__rate_interval])))', "p99"),
+             f'{SENDS}}}[$__rate_interval])))', "p99"),
             ('histogram_quantile(0.5, sum by (le) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
-             'request_code=~"send|sendbatch"}[$__rate_interval])))', "p50"),
+             f'{SENDS}}}[$__rate_interval])))', "p50"),
             width=12,
         ),
     ),

@@ -6,6 +6,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
+SENDS = 'request_code=~"send|sendbatch|sendmessage|send_message|send_message_v2|send_batch_message"'
+"""Calls that send messages, of all protocols, in `rocketmq_rpc_latency_milliseconds`."""
+
 WIDTH = 24
 """Columns of Grafana's grid."""
 _SELECTORS = {

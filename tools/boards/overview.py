@@ -1,6 +1,6 @@
 """Overview: is everything there, does it take messages, what is it doing. The page to begin with."""
 
-from boards.model import Dashboard, Panel, Query, Row, lines, stat
+from boards.model import SENDS, Dashboard, Panel, Query, Row, lines, stat
 
 _UP = ((0, "down", "red"), (1, "up", "green"))
 
@@ -71,9 +71,9 @@ _TRAFFIC = Row(
             "How long sends take in the store, with the wait for disk and slaves where the settings ask for it. 99 of "
             "100 are quicker than p99. Above 200 ms producers feel it.",
             ('histogram_quantile(0.99, sum by (le, node) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
-             'request_code=~"send|sendbatch"}[$__rate_interval])))', "{{node}} p99"),
+             f'{SENDS}}}[$__rate_interval])))', "{{node}} p99"),
             ('histogram_quantile(0.5, sum by (le, node) (rate(rocketmq_rpc_latency_milliseconds_bucket{@,'
-             'request_code=~"send|sendbatch"}[$__rate_interval])))', "{{node}} p50"),
+             f'{SENDS}}}[$__rate_interval])))', "{{node}} p50"),
             steps=(("red", 200),),
         ),
         lines(

@@ -1,6 +1,7 @@
 """Alerts about processes, and about each store by itself."""
 
 from boards.alert_model import Alert
+from boards.model import SENDS
 
 _MASTER = 'and on (instance) tandem_store_role{role=~".*_MASTER"}'
 
@@ -159,18 +160,19 @@ STORE_ALERTS = (
     Alert(
         "store", "TandemSendLatencyHigh", "warning",
         "histogram_quantile(0.99, sum by (le, cluster, node) (\n"
-        '  rate(rocketmq_rpc_latency_milliseconds_bucket{request_code=~"send|sendbatch"}[5m]))) > 200', "5m",
+        f"  rate(rocketmq_rpc_latency_milliseconds_bucket{{{SENDS}}}[5m]))) > 200", "5m",
         "Sends to {{ $labels.node }} are slow",
         "One of a hundred sends takes {{ $value | humanize }} ms or more.",
     ),
     Alert(
         "store", "TandemSendsFail", "warning",
         "sum by (cluster, node) (rate(\n"
-        '  rocketmq_rpc_latency_milliseconds_count{request_code=~"send|sendbatch",response_code!="success"}[5m]))\n'
+        f'  rocketmq_rpc_latency_milliseconds_count{{{SENDS},response_code!="success"}}[5m]))\n'
         "/ sum by (cluster, node) (rate(\n"
-        '  rocketmq_rpc_latency_milliseconds_count{request_code=~"send|sendbatch"}[5m])) > 0.01', "2m",
+        f"  rocketmq_rpc_latency_milliseconds_count{{{SENDS}}}[5m])) > 0.01", "2m",
         "{{ $value | humanizePercentage }} of the sends to {{ $labels.node }} fail",
-        "More than one of a hundred sends was refused in the last five minutes.",
+        "More than one of a hundred sends was refused, or told that it is less safe than it is to be, in the last five "
+        "minutes.",
         panel="Calls that failed",
     ),
 )  # fmt: skip
