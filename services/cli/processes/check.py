@@ -31,10 +31,10 @@ class Bounds(NamedTuple):
 
     disk: tuple[float, float]
     """Used part of a disk, percent."""
-    behind: tuple[float, float]
-    """Bytes that a slave is behind, megabytes."""
+    slave_lag: tuple[float, float]
+    """Megabytes of a slave."""
     lag: tuple[int, int]
-    """Messages that a group is behind; 0: not looked at."""
+    """Messages of a group; 0: not looked at."""
 
 
 def check(
@@ -44,14 +44,16 @@ def check(
     disk_critical: Annotated[
         float, typer.Option("--disk-critical", metavar="PERCENT", help="And to be critical.")
     ] = 90,
-    behind_warning: Annotated[
-        float, typer.Option("--behind-warning", metavar="MB", help="How far a slave may be behind, to warn of.")
+    slave_lag_warning: Annotated[
+        float, typer.Option("--slave-lag-warning", metavar="MB", help="Lag of a slave, to warn of.")
     ] = 64,
-    behind_critical: Annotated[
-        float, typer.Option("--behind-critical", metavar="MB", help="And to be critical.")
+    slave_lag_critical: Annotated[
+        float, typer.Option("--slave-lag-critical", metavar="MB", help="And to be critical.")
     ] = 256,
+    behind_warning: Annotated[float | None, typer.Option("--behind-warning", help="The same.", hidden=True)] = None,
+    behind_critical: Annotated[float | None, typer.Option("--behind-critical", help="The same.", hidden=True)] = None,
     lag_warning: Annotated[
-        int, typer.Option("--lag-warning", metavar="N", help="Messages that a group is behind, to warn of; 0: any.")
+        int, typer.Option("--lag-warning", metavar="N", help="Lag of a group in messages, to warn of; 0: any.")
     ] = 0,
     lag_critical: Annotated[int, typer.Option("--lag-critical", metavar="N", help="And to be critical.")] = 0,
     groups: Annotated[
@@ -69,7 +71,11 @@ def check(
 
     With --json: one document, {"state", "findings": [{"level", "what"}], "figures": {...}}.
     """
-    bounds = Bounds((disk_warning, disk_critical), (behind_warning, behind_critical), (lag_warning, lag_critical))
+    slave_lag = (  # the hidden ones are how it was written before 0.2
+        slave_lag_warning if behind_warning is None else behind_warning,
+        slave_lag_critical if behind_critical is None else behind_critical,
+    )
+    bounds = Bounds((disk_warning, disk_critical), slave_lag, (lag_warning, lag_critical))
     output = Output(as_json=as_json)
     try:
         cluster, behind = _ask(address, groups, bounds)
@@ -125,7 +131,7 @@ def _of_node(node: "Node", bounds: Bounds) -> list[Finding]:
     if used is not None and (level := _level(100 * used, bounds.disk)):
         found.append(Finding(level, f"disk of {node.name} is {100 * used:.0f} % full"))
     lag = slave_lag(node)
-    level = _level(lag / _MB, bounds.behind)
+    level = _level(lag / _MB, bounds.slave_lag)
     found += [Finding(level, f"{node.name} is {show_bytes(lag)} behind its master")] if level else []
     known = " ".join(one.what for one in found)
     found += [Finding(WARNING, f"{node.name}: {one}") for one in node.problems if one not in known]

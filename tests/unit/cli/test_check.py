@@ -11,7 +11,7 @@ from tandemmq.node.v1 import node_pb2
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import store_pb2
 
-BOUNDS = Bounds(disk=(80, 90), behind=(64, 256), lag=(0, 0))
+BOUNDS = Bounds(disk=(80, 90), slave_lag=(64, 256), lag=(0, 0))
 
 
 def service(name: str, *, answers: bool = True, serving: bool = True, reason: str = "") -> admin_pb2.ServiceState:
@@ -127,3 +127,16 @@ def test_figures_are_those_of_the_worst() -> None:
     }
     assert "group_behind_messages" not in figures(cluster, None), "nobody has looked at groups: that is not 0"
     assert OK == 0
+
+
+@pytest.mark.parametrize("name", ["slave-lag", "behind"])
+def test_the_lag_of_a_slave_is_bounded_by_either_spelling(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = admin_pb2.Cluster(nodes=[node("b", role=admin_pb2.SLAVE, behind=7_000_000)])
+    monkeypatch.setattr("tandemmq.cli.processes.check._ask", lambda *_: (cluster, None))
+    for warning, critical, state in ((8, 9, OK), (7, 9, WARNING), (6, 7, CRITICAL)):
+        words = ["check", f"--{name}-warning", str(warning), f"--{name}-critical", str(critical)]
+        assert CliRunner().invoke(app, words).exit_code == state
+
+
+def test_the_old_spelling_is_not_shown() -> None:
+    assert "--behind" not in CliRunner().invoke(app, ["check", "--help"]).output
