@@ -18,8 +18,8 @@ class GroupPosition(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Messages that are not consumed; None while the queue is being rebuilt, when nobody knows where it ends."""
-        return None if self.end.rebuilding else max(0, self.end.high - self.offset)
+        """Messages there, but not consumed; None while the queue is being rebuilt, when nobody knows where it ends."""
+        return None if self.end.rebuilding else max(0, self.end.high - max(self.offset, self.end.low))
 
     @property
     def trouble(self) -> str:
@@ -47,7 +47,7 @@ def lag_in(queues: Mapping[int, QueueEnd], offsets: Mapping[int, int]) -> int:
     for queue, offset in offsets.items():
         end = queues.get(queue)
         if end is not None and end[1] > offset and not end[2]:
-            lag += end[1] - offset
+            lag += end[1] - (offset if offset > end[0] else end[0])
     return lag
 
 

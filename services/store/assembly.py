@@ -62,6 +62,7 @@ def make_broker(
 ) -> Broker:
     """The broker over an open store; with `hooks`, one that calls them."""
     clock = SystemClock()
+    store.keep_topics(lambda name: 0 if (topic := topics.get(name)) is None else topic.reserve_hours)
     rules = settings.send_rules()
     ids = UniqueIdGenerator(rules.store_host.ip.packed, os.getpid(), id(store))
     puller = Puller(store, topics, settings.slave_read_rules())

@@ -232,6 +232,8 @@ def give_up(delivery: DeliveryStub, times: int) -> None:
         ({"name": "t", "write_queues": 5000}, "1 to 1,024"),
         ({"name": "t", "perm": 9}, "perm is 9"),
         ({"name": "t", "attributes": {"message.type": "ODD"}}, "allowed is UNSPECIFIED"),
+        ({"name": "t", "attributes": {"reserve.time": "soon"}}, "reserve.time is 'soon': allowed is a number"),
+        ({"name": "t", "attributes": {"reserve.time": "-2"}}, "-1 or more"),
         ({"name": "t", "attributes": {"+a": "b"}}, "plain names"),
         ({"name": "t", "attributes": {"a": "b" * 5000}}, "more than 4,096"),
         ({"name": "t", "other_json": "{}"}, "other_json is refused"),

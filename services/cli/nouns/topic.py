@@ -53,6 +53,14 @@ _TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "
 MessageType = Annotated[
     str | None, typer.Option("--type", "-t", metavar="TYPE", help=f"Of its messages: {', '.join(_TYPES)}.")
 ]
+Retention = Annotated[
+    int | None,
+    typer.Option(
+        "--retention", min=0, metavar="HOURS",
+        help="Older messages are given to nobody; the log keeps its files as before. 0: none of its own.",
+    ),
+]  # fmt: skip
+_RESERVE_TIME = "reserve.time"
 
 
 @app.command("list")
@@ -135,11 +143,9 @@ def show(
         output.document(document(found))
         return
     for one in found.topics:
-        attributes = "".join(f", {name}={value}" for name, value in sorted(one.config.attributes.items()))
-        output.say(
-            f"{one.config.name} on {one.broker}: {enum_name(one, 'kind')}, {show_permission(one.config.perm)}, "
-            f"{one.config.read_queues} queues read, {one.config.write_queues} written{attributes}"
-        )
+        others = sorted((name, value) for name, value in one.config.attributes.items() if name != _RESERVE_TIME)
+        attributes = "".join(f", {name}={value}" for name, value in others)
+        output.say(f"{one.config.name} on {one.broker}: {enum_name(one, 'kind')}, {_told(one.config)}{attributes}")
     rows = [
         (one.broker, one.queue_id, one.min_offset, one.max_offset, one.max_offset - one.min_offset,
          "being rebuilt" if one.rebuilding else show_moment(one.last_store_ms).partition(".")[0])
@@ -160,6 +166,7 @@ def create(
     write_queues: WriteQueues = None,
     queues: Queues = None,
     message_type: MessageType = None,
+    retention: Retention = None,
     perm: Permission = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
@@ -171,7 +178,8 @@ def create(
 
     With --json: one document, {"topics": [...]}, as `tandem topic list`.
     """
-    config = _config(topic, read_queues or queues, write_queues or queues, perm, message_type)
+    attributes = _attributes(message_type, retention)
+    config = _config(topic, read_queues or queues, write_queues or queues, perm, attributes)
     output = Output(as_json=as_json)
     with or_store(address, broker) as store, admin_at(address) as admin:
         _put(admin, config, broker, output, create=True)
@@ -186,6 +194,7 @@ def update(
     write_queues: WriteQueues = None,
     queues: Queues = None,
     message_type: MessageType = None,
+    retention: Retention = None,
     perm: Permission = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
@@ -195,28 +204,41 @@ def update(
 
     With --json: one document, {"topics": [...]}, as `tandem topic list`.
     """
-    if all(one is None for one in (read_queues, write_queues, queues, perm, message_type)):
-        options = "--queues, --read-queues, --write-queues, --type, --perm"
+    if all(one is None for one in (read_queues, write_queues, queues, perm, message_type, retention)):
+        options = "--queues, --read-queues, --write-queues, --type, --retention, --perm"
         raise typer.BadParameter(f"nothing to change: see {options}", param_hint="TOPIC")
-    config = _config(topic, read_queues or queues, write_queues or queues, perm, message_type)
+    attributes = _attributes(message_type, retention)
+    config = _config(topic, read_queues or queues, write_queues or queues, perm, attributes)
     with admin_at(address) as admin:
         _put(admin, config, broker, Output(as_json=as_json), create=False)
 
 
 def _config(
-    topic: str, read_queues: int | None, write_queues: int | None, perm: str | None, message_type: str | None
+    topic: str, read_queues: int | None, write_queues: int | None, perm: str | None, attributes: dict[str, str]
 ) -> "TopicConfig":
     from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
 
-    if message_type is not None and message_type.upper() not in _TYPES:
-        raise typer.BadParameter(f"{message_type!r} is none of {', '.join(_TYPES)}", param_hint="--type")
     return TopicConfig(
         name=topic,
         read_queues=read_queues,
         write_queues=write_queues,
         perm=None if perm is None else _permission(perm),
-        attributes={} if message_type is None else {"message.type": message_type.upper()},
+        attributes=attributes,
     )
+
+
+def _attributes(message_type: str | None, retention: int | None) -> dict[str, str]:
+    if message_type is not None and message_type.upper() not in _TYPES:
+        raise typer.BadParameter(f"{message_type!r} is none of {', '.join(_TYPES)}", param_hint="--type")
+    kind = {} if message_type is None else {"message.type": message_type.upper()}
+    return kind if retention is None else {**kind, _RESERVE_TIME: str(retention or "")}  # an empty one goes
+
+
+def _told(config: "TopicConfig") -> str:
+    hours = config.attributes.get(_RESERVE_TIME, "")
+    kept = f", messages kept for {hours} h" if hours.isdecimal() and int(hours) else ""
+    queues = f"{config.read_queues} queues read, {config.write_queues} written"
+    return f"{show_permission(config.perm)}, {queues}{kept}"
 
 
 def _permission(text: str) -> int:
@@ -234,6 +256,8 @@ def _create_at(store: str, config: "TopicConfig", output: Output) -> None:
 
     whole = TopicConfig(read_queues=16, write_queues=16, perm=sum(_PERMISSIONS.values()))
     whole.MergeFrom(config)
+    if not whole.attributes.get(_RESERVE_TIME, "-1"):
+        del whole.attributes[_RESERVE_TIME]
     with operations_at(store) as operations:
         operations.CreateTopic(CreateTopicRequest(config=whole))
     _say_put(PutTopicResponse(topics=[Made(config=whole)]), output, store)
@@ -254,10 +278,7 @@ def _say_put(answer: "PutTopicResponse", output: Output, store: str = "") -> Non
         output.document(document(answer))
         return
     for one in answer.topics:
-        output.say(
-            f"{one.config.name} on {one.broker or store}: {show_permission(one.config.perm)}, "
-            f"{one.config.read_queues} queues read, {one.config.write_queues} written"
-        )
+        output.say(f"{one.config.name} on {one.broker or store}: {_told(one.config)}")
     for warning in answer.warnings:
         output.remark(f"Warning: {warning}")
 

@@ -103,4 +103,4 @@ class Catalog:
             )
         at_time = None if time_ms is None else self._store.offset_by_time(topic, queue_id, time_ms)
         rebuilding = not is_whole(self._store, queue)
-        return QueueState(queue_id, queue.min_offset, queue.readable_end, at_time, rebuilding, queue.max_offset)
+        return QueueState(queue_id, queue.readable_begin, queue.readable_end, at_time, rebuilding, queue.max_offset)

@@ -92,15 +92,15 @@ class Puller:
             if may_have_been_lost(self._store, wanted.topic, wanted.queue_id):
                 raise _not_ready(wanted)
             return self._slave_reads.place(PullAnswer(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0), wanted.offset)
-        end = queue.readable_end
-        status, correct = _place(queue, end, wanted.offset)
+        begin, end = queue.readable_begin, queue.readable_end
+        status, correct = _place(queue, begin, end, wanted.offset)
         if status is not None:
             if correct != wanted.offset and not is_whole(self._store, queue):
                 raise _not_ready(wanted)
-            answer = PullAnswer(status, correct, queue.min_offset, end)
+            answer = PullAnswer(status, correct, begin, end)
             return self._slave_reads.place(answer, wanted.offset)
         reading = self._read(queue, end, wanted)
-        return PullAnswer(reading.status, reading.next_offset, queue.min_offset, end, reading.count, reading.records)
+        return PullAnswer(reading.status, reading.next_offset, begin, end, reading.count, reading.records)
 
     def _read(self, queue: ConsumeQueue, end: int, wanted: Wanted) -> "_Reading":
         """Read up to what does not fit the log; where that is the first thing there is, put it right or say so."""
@@ -131,7 +131,7 @@ def _not_ready(wanted: Wanted) -> QueueNotReady:
     )
 
 
-def _place(queue: ConsumeQueue, end: int, offset: int) -> tuple[PullStatus | None, int]:
+def _place(queue: ConsumeQueue, begin: int, end: int, offset: int) -> tuple[PullStatus | None, int]:
     """The status of an offset that holds no message, with the offset to go on at; None for one that may.
 
     From `end` on the queue has messages that may not be seen yet. A consumer that is there waits: it may have seen them
@@ -139,8 +139,8 @@ def _place(queue: ConsumeQueue, end: int, offset: int) -> tuple[PullStatus | Non
     """
     if queue.max_offset == 0:
         return PullStatus.NO_MESSAGE_IN_QUEUE, 0
-    if offset < queue.min_offset:
-        return PullStatus.OFFSET_TOO_SMALL, queue.min_offset
+    if offset < begin:
+        return PullStatus.OFFSET_TOO_SMALL, begin
     if end <= offset <= queue.max_offset:
         return PullStatus.OFFSET_OVERFLOW_ONE, offset
     if offset > queue.max_offset:

@@ -1,7 +1,7 @@
 """Finding messages: by offset id, by key, by unique key (RocketMQ: ``QueryMessageProcessor``)."""
 
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
-from tandemmq.store.broker.reading import is_damaged, read_intact
+from tandemmq.store.broker.reading import has_expired, is_damaged, read_intact
 from tandemmq.store.broker.rules import check_not_negative, check_topic_name
 from tandemmq.store.format.java import index_hash, index_key
 from tandemmq.store.format.message_id import IllegalMessageId, decode_offset_id
@@ -42,6 +42,11 @@ class Finder:
             raise MessageNotFound(
                 f"No message begins at log offset {offset:,}.",
                 remedy=f"The log has {self._store.commit_log.min_offset:,} to {self._store.confirm_offset:,}.",
+            )
+        if has_expired(self._store, decode_record(record, verify=False)):
+            raise MessageNotFound(
+                f"The message at log offset {offset:,} is older than its topic keeps messages.",
+                remedy="The topic's attribute reserve.time says for how many hours that is.",
             )
         return record
 
@@ -95,7 +100,7 @@ class Finder:
         if all(index_hash(index_key(record.topic, one)) != key_hash for one in (record.unique_key or "", *record.keys)):
             self._suspect(offset, "its record does not have the key of an entry")
         fits = record.topic == topic and begin <= record.store_timestamp <= end and _has_key(record, key, unique)
-        return data if fits else None
+        return data if fits and not has_expired(self._store, record) else None
 
     def _suspect(self, offset: int, reason: str) -> None:
         """Tell of an entry that names a place in the log, unless that has expired or is damaged."""

@@ -2,6 +2,7 @@
 
 from tandemmq.store.format.intact import flaw_of
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
+from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import is_blank
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
@@ -52,6 +53,12 @@ def _is_in_queue(store: MessageStore, data: bytes, offset: int) -> bool:
 def is_damaged(store: MessageStore, offset: int) -> bool:
     """Whether a log offset lies in a stretch that is known as damaged."""
     return any(known.begin <= offset < known.end for known in store.damage)
+
+
+def has_expired(store: MessageStore, record: Record) -> bool:
+    """Whether a record that is in the log still is older than its topic keeps messages."""
+    queue = store.queue(record.topic, record.queue_id) if is_indexed_in_queue(record.sys_flag) else None
+    return queue is not None and record.queue_offset < queue.kept_from
 
 
 def named_record(data: bytes, topic: str, queue_id: int, queue_offset: int) -> Record | None:

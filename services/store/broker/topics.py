@@ -4,12 +4,14 @@
 until a metadata service takes over.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from tandemmq.common.topic_names import is_system_topic
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
@@ -47,6 +49,16 @@ class TopicConfig:
         attributes = self.other.get("attributes")
         return isinstance(attributes, Mapping) and attributes.get("message.type") == "PRIORITY"
 
+    @property
+    def reserve_hours(self) -> int:
+        """For how many hours its messages are kept, where the log keeps them longer; 0: as long as the log.
+
+        The attribute `reserve.time`. RocketMQ's tiered storage has it too; -1 stands for none.
+        """
+        attributes = self.other.get("attributes")
+        text = attributes.get("reserve.time") if isinstance(attributes, Mapping) else None
+        return int(text) if isinstance(text, str) and _is_hours(text) and not is_system_topic(self.name) else 0
+
     def to_json(self) -> dict[str, Any]:
         """The topic's entry in the file."""
         fresh = {"attributes": {}, "order": False, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
@@ -67,6 +79,7 @@ class TopicConfig:
         return cls(name, read, write, perm, MappingProxyType(dict(entry)))
 
 
+_is_hours = re.compile(r"[0-9]{1,18}").fullmatch
 _NUMBERS = {"readQueueNums": 16, "writeQueueNums": 16, "perm": 6}  # defaults of Java's TopicConfig
 
 

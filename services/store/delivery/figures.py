@@ -83,18 +83,21 @@ class Figures:
     async def _read(self, progress: QueueProgress, slices: Slices) -> GroupFigures:
         place = progress.place
         queue = self._store.queue(place.topic, place.queue)
-        end = progress.given if queue is None else max(queue.readable_end, progress.given)
-        lag = end - progress.given + len(progress.entries)
+        begin = 0 if queue is None else queue.readable_begin
+        given = max(progress.given, begin)  # what has expired waits for nobody
+        end = given if queue is None else max(queue.readable_end, given)
+        gone = 0 if progress.cursor >= begin else sum(offset < begin for offset in progress.entries)
+        lag = end - given + len(progress.entries) - gone
         if not lag:
             return GroupFigures(place.group, place.topic)
         in_flight = self._in_flight(place)
-        ready = end - progress.given + self._ledger.ready_count(place)
+        ready = min(end - given + self._ledger.ready_count(place), lag)
         most, entries = 0, list(progress.entries.values())
         for at in range(0, len(entries), _AT_A_TIME):
             most = max(most, *(entry.number for entry in entries[at : at + _AT_A_TIME]))
             await slices.pause()
-        waiting = self._time(place, progress.given) if progress.given < end else 0
-        oldest, put_off = self._time(place, progress.cursor), len(self._ledger.put_off_at(place))
+        waiting = self._time(place, given) if given < end else 0
+        oldest, put_off = self._time(place, max(progress.cursor, begin)), len(self._ledger.put_off_at(place))
         return GroupFigures(place.group, place.topic, lag, in_flight, ready, most, oldest, waiting, put_off)
 
     def _time(self, place: Place, offset: int) -> int:

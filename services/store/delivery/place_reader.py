@@ -113,7 +113,7 @@ class PlaceReader:
         queue = self._store.queue(place.topic, place.queue)
         if queue is None:
             return Absence.LATER
-        if offset < queue.min_offset:
+        if offset < queue.readable_begin:
             return Absence.GONE if is_whole(self._store, queue) else Absence.LATER
         units = queue.read(offset, 1)
         if units and MIN_RECORD_SIZE <= units[0].size <= self._store.config.mapped_file_size_commit_log:

@@ -64,7 +64,7 @@ class Starts:
                 remedy="Try again in a moment.",
             )
         if where == FROM_FIRST:
-            return queue.min_offset
+            return queue.readable_begin
         if where != FROM_LAST and near_the_end(self._store, queue):
             return 0
         return queue.readable_end
@@ -72,7 +72,7 @@ class Starts:
 
 def near_the_end(store: MessageStore, queue: ConsumeQueue) -> bool:
     """Whether a queue's first message ever is still there, and not far from the end of the log."""
-    if queue.min_offset != 0:
+    if queue.readable_begin != 0:
         return False
     first = queue.unit(0)
     return first is None or store.commit_log.max_offset - first.physical_offset <= NEAR_BYTES

@@ -30,9 +30,9 @@ class Unconsumed:
     def _oldest(self, progress: QueueProgress) -> int | None:
         place = progress.place
         queue = self._store.queue(place.topic, place.queue)
-        if queue is None or progress.cursor >= queue.max_offset:
+        if queue is None or max(progress.cursor, queue.readable_begin) >= queue.max_offset:
             return None
-        units = queue.read(max(progress.cursor, queue.min_offset), 1)
+        units = queue.read(max(progress.cursor, queue.readable_begin), 1)
         if not units or is_blank(units[0]) or is_empty(units[0]):
             return self._store.commit_log.min_offset  # it is being put right: nothing goes meanwhile
         return units[0].physical_offset

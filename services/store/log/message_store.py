@@ -40,6 +40,7 @@ from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import NextOffsets
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
+from tandemmq.store.log.queues.topic_retention import TopicRetention
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.recovery.healing import Healing
@@ -86,7 +87,8 @@ class MessageStore:
         self._dispatcher.dispatched.listen(lambda: end_file.note(self._dispatcher.position))
         recorded = parts.manifest.position if recovery.manifest_current and parts.manifest is not None else 0
         self._checkpointer = Checkpointer(parts, self.flags, self._flush, self._dispatcher, recorded)
-        self._retention = Retention(parts, self.flags, self._checkpointer)
+        self._topics = TopicRetention(parts, lambda: self.commit_log.max_offset)
+        self._retention = Retention(parts, self.flags, self._checkpointer, self._topics)
         self._restoring = Restoring(parts, recovery, self._checkpointer, lambda: self.dispatched_offset)
         self.index_repairs = IndexRepairs(parts, self._restoring)
         self.repairs = QueueRepairs(parts, lambda: self.dispatched_offset)
@@ -196,6 +198,10 @@ class MessageStore:
     def keep_from(self, guard: Callable[[], int | None]) -> None:
         """Keep files from the log offset on that `guard` says, however old they are; it may say None."""
         self._retention.guards.append(guard)
+
+    def keep_topics(self, hours: Callable[[str], int]) -> None:
+        """Keep the messages of a topic for so many ``hours``; 0: as long as the log."""
+        self._topics.follow(hours)
 
     @property
     def rebuilding(self) -> bool:

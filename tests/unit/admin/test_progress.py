@@ -28,7 +28,7 @@ def ends(**topics: dict[int, tuple[int, int]]) -> QueueEnds:
         (0, 10, 10, 0, "", None),
         (0, 0, 0, 0, "", None),
         (5, 10, 5, 5, "", 5),
-        (5, 10, 2, 8, "behind", 5),
+        (5, 10, 2, 5, "behind", 5),
         (0, 10, 11, 0, "ahead", None),
         (-1, 10, 2, None, "", None),
     ],

@@ -214,7 +214,7 @@ class Pulling:
             return None
         self._resets.heard(place)
         queue = self._broker.store.queue(place.topic, place.queue)
-        first, last = (0, 0) if queue is None else (queue.min_offset, queue.readable_end)
+        first, last = (0, 0) if queue is None else (queue.readable_begin, queue.readable_end)
         return _Reset(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)
 
     # -- looking ----------------------------------------------------------------------------------------------------

@@ -80,6 +80,8 @@ class ConsumeQueue:
         self._dirty_files: set[int] = set()
         self.corrected_for = 0
         """Where the log began when the first readable offset was looked for; see `correct_min_offset`."""
+        self.kept_from = 0
+        """Messages before this offset are older than their topic keeps them; see `TopicRetention`."""
         self._waiters: dict[asyncio.Future[None], int] = {}
 
     # -- files ------------------------------------------------------------------------------------------------------
@@ -359,6 +361,7 @@ class ConsumeQueue:
     def end_at(self, offset: int) -> None:
         """Set the end of the queue, known from elsewhere (a manifest that is current)."""
         self.max_offset = offset
+        self.kept_from = min(self.kept_from, offset)  # whatever gets these numbers next is younger
         unit = self.unit(offset - 1) if offset > 0 else None
         self.last_end = unit.physical_offset + unit.size if unit is not None and not is_blank(unit) else 0
 
@@ -444,6 +447,11 @@ class ConsumeQueue:
             if unit is not None and unit.physical_offset >= log_min:
                 offset = number
         return offset
+
+    @property
+    def readable_begin(self) -> int:
+        """Offset of the first message that readers may see: the first there is of those that their topic keeps."""
+        return max(self.min_offset, min(self.kept_from, self.max_offset))
 
     @property
     def readable_end(self) -> int:

@@ -56,6 +56,8 @@ class ConsumeQueueStore:
         self._strange: set[QueueKey] = set()
         self.open: Callable[[ConsumeQueue], None] = ConsumeQueue.load
         """Makes a queue that is asked for the first time ready for use."""
+        self.opening: list[Callable[[ConsumeQueue], None]] = []
+        """Each is told of a queue that has become ready for use, before anybody else has it."""
         self.unusable: Callable[[ConsumeQueue, UnusableDirectory], None] = _refuse
         """What becomes of a queue whose files cannot be used, nor be made anew where they are."""
         self.lost = Event()
@@ -147,6 +149,8 @@ class ConsumeQueueStore:
         queue = self._add(*key)
         try:
             self.open(queue)
+            for told in self.opening:
+                told(queue)
         except BaseException:
             del self._queues[key]
             self._unopened[key] = bounds

@@ -20,6 +20,7 @@ from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.marks.checkpointer import Checkpointer
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.parts import StoreParts
+from tandemmq.store.log.queues.topic_retention import TopicRetention
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.scan import LogScan
 
@@ -31,8 +32,11 @@ _FIRST_PASS_SECONDS = 60.0
 class Retention:
     """Removes expired files and watches the room on disk."""
 
-    def __init__(self, parts: StoreParts, flags: RunningFlags, checkpointer: Checkpointer) -> None:
-        """Prepare; `start` begins the passes."""
+    def __init__(
+        self, parts: StoreParts, flags: RunningFlags, checkpointer: Checkpointer, topics: TopicRetention
+    ) -> None:
+        """Prepare; `start` begins the passes. ``topics``: those that keep their messages for a shorter time."""
+        self._topics = topics
         self._parts = parts
         self._flags = flags
         self._checkpointer = checkpointer
@@ -59,8 +63,9 @@ class Retention:
             try:
                 await asyncio.to_thread(self._learn)
                 await self.run_once()
+                await self._topics.run_once()
             except Exception as error:  # this task must outlive whatever happens in it
-                log.exception("Old files cannot be removed: %s", error)
+                log.exception("Old files or messages cannot be let go: %s", error)
                 self._parts.observer.failed("retention")
             await self._parts.timers.sleep(interval)
 

@@ -10,7 +10,7 @@ import { gaps, notice } from "../notices.js";
 import { link } from "../router.js";
 import { sendMessage } from "../send-form.js";
 import { badge, facts, table } from "../table.js";
-import { editTopic } from "../topic-form.js";
+import { editTopic, retentionOf } from "../topic-form.js";
 
 export function page({ rest: [name] }, app) {
   return {
@@ -59,7 +59,8 @@ function buttons(name, topics, app) {
 
 function configuration(topic, several, app) {
   const { config, broker, orphaned } = topic;
-  const attributes = Object.entries(config.attributes ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
+  const [hours, others] = retentionOf(config.attributes);
+  const attributes = Object.entries(others).map(([key, value]) => `${key}=${value}`).join(", ");
   return h("section", { class: "card", key: broker, "aria-label": `Configuration on ${broker}` },
     several && h("h3", {}, `On ${broker}`),
     orphaned && h("p", {}, badge("no configuration", "warn"), " Its queues are on the disk, but nobody knows the topic any more."),
@@ -69,6 +70,7 @@ function configuration(topic, several, app) {
       !orphaned && ["Queues", `${config.readQueues} to read from, ${config.writeQueues} to write to`],
       !orphaned && ["Permission", permission(config.perm)],
       config.order && ["Ordered", "yes"],
+      hours && ["Messages kept", `for ${hours} h`],
       ["Attributes", attributes],
     ]),
     topic.kind !== "SYSTEM" && !orphaned && app.may("PutTopic")

@@ -113,7 +113,7 @@ class Consumption:
 
     def _time_span(self, place: Place) -> dict[str, object]:
         queue, progress = self._broker.store.queue(place.topic, place.queue), self._delivery.ledger.progress(place)
-        first, end = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
+        first, end = (0, 0) if queue is None else (queue.readable_begin, queue.max_offset)
 
         def time_ms(offset: int) -> int:
             return self._topics.store_time(place.topic, place.queue, offset) if first <= offset < end else 0

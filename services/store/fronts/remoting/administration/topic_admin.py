@@ -107,7 +107,7 @@ class TopicAdmin:
         slices = Slices(store.timers)
         for number in range(max(topic.read_queues, topic.write_queues)):
             queue = store.queue(topic.name, number)
-            low, high = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
+            low, high = (0, 0) if queue is None else (queue.readable_begin, queue.max_offset)
             written = 0 if low >= high else self.store_time(topic.name, number, high - 1)
             table[QueueKey(topic.name, self._rules.broker_name, number)] = {
                 "lastUpdateTimestamp": written,
@@ -139,7 +139,8 @@ class TopicAdmin:
         queue = self._broker.store.queue(fields.text("topic"), fields.int32("queueId"))
         if queue is None:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{fields.text('topic')} has no such queue with messages")
-        begin = max(fields.int64_or("index", queue.min_offset), queue.min_offset)
+        first = queue.readable_begin
+        begin = max(fields.int64_or("index", first), first)
         count = min(max(fields.int32_or("count", 32), 0), _MOST_UNITS)
         found = [queue.unit(at) for at in range(begin, min(begin + count, queue.max_offset))]
         data = [
@@ -152,7 +153,7 @@ class TopicAdmin:
             for unit in found
             if unit is not None
         ]
-        told = {"maxQueueIndex": queue.max_offset, "minQueueIndex": queue.min_offset, "queueData": data}
+        told = {"maxQueueIndex": queue.max_offset, "minQueueIndex": first, "queueData": data}
         return call.ok(body=dumps(told))
 
     def store_time(self, topic: str, number: int, offset: int) -> int:
