@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -20,7 +20,7 @@ from tandemmq.common.errors import Kind
 from tandemmq.common.files.file_system import LOCAL
 from tandemmq.common.files.replacing import make_dirs
 from tandemmq.spark.errors import BadJobOption, SparkJobError
-from tandemmq.spark.export import ExportFailed, ExportReport, ExportRequest, check, local_target, source_options
+from tandemmq.spark.export import ExportFailed, ExportReport, ExportRequest, check, kept, local_target, source_options
 from tandemmq.spark.reading.log_files import list_log_files
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def export_directly(request: ExportRequest, tell: Callable[[int, int], None] | N
 
     Raises:
         ArrowMissing: there is no pyarrow.
-        NotAStore, UnequalFiles, MissingLog: of the log.
+        NotAStore, UnequalFiles, MissingLog: of the log. UnreadableTopics: of its topics.
         BadJobOption: what was asked for cannot be, or the target is not empty.
         ExportFailed: a file cannot be written; nothing has been put in place, unless that is what failed.
     """
@@ -115,10 +115,12 @@ def _copy(request: ExportRequest, writing: "_Writing", tell: Callable[[int, int]
     options, wanted = _wanted(request)
     ranges = ranges_to_read(request.store.absolute(), options, wanted)
     total = sum(one.range.size for one in ranges)
+    since = kept(request)
     messages = damaged = done = 0
     for task in ranges:
         try:
             for batch in read_range(task, wanted):
+                batch = _without_old(batch, since)
                 valid = batch["is_valid"]
                 count = pc.sum(valid).as_py() or 0
                 messages, damaged = messages + count, damaged + len(batch) - count
@@ -129,6 +131,19 @@ def _copy(request: ExportRequest, writing: "_Writing", tell: Callable[[int, int]
         done += task.range.size
         tell(done, total)
     return messages, damaged
+
+
+def _without_old(batch: "pa.RecordBatch", since: Mapping[str, int]) -> "pa.RecordBatch":
+    """The rows of topics that keep them still; `since`: see `kept_since`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for topic, ms in since.items():
+        stored = batch["store_timestamp"]
+        old = pc.and_(pc.equal(batch["topic"], topic), pc.less(stored, pa.scalar(ms * 1000, stored.type)))
+        if pc.any(old).as_py():
+            batch = batch.filter(pc.invert(pc.fill_null(old, False)))  # what is no record has no topic, and is counted
+    return batch
 
 
 def _wanted(request: ExportRequest) -> "tuple[SourceOptions, ScanWanted]":

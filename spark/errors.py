@@ -20,6 +20,13 @@ class UnequalFiles(SparkJobError):
     kind = Kind.NOT_POSSIBLE
 
 
+class UnreadableTopics(SparkJobError):
+    """The topic table of a store is there and cannot be read."""
+
+    kind = Kind.DAMAGED
+    remedy = "Put it right, or work on a copy of the commitlog directory alone: then all messages count."
+
+
 class MissingLog(SparkJobError):
     """A part of the log that was asked for is not there."""
 

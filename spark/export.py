@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.reading.log_files import list_log_files
 from tandemmq.spark.reading.ranges import DEFAULT_RANGE_SIZE
+from tandemmq.spark.reading.topic_table import kept_since
 from tandemmq.spark.running.runner import reason_of
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class ExportRequest:
     """What to write where.
 
     ``target``: a directory, or an address that Spark writes to (``s3a://…``). ``topics``: empty for all. ``begin`` and
-    ``end``: store times in ms, begin inclusive, end exclusive. ``columns``: without topic; empty for all. ``running``:
-    ``host:port`` of the store that writes the log.
+    ``end``: store times in ms, begin inclusive, end exclusive. ``columns``: without topic; empty for all. ``now_ms``:
+    messages that their topics do not keep until then are left out; None: until now. ``running``: ``host:port`` of the
+    store that writes the log.
     """
 
     store: Path
@@ -53,6 +55,7 @@ class ExportRequest:
     end: int | None = None
     mode: str = "error"
     columns: tuple[str, ...] = ()
+    now_ms: int | None = None
     range_size: int = DEFAULT_RANGE_SIZE
     running: str | None = None
 
@@ -77,7 +80,7 @@ def export(session: "SparkSession", request: ExportRequest) -> ExportReport:
     """Write the files.
 
     Raises:
-        NotAStore, UnequalFiles: of the log.
+        NotAStore, UnequalFiles: of the log. UnreadableTopics: of its topics.
         BadJobOption: what was asked for cannot be, or the target is not empty.
         ExportFailed: Spark could not do it; what it wrote may be incomplete.
     """
@@ -97,6 +100,9 @@ def export(session: "SparkSession", request: ExportRequest) -> ExportReport:
     session.dataSource.register(CommitLogDataSource)
     try:
         frame = session.read.format("commitlog").options(**source_options(request)).load(str(request.store.absolute()))
+        for topic, since in kept(request).items():
+            old = (f.col("topic") == topic) & (f.col("store_timestamp") < f.timestamp_millis(f.lit(since)))
+            frame = frame.where(~f.coalesce(old, f.lit(False)))
         frame = frame.observe(
             seen, f.count_if("is_valid").alias("messages"), f.count_if(~f.col("is_valid")).alias("damaged")
         )
@@ -148,6 +154,11 @@ def check(request: ExportRequest) -> None:
             remedy="Add to it with the mode append, replace the topics and days that are written with overwrite, "
             "or name an empty directory.",
         )
+
+
+def kept(request: ExportRequest) -> dict[str, int]:
+    """See `kept_since`, which this asks for the present. Raises UnreadableTopics."""
+    return kept_since(request.store, int(time.time() * 1000) if request.now_ms is None else request.now_ms)
 
 
 def source_options(request: ExportRequest) -> dict[str, str]:

@@ -4,11 +4,11 @@ What stands in files, or comes from a master, is not held to these rules: it is 
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tandemmq.common.topic_names import SYSTEM_TOPICS, is_name, is_system_topic, longest_topic
+from tandemmq.common.topic_retention import RESERVE_TIME, is_reserve_time
 from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 
 LONGEST_GROUP = 255
@@ -87,7 +87,7 @@ def check_attributes(name: str, attributes: Mapping[str, str]) -> None:
             raise BadTableRequest(
                 f"The attribute {key} of {name} is {value[:40]!r}: allowed is {', '.join(sorted(known))}."
             )
-        if key == "reserve.time" and not (re.fullmatch(r"-?\d{1,18}", value) and int(value) >= -1):
+        if key == RESERVE_TIME and not is_reserve_time(value):
             raise BadTableRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is a number, -1 or more.")
 
 

@@ -78,10 +78,17 @@ def test_a_topic_from_its_creation_to_its_end(window: Screen, admin: AdminProces
     window.dialog().get_by_label("Queues to read from").fill("3")
     window.dialog().get_by_label("Ordered").check()
     window.dialog().get_by_label("Attributes").fill("message.type=FIFO")
+    window.dialog().get_by_label("Keep messages for").fill("6")
     window.dialog().get_by_role("button", name="Change").click()
     window.notice("was changed")
     expect(window.page.locator(".facts").first).to_contain_text("message.type=FIFO")
+    expect(window.page.locator(".facts").first).to_contain_text("Messages keptfor 6 h")
+    config = admin.stub.GetTopic(pb.GetTopicRequest(topic=name), timeout=60).topics[0].config
+    assert dict(config.attributes) == {"message.type": "FIFO", "reserve.time": "6"}
     window.button("Change").click()
+    expect(window.dialog().get_by_label("Attributes")).to_have_value("message.type=FIFO")
+    expect(window.dialog().get_by_label("Keep messages for")).to_have_value("6")
+    window.dialog().get_by_label("Keep messages for").fill("")
     window.dialog().get_by_label("Ordered").uncheck()
     window.dialog().get_by_label("Attributes").fill("")
     window.dialog().get_by_role("button", name="Change").click()

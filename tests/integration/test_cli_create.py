@@ -70,7 +70,9 @@ def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.Monke
         again = tandem("topic", "create", "climbs", "--json")
         assert isinstance(again.exception, CallFailed)
         assert again.exception.failure.status == "ALREADY_EXISTS"
-        words = tandem("topic", "create", "plain")
+        kept = tandem("topic", "create", "kept", "--retention", "6").stdout
+        assert kept == f"kept on {store.address}: rw, 16 queues read, 16 written, messages kept for 6 h\n"
+        words = tandem("topic", "create", "plain", "--retention", "0")
         assert words.stdout == f"plain on {store.address}: rw, 16 queues read, 16 written\n"
         assert "in the store at" in tandem("group", "create", "plain").stdout
 

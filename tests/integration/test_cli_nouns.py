@@ -128,6 +128,22 @@ def test_a_topic_and_a_group_are_made_in_one_call_each(tandem: Tandem) -> None:
     assert (group["config"]["consume_message_orderly"], group["config"]["retry_max_times"]) == (False, 2)
 
 
+def test_a_topic_keeps_its_messages_for_so_many_hours(tandem: Tandem) -> None:
+    def attributes() -> Any:
+        (topic,) = tandem("topic", "show", "ticks", "--json").document["topics"]
+        return topic["config"].get("attributes", {})
+
+    assert "messages kept for 6 h" in tandem("topic", "create", "ticks", "--type", "fifo", "--retention", "6").out
+    assert attributes() == {"message.type": "FIFO", "reserve.time": "6"}
+    assert "written, messages kept for 6 h, message.type=FIFO" in tandem("topic", "show", "ticks").out
+    assert tandem("topic", "update", "ticks", "--retention", "48").code == 0
+    assert attributes() == {"message.type": "FIFO", "reserve.time": "48"}
+    assert "kept" not in tandem("topic", "update", "ticks", "--retention", "0").out
+    assert attributes() == {"message.type": "FIFO"}
+    assert tandem("topic", "create", "ever", "--retention", "0").code == 0
+    assert tandem("topic", "update", "ticks", "--retention", "-1").code == 2
+
+
 def test_a_topic_has_its_messages_counted(tandem: Tandem) -> None:
     found = tandem("topic", "show", "orders", "--json").document
     assert sum(one["max_offset"] for one in found["queues"]) == 20

@@ -17,7 +17,7 @@ from tandemmq.spark.export import ExportRequest, check, export
 from tests.golden import golden_store
 from tests.spark.rows import Row, rows_of_log
 from tests.spark.test_record_batches import filled, write_log
-from tests.unit.spark.midnight import NEW_YEAR, midnight_log
+from tests.unit.spark.midnight import NEW_YEAR, keep, midnight_log
 
 
 @pytest.fixture
@@ -52,6 +52,13 @@ def test_by_topic_and_day(session: SparkSession, store: Path, tmp_path: Path) ->
         ("rest", "2026-01-01", b"body 5"),
     ]
     assert "is_valid" not in written(out)[0]
+
+
+def test_what_a_topic_does_not_keep_is_left_out(session: SparkSession, store: Path, tmp_path: Path) -> None:
+    keep(store, orders="2", rest="-1")
+    report = export(session, ExportRequest(store, str(tmp_path / "out"), now_ms=NEW_YEAR + 7_200_001))
+    assert (report.messages, report.damaged) == (3, 1)
+    assert [row["body"] for row in written(tmp_path / "out")] == [b"body 1", b"body 3", b"body 5"]
 
 
 @pytest.mark.slow

@@ -59,8 +59,9 @@ def export(
     They go to OUT/topic=NAME/day=2026-01-31/, one file each, or more where it would become large. The day is that of
     the store's time stamp in UTC. A log of up to 4 GiB is written by one process, without Spark; a larger one on Spark,
     if that is installed. --master says otherwise. The store may run meanwhile; nothing of it is changed or locked.
-    Damaged parts of the log are left out and counted: `tandem audit` says more of them. Bodies are written as they are
-    stored: compressed ones stay compressed, and sys_flag says so.
+    Damaged parts of the log are left out and counted: `tandem audit` says more of them. So is what is older than its
+    topic keeps messages, without being counted; from a commitlog directory alone all is written. Bodies are written as
+    they are stored: compressed ones stay compressed, and sys_flag says so.
 
     With --json: one document, {"messages", "damaged", "log_bytes", "files", "bytes", "seconds"}.
     """

@@ -23,6 +23,7 @@ from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.talk.moments import show_moment
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.topic_retention import RESERVE_TIME, reserve_hours
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import PutTopicResponse
@@ -60,7 +61,6 @@ Retention = Annotated[
         help="Older messages are given to nobody; the log keeps its files as before. 0: none of its own.",
     ),
 ]  # fmt: skip
-_RESERVE_TIME = "reserve.time"
 
 
 @app.command("list")
@@ -143,7 +143,7 @@ def show(
         output.document(document(found))
         return
     for one in found.topics:
-        others = sorted((name, value) for name, value in one.config.attributes.items() if name != _RESERVE_TIME)
+        others = sorted((name, value) for name, value in one.config.attributes.items() if name != RESERVE_TIME)
         attributes = "".join(f", {name}={value}" for name, value in others)
         output.say(f"{one.config.name} on {one.broker}: {enum_name(one, 'kind')}, {_told(one.config)}{attributes}")
     rows = [
@@ -231,12 +231,12 @@ def _attributes(message_type: str | None, retention: int | None) -> dict[str, st
     if message_type is not None and message_type.upper() not in _TYPES:
         raise typer.BadParameter(f"{message_type!r} is none of {', '.join(_TYPES)}", param_hint="--type")
     kind = {} if message_type is None else {"message.type": message_type.upper()}
-    return kind if retention is None else {**kind, _RESERVE_TIME: str(retention or "")}  # an empty one goes
+    return kind if retention is None else {**kind, RESERVE_TIME: str(retention or "")}  # an empty one goes
 
 
 def _told(config: "TopicConfig") -> str:
-    hours = config.attributes.get(_RESERVE_TIME, "")
-    kept = f", messages kept for {hours} h" if hours.isdecimal() and int(hours) else ""
+    hours = reserve_hours(config.name, config.attributes)
+    kept = f", messages kept for {hours} h" if hours else ""
     queues = f"{config.read_queues} queues read, {config.write_queues} written"
     return f"{show_permission(config.perm)}, {queues}{kept}"
 
@@ -256,8 +256,8 @@ def _create_at(store: str, config: "TopicConfig", output: Output) -> None:
 
     whole = TopicConfig(read_queues=16, write_queues=16, perm=sum(_PERMISSIONS.values()))
     whole.MergeFrom(config)
-    if not whole.attributes.get(_RESERVE_TIME, "-1"):
-        del whole.attributes[_RESERVE_TIME]
+    if not whole.attributes.get(RESERVE_TIME, "-1"):
+        del whole.attributes[RESERVE_TIME]
     with operations_at(store) as operations:
         operations.CreateTopic(CreateTopicRequest(config=whole))
     _say_put(PutTopicResponse(topics=[Made(config=whole)]), output, store)

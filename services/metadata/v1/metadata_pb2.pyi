@@ -215,7 +215,8 @@ class TopicConfig(_message.Message):
     @_builtins.property
     def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Plain names, without the + and - of RocketMQ's admin tools. message.type, queue.type, cleanup.policy and reserve.time must have
-        values that RocketMQ knows.
+        values that RocketMQ knows. reserve.time: messages that were stored so many hours ago are given to nobody, though the log may have
+        them still; none, 0 and -1: they are given as long as the log has them.
         """
 
     def __init__(

@@ -4,14 +4,13 @@
 until a metadata service takes over.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from tandemmq.common.topic_names import is_system_topic
+from tandemmq.common.topic_retention import reserve_hours
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
@@ -53,11 +52,9 @@ class TopicConfig:
     def reserve_hours(self) -> int:
         """For how many hours its messages are kept, where the log keeps them longer; 0: as long as the log.
 
-        The attribute `reserve.time`. RocketMQ's tiered storage has it too; -1 stands for none.
+        See `topic_retention`.
         """
-        attributes = self.other.get("attributes")
-        text = attributes.get("reserve.time") if isinstance(attributes, Mapping) else None
-        return int(text) if isinstance(text, str) and _is_hours(text) and not is_system_topic(self.name) else 0
+        return reserve_hours(self.name, self.other.get("attributes"))
 
     def to_json(self) -> dict[str, Any]:
         """The topic's entry in the file."""
@@ -79,7 +76,6 @@ class TopicConfig:
         return cls(name, read, write, perm, MappingProxyType(dict(entry)))
 
 
-_is_hours = re.compile(r"[0-9]{1,18}").fullmatch
 _NUMBERS = {"readQueueNums": 16, "writeQueueNums": 16, "perm": 6}  # defaults of Java's TopicConfig
 
 

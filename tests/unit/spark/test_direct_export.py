@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from tandemmq.common.files.file_system import LocalFileSystem
 from tandemmq.spark import direct_export
 from tandemmq.spark.direct_export import export_directly
-from tandemmq.spark.errors import BadJobOption
+from tandemmq.spark.errors import BadJobOption, UnreadableTopics
 from tandemmq.spark.export import ExportFailed, ExportRequest
 from tandemmq.spark.source.record_batches import ARROW_TYPES
 from tests.integration.test_cli import tandem
-from tests.unit.spark.midnight import NEW_YEAR, midnight_log
+from tests.unit.spark.midnight import NEW_YEAR, keep, midnight_log
 
 
 @pytest.fixture
@@ -152,3 +152,37 @@ def test_the_command_needs_no_spark(store: Path, tmp_path: Path) -> None:
     refused = tandem("export", str(store), str(tmp_path / "out"))
     assert refused.code == 2
     assert "append" in refused.err
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("columns", [(), ("queue_offset",)])
+def test_what_a_topic_does_not_keep_is_left_out(store: Path, tmp_path: Path, columns: tuple[str, ...]) -> None:
+    """Of the topic alone; what is damaged is counted as before."""
+    keep(store, orders="2", rest="-1")
+    now = NEW_YEAR + 2 * HOUR_MS + 1  # the third message is 2 h and 1 ms old, the fourth just 2 h
+    report = export_directly(ExportRequest(store, str(tmp_path / "out"), columns=columns, now_ms=now))
+    assert (report.messages, report.damaged) == (3, 1)
+    assert files(tmp_path / "out") == [
+        "topic=%25RETRY%25g%2F1/day=2025-12-31",
+        "topic=orders/day=2026-01-01",
+        "topic=rest/day=2026-01-01",
+    ]
+
+
+def test_a_topic_table_that_cannot_be_read_is_no_empty_one(store: Path, tmp_path: Path) -> None:
+    keep(store, orders="2")
+    (store / "config" / "topics.json").write_bytes(b"{")
+    with pytest.raises(UnreadableTopics, match=r"topics\.json"):
+        export_directly(ExportRequest(store, str(tmp_path / "out")))
+    (store / "config" / "topics.json").rename(store / "config" / "topics.json.bak")
+    keep(store, orders="1000000")
+    assert export_directly(ExportRequest(store, str(tmp_path / "out"))).messages == 5
+
+
+def test_the_copy_of_a_metadata_services_table_comes_first(store: Path, tmp_path: Path) -> None:
+    keep(store, orders="1")
+    (store / "config" / "topics.json").rename(store / "tandem.topics")
+    keep(store, orders="-1", rest="1")
+    assert export_directly(ExportRequest(store, str(tmp_path / "out"))).messages == 2

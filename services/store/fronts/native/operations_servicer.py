@@ -1,6 +1,5 @@
 """For people: how groups stand, what waits, and topics and groups made by one call."""
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import grpc
 
 from tandemmq.common.topic_names import is_system_group, is_system_topic
+from tandemmq.common.topic_retention import RESERVE_TIME, is_reserve_time
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.delivery.v1 import operations_pb2_grpc
 from tandemmq.metadata.v1 import metadata_pb2
@@ -37,8 +37,6 @@ MOST_QUEUES = 1_024
 MOST_ATTRIBUTES = 4_096
 """Characters of a topic's or group's attributes."""
 
-_RESERVE_TIME = "reserve.time"
-_is_reserve_time = re.compile(r"-1|[0-9]{1,18}").fullmatch
 _MESSAGE_TYPE = "message.type"
 _MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
 
@@ -127,8 +125,8 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         if config.attributes.get(_MESSAGE_TYPE, _MESSAGE_TYPES[0]) not in _MESSAGE_TYPES:
             known = ", ".join(_MESSAGE_TYPES)
             raise BadRequest(f"{_MESSAGE_TYPE} is {config.attributes[_MESSAGE_TYPE]!r}: allowed is {known}.")
-        if not _is_reserve_time(hours := config.attributes.get(_RESERVE_TIME, "-1")):
-            raise BadRequest(f"{_RESERVE_TIME} is {hours[:40]!r}: allowed is a number, -1 or more.")
+        if not is_reserve_time(hours := config.attributes.get(RESERVE_TIME, "-1")):
+            raise BadRequest(f"{RESERVE_TIME} is {hours[:40]!r}: allowed is a number, -1 or more.")
         _check_other(config)
         if self._broker.topics.get(config.name) is not None:
             raise AlreadyThere(f"Topic {config.name} exists.")
