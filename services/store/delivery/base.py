@@ -5,7 +5,7 @@ not lie after it. The unit whose record is the oldest is written again in time, 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import Fact, Forgotten, LevelDone, Moved, Place, Snapshot, TimersDone
@@ -16,6 +16,7 @@ _LEAST_BYTES = 8 << 20
 _TIMES_STATE = 3
 _FILES = 2
 _PLACE_BYTES, _ENTRY_BYTES = 48, 10
+_A_STEP = 256
 
 TIMERS = "timers"
 
@@ -54,9 +55,16 @@ class Base:
 
     def wrote(self, facts: Iterable[Fact], position: Position, size: int) -> None:
         """A record with these facts is the newest one. Takes records in their order."""
+        for _ in self.wrote_in_steps(facts, position, size):
+            pass
+
+    def wrote_in_steps(self, facts: Iterable[Fact], position: Position, size: int) -> Iterator[None]:
+        """The same, in steps: a record may have thousands of facts. The next record is told of after the last step."""
         told = _Told(position, self._bytes)
         self._bytes += size
-        for fact in facts:
+        for at, fact in enumerate(facts):
+            if at % _A_STEP == _A_STEP - 1:
+                yield
             if isinstance(fact, LevelDone):
                 self._tell(fact.level, told)
             elif isinstance(fact, TimersDone):

@@ -26,7 +26,7 @@ The body of a message of `TANDEM_SYS_DELIVERY`, all of it unsigned LEB128 number
 Each record can be read by itself: names are whole, values absolute.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from tandemmq.common import topic_names
@@ -54,7 +54,10 @@ MOST_BYTES = 256 << 10
 """A record has no more, unless a single fact takes more."""
 MOST_ENTRIES = 8_000
 """So many entries of a snapshot have room in a record."""
+_SNAPSHOT, _HELD_SNAPSHOT = _SNAPSHOTS = (8, 10)
 _LIMIT = 1 << 63
+_A_STEP = 128
+"""So many names, facts or entries are read in a step."""
 _MOST_GIVEN = 1 << 20
 
 Thing = TypeVar("Thing")
@@ -165,7 +168,7 @@ class _Page:
 
     def _add_snapshot(self, fact: Snapshot) -> None:
         body = self._body
-        body.append(10 if fact.held else 8)
+        body.append(_HELD_SNAPSHOT if fact.held else _SNAPSHOT)
         _put(body, self._place(fact.place), fact.cursor, fact.given, fact.resets, int(fact.more), len(fact.entries))
         last_offset = last_due = 0
         for offset, number, due in fact.entries:
@@ -229,6 +232,17 @@ def _put(into: bytearray, *numbers: int) -> None:
 
 def decode_record_body(body: bytes) -> JournalRecord:
     """What a journal message says. Raises UnreadableJournal."""
+    steps = decode_in_steps(body)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            record: JournalRecord = end.value
+            return record
+
+
+def decode_in_steps(body: bytes) -> Generator[None, None, JournalRecord]:
+    """The same, in steps of some facts: a record has so many that others must have their turn in between."""
     if not body:
         raise UnreadableJournal("The journal record is empty.")
     if body[0] != VERSION:
@@ -239,12 +253,24 @@ def decode_record_body(body: bytes) -> JournalRecord:
     reader = _Reader(body)
     base = Position(reader.number(), reader.number())
     start = reader.number()
-    reader.names = [reader.text() for _ in reader.count()]
-    reader.places = [Place(reader.name(), reader.name(), reader.number()) for _ in reader.count()]
-    facts = tuple([_fact(reader) for _ in reader.count()])
+    yield from _read_some(reader, reader.text, reader.names)
+    yield from _read_some(reader, reader.new_place, reader.places)
+    facts: list[Fact] = []
+    for at in reader.count():
+        kind = reader.number()
+        facts.append((yield from _snapshot(reader, kind)) if kind in _SNAPSHOTS else _fact(reader, kind))
+        if at % _A_STEP == _A_STEP - 1:
+            yield
     if reader.at != len(body):
         raise UnreadableJournal(f"The journal record has {len(body) - reader.at} bytes more than it says.")
-    return JournalRecord(base, start, facts)
+    return JournalRecord(base, start, tuple(facts))
+
+
+def _read_some(reader: "_Reader", read: Callable[[], Thing], things: list[Thing]) -> Iterator[None]:
+    for at in reader.count():
+        things.append(read())
+        if at % _A_STEP == _A_STEP - 1:
+            yield
 
 
 class _Reader:
@@ -289,6 +315,9 @@ class _Reader:
         except UnicodeDecodeError:
             raise UnreadableJournal("The journal record has a name that is no UTF-8.") from None
 
+    def new_place(self) -> Place:
+        return Place(self.name(), self.name(), self.number())
+
     def name(self) -> str:
         return self._one_of(self.names)
 
@@ -328,8 +357,20 @@ class _Reader:
         return messages
 
 
-def _fact(reader: _Reader) -> Fact:
-    kind, number = reader.number(), reader.number
+def _snapshot(reader: _Reader, kind: int) -> Generator[None, None, Snapshot]:
+    number = reader.number
+    place, cursor, given_to, resets, more = reader.place(), number(), number(), number(), number()
+    entries: list[tuple[int, int, int]] = []
+    for entry in reader.entries():
+        entries.append(entry)
+        if len(entries) % _A_STEP == 0:
+            yield
+    held = tuple(reader.held()) if kind == _HELD_SNAPSHOT else ()
+    return Snapshot(place, cursor, given_to, resets, tuple(entries), bool(more), held)
+
+
+def _fact(reader: _Reader, kind: int) -> Fact:
+    number = reader.number
     match kind:
         case 1:
             return Given(reader.place(), number(), reader.messages(), number())
@@ -345,11 +386,6 @@ def _fact(reader: _Reader) -> Fact:
             return LevelDone(number(), number(), number() - 1)
         case 7:
             return TimersDone(number(), number(), number(), number() - 1)
-        case 8 | 10:
-            place, cursor, given_to, resets, more = reader.place(), number(), number(), number(), number()
-            entries = tuple(reader.entries())
-            held = tuple(reader.held()) if kind == 10 else ()
-            return Snapshot(place, cursor, given_to, resets, entries, bool(more), held)
         case 9:
             return HeldBy(reader.place(), number(), reader.messages(), number(), reader.name(), number())
     raise UnreadableJournal(f"The journal record has a fact of kind {kind}, which this release does not know.")

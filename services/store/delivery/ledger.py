@@ -8,7 +8,7 @@ messages are dealt with stay until their time, or until they are half of the hea
 import heapq
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from tandemmq.store.delivery.facts import (
@@ -36,6 +36,8 @@ _CHANGES = (Given, Dealt, GivenAgain, HeldBy, Moved)
 """Facts that change a place."""
 _FEW = 4_096
 """A heap with fewer dead messages is left alone."""
+_LONGEST_RUN = 2_000
+"""Of a snapshot's messages that are due at the same time: so many may become ready at once."""
 _COMPACT_LEAST, _COMPACT_TIMES = 64, 4
 """Messages that are looked at to throw out dead ones, each time that some are added; and how many times these."""
 
@@ -353,9 +355,20 @@ class Ledger:
         elif isinstance(fact, TimersDone):
             self.timers = fact
         elif isinstance(fact, Snapshot):
-            self._restore(fact)
+            for _ in self._restore(fact):
+                pass
         else:
             self._forget(fact.place)
+
+    def apply_in_steps(self, fact: Fact) -> Iterator[None]:
+        """The same, in steps: a snapshot may have so many entries that others must have their turn in between.
+
+        Until the last step the place is half of what it will be: nothing is given out meanwhile, or said of it.
+        """
+        if isinstance(fact, Snapshot):
+            yield from self._restore(fact)
+        else:
+            self.apply(fact)
 
     def _change(self, account: _Account, fact: Given | GivenAgain | HeldBy | Dealt | Moved) -> None:
         progress = account.progress
@@ -436,7 +449,7 @@ class Ledger:
                 ready.pop(offset, None)
         self.ready_entries -= before - len(ready)
 
-    def _restore(self, fact: Snapshot) -> None:
+    def _restore(self, fact: Snapshot) -> Iterator[None]:
         """A snapshot counts when its last piece is there: a part of it would say that the rest is dealt with."""
         account = self._places.get(fact.place)
         if account is None:
@@ -444,20 +457,23 @@ class Ledger:
         if fact.more:
             account.pieces = [*(account.pieces or ()), fact]
             return
-        pieces, account.pieces = [*(account.pieces or ()), fact], None
+        parts, account.pieces = [*(account.pieces or ()), fact], None
         self._empty(account)
         progress = account.progress
         progress.forget()
-        for piece in pieces:
-            progress.restore(piece)
-        self.entries += len(progress.entries)
+        runs_due: dict[int, list[tuple[int, int]]] = {}
+        for part in chain.from_iterable(map(_parts, parts)):
+            before = len(progress.entries)
+            progress.restore(part)
+            self.entries += len(progress.entries) - before
+            for offset, _, due in part.entries:
+                _prolong(runs_due.setdefault(due, []), offset)
+            yield
         self._fresh[progress.place] = None
-        by_due: dict[int, list[int]] = {}
-        for offset, entry in progress.entries.items():
-            by_due.setdefault(entry.due, []).append(offset)
-        for due in sorted(by_due):
-            for first, messages in runs(by_due[due]):
+        for some in pieces([(due, *run) for due in sorted(runs_due) for run in runs_due[due]]):
+            for due, first, messages in some:
                 self._wait(account, first, messages, due)
+            yield
 
     def _open(self, place: Place, cursor: int, resets: int) -> _Account:
         number, self._next_number = self._next_number, self._next_number + 1
@@ -494,6 +510,24 @@ class Ledger:
             del self._groups[place.group]
         self._fresh.pop(place, None)
         self._moved[place] = None
+
+
+def _parts(snapshot: Snapshot) -> Iterator[Snapshot]:
+    """A piece of a snapshot as several that have few entries each; what is held goes with the last."""
+    *some, last = list(pieces(snapshot.entries)) or [()]
+    for entries in some:
+        yield snapshot._replace(entries=tuple(entries), held=())
+    yield snapshot._replace(entries=tuple(last))
+
+
+def _prolong(found: list[tuple[int, int]], offset: int) -> None:
+    """One offset more, in runs of (first, how many)."""
+    if found:
+        first, messages = found[-1]
+        if offset == first + messages and messages < _LONGEST_RUN:
+            found[-1] = first, messages + 1
+            return
+    found.append((offset, 1))
 
 
 def _pack(due: int, number: int, first: int, messages: int) -> int:

@@ -61,8 +61,6 @@ class Opening:
         await self._follower.catch_up()
         await self._follower.dispatched_to(self._store.commit_log.max_offset)
         await self._follower.catch_up()
-        while self._follower.step():
-            pass
         now, epoch = self._clock.now_ms(), self._store.replica.mastership.epochs[-1]
         newest = self._follower.newest
         fresh = not self._clean or self._was_slave or newest.log_offset < epoch.start_offset

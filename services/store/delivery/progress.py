@@ -14,10 +14,11 @@ becomes entries.
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
 
+_Item = TypeVar("_Item")
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
 _PIECE = 256
@@ -190,9 +191,9 @@ def _snapshot(
         yield empty._replace(entries=rows, more=begin + most < len(offsets), held=held)
 
 
-def pieces(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
-    """So few offsets at a time that something can be done with each of them within a turn of the loop."""
-    return (offsets[at : at + _PIECE] for at in range(0, len(offsets), _PIECE))
+def pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """So few items at a time that something can be done with each of them within a turn of the loop."""
+    return (items[at : at + _PIECE] for at in range(0, len(items), _PIECE))
 
 
 def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """What delivery does for thousands at a time is done in turns of the event loop."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,21 +10,27 @@ import pytest
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.pulled import PullStatus, Wanted
+from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.errors import TooMuchInFlight
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place
+from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place, Snapshot
+from tandemmq.store.delivery.follower import JournalFollower
+from tandemmq.store.delivery.journal_format import _Reader
 from tandemmq.store.delivery.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
+from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
+from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.delivery.waiting import Alarm
 from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tandemmq.store.offsets_link import OffsetsLink
 from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
+from tests.unit.delivery.delivery_kit import DeliveringStore, begin, delivering, state
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, bodies, scene
 
 SQL = Subscription("wanted = 1", FilterKind.SQL)
@@ -582,3 +588,82 @@ async def test_a_whole_table_of_the_metadata_service_is_taken_and_told_in_turns(
         assert len(changes.cursors) == 1_000
         cursors.put_back(changes)
         assert len(at.ledger.take_moved()) == 1_000
+
+
+@asynccontextmanager
+async def with_a_large_snapshot(root: Path, entries: int) -> AsyncIterator[DeliveringStore]:
+    """A store whose journal ends with a record that tells all of one place."""
+    async with delivering(root, whole=False, mapped_file_size_commit_log=1 << 20) as one:
+        journal = one.delivery.journal
+        due = begin(one.delivery, given=entries)
+        journal.note(*(GivenAgain(PLACE, at, 2, due + at % 7) for at in range(0, entries, 3)))
+        journal.note(HeldBy(PLACE, 100, 20, due, "client", 9))
+        journal.write()
+        progress = one.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        telling = Telling(progress, 1 << 18)
+        while telling.step():
+            pass
+        [record] = telling.encode(journal._base_position, journal.start)
+        journal._append([record])
+        one.store.catch_up()
+        yield one
+
+
+def follower_of(one: DeliveringStore) -> tuple[JournalFollower, Ledger]:
+    """Another one that reads the journal of a store, with a clock that lets a slice be over at each look."""
+    timers, ledger = ManualTimers(), Ledger()
+    timers.each_look = 0.01
+    one.store.timers = timers
+    return JournalFollower(one.store, ledger, Base(1 << 30), SafeBase()), ledger
+
+
+async def test_a_record_with_a_large_snapshot_is_read_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with with_a_large_snapshot(tmp_path, 5_000) as one:
+        follower, ledger = follower_of(one)
+        restore, wait = QueueProgress.restore, Ledger._wait
+        with TurnCounter.counting() as decoded, TurnCounter.counting() as restored, TurnCounter.counting() as waiting:
+
+            def number(self: _Reader) -> int:
+                decoded()
+                return read_number(self)
+
+            def counted_restore(self: QueueProgress, fact: Snapshot) -> None:
+                restored(len(fact.entries))
+                restore(self, fact)
+
+            def counted_wait(self: Ledger, *arguments: Any) -> None:
+                waiting()
+                wait(self, *arguments)
+
+            read_number = _Reader.number
+            monkeypatch.setattr(_Reader, "number", number)
+            monkeypatch.setattr(QueueProgress, "restore", counted_restore)
+            monkeypatch.setattr(Ledger, "_wait", counted_wait)
+            await follower.catch_up()
+            assert (restored.all, restored.most) == (5_000, 256)
+            assert waiting.all > 3_000
+            assert waiting.most <= 256
+            assert decoded.all > 4 * 5_000
+            assert decoded.most <= 6 * 128
+        assert state(ledger) == state(one.delivery.ledger)
+        assert ledger.entries == one.delivery.ledger.entries
+
+
+async def test_a_journal_that_is_read_anew_in_the_middle_of_a_record_is_read_whole(tmp_path: Path) -> None:
+    async with with_a_large_snapshot(tmp_path, 1_000) as one:
+        follower, ledger = follower_of(one)
+        steps = 0
+        while follower.step():
+            steps += 1
+        for stop in range(0, steps, 3):
+            follower.begin_anew()
+            for _ in range(stop):
+                follower.step()
+            follower.begin_anew()
+            assert (len(ledger), ledger.entries) == (0, 0)
+            while follower.step():
+                pass
+            assert state(ledger) == state(one.delivery.ledger)
+            ledger.come_due(1 << 43, 10_000)
+            assert ledger.ready_entries == ledger.entries == 1_000
