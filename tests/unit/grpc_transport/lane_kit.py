@@ -42,8 +42,11 @@ class NoSocket(asyncio.Transport):
         super().__init__({"socket": plain, "peername": ("10.0.0.1", 5)})
         self.written = b""
         self.said: list[str] = []
+        self.broken = False
 
     def write(self, data: Any) -> None:
+        if self.broken:
+            raise RuntimeError("it is closed, and nobody was told")
         self.written += bytes(data)
 
     def writelines(self, list_of_data: Any) -> None:
@@ -88,6 +91,9 @@ class Short:
         if message.startswith(b"later"):
             self.held.append((message, call))
             return HELD
+        if message.startswith(b"others"):
+            self.answer_one()
+            self.answer_one()
         if message.startswith(b"large"):
             return bytes(LARGE)
         if message.startswith(b"odd"):
@@ -184,6 +190,9 @@ class One:
         loop: Any = self.server.loop
         loop.now += 1.0
         self.protocol.tick(loop.now)
+
+    def break_socket(self) -> None:
+        self.transport.broken = True
 
     def congest(self, full: bool) -> None:
         if full:

@@ -51,7 +51,7 @@ SMALL = Limits(
 )
 
 BODIES = st.one_of(
-    st.sampled_from([b"broken", b"later", b"large", b"odd", b"none", b""]),
+    st.sampled_from([b"broken", b"later", b"large", b"odd", b"none", b"others", b""]),
     st.builds(lambda size: b"x" * size, st.sampled_from([1, 30, 994, 999, 1000, 1001, 16_000, 40_000])),
 )
 VARIED = st.one_of(
@@ -162,7 +162,7 @@ HAPPENINGS = st.sampled_from(
     [
         None, One.tick, lambda one: one.short.answer_one(), lambda one: one.congest(True),
         lambda one: one.congest(False), lambda one: one.tighten(True), lambda one: one.tighten(False),
-        lambda one: one.protocol.drain(),
+        lambda one: one.protocol.drain(), One.break_socket,
     ]
 )  # fmt: skip
 RESTS = st.sampled_from(["all", "all", "first", "first", "last"])
@@ -362,6 +362,55 @@ def test_who_sends_much_is_stopped_by_the_lane_too() -> None:
         assert one.transport.said == ["pause", "resume"]
         one.protocol.connection_lost(None)
         return one.transport.written
+
+    assert run_by_hand(go(True)) == run_by_hand(go(False))
+
+
+def test_reads_that_are_all_the_lanes_do_without_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [call(1, b"m"), begun_together(3, first=3), call(9, b"later"), call(11, b"others")]
+
+    async def go() -> None:
+        one = One(Limits(), lane=True)
+        one.protocol.data_received(GREETING)
+        for name in ("read", "have_read", "_schedule"):
+            monkeypatch.setattr(one.protocol, name, lambda *_: pytest.fail("Python was asked"))
+        for whole in calls:
+            one.protocol.data_received(whole)
+        assert one.taken == 6
+        assert one.transport.written.count(b"short ") == 5
+        assert one.transport.written.index(b"at last later") < one.transport.written.index(b"short others")
+
+    run_by_hand(go())
+    assert compare([GREETING, *calls], Limits()) == 6
+    assert compare([GREETING, b"".join(calls)], Limits()) == 6
+
+
+def test_a_lane_goes_on_after_what_python_has_read() -> None:
+    whole = call(3, b"m")
+    events: list[Event] = [GREETING + call(1, b"m") + whole[:20], whole[20:], call(5, b"m") + ping(), call(7, b"m")]
+    assert compare(events, Limits()) == 4
+    assert compare([GREETING, One.break_socket, call(1, b"m"), call(3, b"m")], Limits()) == 1
+    assert compare([GREETING, HELD_CALLS, call(7, b"others"), call(9, b"broken") + call(11, b"m")], Limits()) == 6
+
+
+def test_what_was_answered_before_an_interrupt_stays_to_be_sent() -> None:
+    async def go(lane: bool) -> tuple[bytes, int, bytes]:
+        one = One(Limits(), lane=lane)
+        one.protocol.data_received(GREETING)
+        before = len(one.transport.written)
+
+        def stopped(message: bytes, _call: DirectCall) -> bytes:
+            if message == b"stop":
+                raise KeyboardInterrupt
+            return message
+
+        one.server.add_direct_method(PROBE + "Echo", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            one.protocol.data_received(call(1, b"m") + call(3, b"stop"))
+        left = b"".join(map(bytes, one.connection.sender.output)), one.connection.sender.size
+        one.protocol.flush()
+        one.protocol.connection_lost(None)
+        return *left, one.transport.written[before:]
 
     assert run_by_hand(go(True)) == run_by_hand(go(False))
 

@@ -34,7 +34,7 @@ class Lanes:
         return self._begun.taken
 
     def lane(self, protocol: "Protocol") -> "Lane":
-        """That of a connection whose peer is known."""
+        """That of a new connection."""
         connection = protocol.connection
         return self._make(
             protocol, self._scan, self._begun, HELD, FLUSH_AT, partial(_view, connection), partial(_leave, connection),

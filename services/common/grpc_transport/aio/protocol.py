@@ -56,6 +56,9 @@ class Protocol(ServerHolding):
         """Until then frames are read and handlers begun in this turn, by `monotonic`; what they start takes from it."""
         self.connection.reader.enough = self._slice_over
         self.closing_since: float | None = None
+        self._lane = None if server.lanes is None else server.lanes.lane(self)
+        if self._lane is not None:  # before a transport asks: uvloop's asks once
+            self.data_received = self._lane.data_received  # type: ignore[method-assign]
 
     @property
     def dialled(self) -> tuple[str, int] | None:
@@ -95,18 +98,27 @@ class Protocol(ServerHolding):
         if plain.family != socket.AF_UNIX:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _NOTSENT)
-        if self.server.lanes is not None:
-            self.connection.reader.lane = self.server.lanes.lane(self)
+        if self._lane is not None:
+            self._lane.open(self.peer, self.account)
+            self.connection.reader.lane = self._lane
         self.connection.initiate()
         if self.server.stopping:
             self.drain()
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
-        connection = self.connection
+        """Bytes have come. Where there is a lane, it is asked instead, and calls `read` for what it does not do."""
+        self.read(data)
+
+    def read(self, data: bytes, begin: int = 0) -> None:
+        """Bytes have come, of which those before `begin` are read."""
         self.slice_ends = self.server.turns.slice_ends()
-        connection.receive(data)
+        self.connection.receive(data, begin)
+        self.have_read()
+
+    def have_read(self) -> None:
+        """Do what is due at the end of a read."""
+        connection = self.connection
         if connection.reader.behind:
             self._fall_behind()
         if self.parked and not connection.sender.stalled:

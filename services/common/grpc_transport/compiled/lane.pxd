@@ -6,6 +6,7 @@ from tandemmq.common.grpc_transport.compiled.head_scan cimport HeadScan
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef long long _MAX_WINDOW
 cdef int _WINDOW_UPDATE, _UPDATE_SIZE
+cdef Py_ssize_t _NEXT_TO_NOTHING
 cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
 
 cdef struct BegunCall:
@@ -36,9 +37,11 @@ cdef class LaneCall:
     cdef public object pending
 
 cdef class Lane:
-    cdef object _protocol, _server, _loop, _connection, _reader, _sender, _budget, _floods, _held
+    cdef object _protocol, _server, _loop, _connection, _reader, _sender, _budget, _floods, _held, _account
     cdef object _view, _leave, _conclude, _resume
-    cdef dict _streams
+    cdef dict _streams, _parked
+    cdef bint _between_frames, _reading, _sliced, _left
+    cdef bytes _out
     cdef object _timeout
     cdef bytes _timed
     cdef BegunCalls _begun
@@ -51,6 +54,14 @@ cdef class Lane:
     cdef int64_t _low_window, _stream_window, _most_updates
     cdef readonly int64_t taken
     cdef readonly bytes unread
+    cdef Py_ssize_t _read(self, bytes data) except -1
+    cdef int _have_read(self) except -1
+    cdef int _write(self, bytes out) except -1
+    cdef int _queue(self) except -1
+    cdef int _leave_lane(self) except -1
+    cdef int _begin_slice(self) except -1
+    cdef int _enough(self) except -1
+    cdef Py_ssize_t _take(self, bytes data, Py_ssize_t position) except -1
     cdef int _begins(self, const unsigned char* at, Py_ssize_t size) except -1
     cdef int _widens(self, const unsigned char* at, Py_ssize_t size) except -1
     cdef int _ends(self, const unsigned char* at, Py_ssize_t size) noexcept
@@ -63,4 +74,4 @@ cdef class Lane:
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
     cdef int _ended(self, LaneCall call) except -1
     cdef int _answer_held(self, LaneCall call, object answer) except -1
-    cdef int _answer(self, bytes answer, int prefix, unsigned int stream, int64_t of_stream) except -1
+    cdef int _answer(self, bytes answer, int prefix, unsigned int stream, int64_t of_stream, int alone) except -1

@@ -17,8 +17,11 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.tandemmq.common.grpc_transport.compiled.frame_bytes import number, put_frame, put_number
 
 from tandemmq.common.grpc_transport.http2 import frames
+from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
+from tandemmq.common.grpc_transport.http2.errors import ConnectionFault
 from tandemmq.common.grpc_transport.http2.sender import JOIN_LIMIT
 from tandemmq.common.grpc_transport.rpc import answers
 
@@ -35,44 +38,8 @@ _PREFIX: cython.int = 5
 _AT_A_TIME: cython.int = 2
 """Calls between two looks at the clock: as many frames as the connection reads between two."""
 _LARGEST_BLOCK: cython.int = 2700
+_NEXT_TO_NOTHING: cython.Py_ssize_t = NEXT_TO_NOTHING
 _MOST_BEGUN: cython.int = 256
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def number(at: cython.p_const_uchar) -> cython.uint:
-    """Four bytes, the highest first."""
-    return (
-        cython.cast(cython.uint, at[0]) << 24
-        | cython.cast(cython.uint, at[1]) << 16
-        | cython.cast(cython.uint, at[2]) << 8
-        | at[3]
-    )
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_number(to: cython.p_uchar, value: cython.uint) -> cython.p_uchar:
-    """Write the same: the place after it."""
-    to[0] = cython.cast(cython.uchar, value >> 24)
-    to[1] = cython.cast(cython.uchar, value >> 16)
-    to[2] = cython.cast(cython.uchar, value >> 8)
-    to[3] = cython.cast(cython.uchar, value)
-    return to + 4
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_frame(
-    to: cython.p_uchar, size: cython.uint, kind: cython.int, flags: cython.int, stream: cython.uint
-) -> cython.p_uchar:
-    """Write what is before a frame's payload: the place after it."""
-    put_number(to, size << 8 | kind)
-    to[4] = cython.cast(cython.uchar, flags)
-    return put_number(to + 5, stream)
 
 
 @cython.cclass
@@ -184,7 +151,7 @@ class Lane:
         self._protocol = protocol
         self._server = protocol.server
         self._loop = protocol.loop
-        self._peer = protocol.peer
+        self._parked = protocol.parked
         self._budget = protocol.server.budget
         self._connection = connection
         self._streams = connection.streams
@@ -198,8 +165,7 @@ class Lane:
         self._leave = leave
         self._conclude = conclude
         self._resume = resume
-        self._head = answers.OK.head
-        self._trailers = answers.OK.trailers
+        self._head, self._trailers = answers.OK.head, answers.OK.trailers
         self._floods = connection.floods
         self._most_updates = limits.overhead_per_second
         self._largest_frame = limits.max_frame_size
@@ -212,7 +178,128 @@ class Lane:
         self._join = JOIN_LIMIT
         self._block = b""
 
+    def open(self, peer: str, account: object) -> None:
+        """The connection begins: who its peer is, and where is counted what it holds."""
+        self._peer = peer
+        self._account = account
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come: what `Protocol.data_received` does, without Python where the lane takes all of it."""
+        if not self._between_frames or self._parked or self._connection.failed is not None:
+            self._protocol.read(data)
+            self._between_frames = self._reader.between_frames
+            return
+        position: cython.Py_ssize_t = self._read(data)
+        if self._reader.behind:
+            self._reader.keep(data, position)
+            self._between_frames = False
+            self._left = True
+        elif position < PyBytes_GET_SIZE(data):
+            self._queue()
+            self._protocol.read(data, position)
+            self._between_frames = self._reader.between_frames
+            return
+        if self._left:
+            self._queue()
+            self._protocol.have_read()
+        else:
+            self._have_read()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _read(self, data: bytes) -> cython.Py_ssize_t:
+        """What `Endpoint.receive` does, as far as the lane goes: the place after it."""
+        connection: object = self._connection
+        position: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
+        connection.heard = connection.receiving = True
+        self._reading = True
+        self._sliced = self._left = False
+        try:
+            position = self._take(data, 0)
+        except ConnectionFault as fault:
+            self._leave_lane()
+            connection.fail(fault.code, fault.reason)
+        except BaseException:
+            self._queue()
+            raise
+        finally:
+            connection.receiving = self._reading = False
+        return position
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _have_read(self) -> cython.int:
+        """What `Protocol.have_read` does after a read of which all was the lane's."""
+        out: bytes = self._out
+        if out is not None:
+            self._out = None
+            self._write(out)
+        elif self._sender.output:
+            self._protocol.flush()
+            if self._sender.congested:
+                self._protocol.pause_reading()
+        if self._streams or self._account.used > _NEXT_TO_NOTHING:
+            self._protocol.settle()
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _write(self, out: bytes) -> cython.int:
+        """What `Flushing.flush` does with a single answer."""
+        protocol: object = self._protocol
+        transport: object = protocol._transport
+        protocol.written += PyBytes_GET_SIZE(out)
+        if transport is None or transport.is_closing():
+            return 0
+        try:
+            transport.write(out)
+        except RuntimeError:
+            protocol._transport = None
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _queue(self) -> cython.int:
+        """Queue the answer that was kept to be written alone: there is more to write."""
+        out: bytes = self._out
+        if out is not None:
+            self._out = None
+            self._sender.size += PyBytes_GET_SIZE(out)
+            self._sender.output.append(out)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leave_lane(self) -> cython.int:
+        """Python goes on with a call: it is to find what it would have left itself, and its slice begun."""
+        self._queue()
+        self._begin_slice()
+        self._left = True
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin_slice(self) -> cython.int:
+        """Begin the slice of a read, which most reads do not need."""
+        if self._reading and not self._sliced:
+            self._sliced = True
+            self._protocol.slice_ends = self._server.turns.slice_ends()
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _enough(self) -> cython.int:
+        """Whether the slice is over."""
+        self._begin_slice()
+        return self._reader.enough()
+
     def take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """See ShortCut."""
+        return self._take(data, position)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Serve the calls that stand in `data` from a position on: the place after them."""
         end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
         begin: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
@@ -238,12 +325,13 @@ class Lane:
             elif at[3] != _WINDOW_UPDATE or not self._widens(at, size):
                 break
             position += _FRAME + size
-            if at[3] == _DATA and calls % _AT_A_TIME == 0 and self._reader.enough():
+            if at[3] == _DATA and calls % _AT_A_TIME == 0 and self._enough():
                 self._reader.behind = True
                 break
         if self._begun.first < self._begun.end and not (self._reader.behind and self._put_back()):
+            self._leave_lane()
             self._leave(self._still_begun())
-            if self._reader.enough():
+            if self._enough():
                 self._reader.behind = True
         if position > first:
             self.taken += calls
@@ -393,6 +481,7 @@ class Lane:
         """Ask the short way of the call that began first, and answer."""
         begun: BegunCall = self._begun.calls[self._begun.first]
         connection: object = self._connection
+        self._queue()
         message: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, message_at), body_size - _PREFIX)
         method: object = cython.cast(object, begun.method)
         call: LaneCall = LaneCall()
@@ -413,12 +502,13 @@ class Lane:
         of_stream: int64_t = self._sender.initial_window
         of_stream += begun.increment
         call._prefix = 0 if method.response_streaming else _PREFIX
-        if type(answer) is bytes and self._answer(answer, call._prefix, begun.stream, of_stream):
+        if type(answer) is bytes and self._answer(answer, call._prefix, begun.stream, of_stream, self._reading):
             return 1
         if answer is self._held:
             return self._hold(call, cython.address(begun), of_stream, body_size)
         head: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, begun.block), begun.block_size)
         read: tuple = (head, begun.stream, begun.increment)
+        self._leave_lane()
         self._conclude(read, self._still_begun(), body_size, message, call, answer, failure)
         return 0
 
@@ -435,9 +525,7 @@ class Lane:
         if self._timed is not head:
             self._timeout = self._view(head).timeout
             self._timed = head
-        call._head = head
-        call._counted = body_size - _PREFIX
-        call.stream_id = begun.stream
+        call._head, call._counted, call.stream_id = head, body_size - _PREFIX, begun.stream
         call.granted = self._stream_window
         call.received = body_size
         call.send_window = of_stream
@@ -465,7 +553,7 @@ class Lane:
     @cython.exceptval(-1, check=False)
     def _answer_held(self, call: LaneCall, answer: object) -> cython.int:
         """Answer a call that is held, and end it."""
-        if type(answer) is not bytes or not self._answer(answer, call._prefix, call.stream_id, call.send_window):
+        if type(answer) is not bytes or not self._answer(answer, call._prefix, call.stream_id, call.send_window, 0):
             call.as_call().answer_later(answer)
             return 0
         call.closed = True
@@ -477,10 +565,13 @@ class Lane:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _answer(self, answer: bytes, prefix: cython.int, stream: cython.uint, of_stream: int64_t) -> cython.int:
+    def _answer(
+        self, answer: bytes, prefix: cython.int, stream: cython.uint, of_stream: int64_t, alone: cython.int
+    ) -> cython.int:
         """Queue a whole answer: 1; 0 where it cannot leave in one piece, or not now. `of_stream`: its window.
 
-        `prefix`: the bytes that go before it; 0 of a stream, whose messages have theirs.
+        `prefix`: the bytes that go before it; 0 of a stream, whose messages have theirs. `alone`: the end of this read
+        would write it alone.
         """
         sender: object = self._sender
         length: cython.Py_ssize_t = PyBytes_GET_SIZE(answer)
@@ -504,12 +595,16 @@ class Lane:
         memcpy(to, PyBytes_AS_STRING(answer), length)
         to = put_frame(to + length, trailers_size, _HEADERS, _END_HEADERS | _END_STREAM, stream)
         memcpy(to, PyBytes_AS_STRING(self._trailers), trailers_size)
+        sender.window = window - size
+        sender.data_frames += 1
+        output: list = sender.output
+        if alone and not output:
+            self._out = out
+            return 1
         queued: int64_t = sender.size
         queued += whole
-        sender.window = window - size
         sender.size = queued
-        sender.data_frames += 1
-        sender.output.append(out)
+        output.append(out)
         if queued > self._flush_at:
             self._protocol.flush()
         return 1

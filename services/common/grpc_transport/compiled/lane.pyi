@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
+from tandemmq.common.grpc_transport.http2.budget import Account
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
 
@@ -50,4 +51,6 @@ class Lane:
         conclude: Callable[[BegunCall, list[BegunCall], int, bytes, LaneCall, object, Exception | None], None],
         resume: Callable[[bytes, LaneCall, int, float | None], None],
     ) -> None: ...
+    def open(self, peer: str, account: Account) -> None: ...
+    def data_received(self, data: bytes) -> None: ...
     def take(self, data: bytes, position: int) -> int: ...

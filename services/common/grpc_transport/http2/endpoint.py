@@ -82,14 +82,14 @@ class Endpoint:
             limits, self.floods, self, handlers, now, prefaced=prefaced, largest_goaway=self.largest_goaway
         )
 
-    def receive(self, data: bytes) -> None:
-        """Bytes came from the peer."""
+    def receive(self, data: bytes, begin: int = 0) -> None:
+        """Bytes came from the peer. `begin`: see `FrameReader.read`."""
         if self.failed is not None:
             self.reader.behind = False  # what a slice has left is nobody's
             return
         self.heard = self.receiving = True
         try:
-            self.reader.read(data)
+            self.reader.read(data, begin)
         except ConnectionFault as fault:
             self.fail(fault.code, fault.reason)
         finally:

@@ -118,10 +118,18 @@ class FrameReader:
 
     # -- bytes in -----------------------------------------------------------------------------------------------------
 
-    def read(self, data: bytes) -> None:
-        """Bytes came from the peer. Raises ConnectionFault."""
+    @property
+    def between_frames(self) -> bool:
+        """Whether what comes next is the beginning of a frame, which the lane may take."""
+        whole = self.prefaced and not self._rest and not self._data_left and not self.behind
+        return whole and self._expected is None and self.lane is not None
+
+    def read(self, data: bytes, position: int = 0) -> None:
+        """Bytes came from the peer. Raises ConnectionFault.
+
+        `position`: the lane has read those before it.
+        """
         self.behind = False
-        position = 0
         if self._rest or self._data_left or not self.prefaced:
             data, position = self._resumed(data)
         end = len(data)
@@ -166,10 +174,10 @@ class FrameReader:
                 self.behind = True
                 break
         if position < end or self.behind:
-            self._keep(data, position)
+            self.keep(data, position)
 
-    def _keep(self, data: bytes, position: int) -> None:
-        """Keep what is not read: the beginning of a frame, or what there was no time for."""
+    def keep(self, data: bytes, position: int) -> None:
+        """Keep what is not read, from a position on: the beginning of a frame, or what there was no time for."""
         again = self.lane.unread if self.behind and self.lane is not None else b""
         if again or not self.behind:
             self._rest, self._begins = again + data[position:], 0
