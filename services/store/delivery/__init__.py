@@ -37,6 +37,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `order_lines`: those of all ordered groups
 * `receiving`: receiving with acknowledgement, put together
 * `receive_rules`: what a receive must be like, and the limits
+* `prepared_calls`: what the same receive, made again and again, asks for
 * `receiver`: one look for messages
 * `answer`: the answer to a receive, while it is filled and when it is given
 * `attempts`: receives that may be repeated

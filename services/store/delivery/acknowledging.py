@@ -14,7 +14,7 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import Outcome
-from tandemmq.store.delivery.progress import OpenEntry, deals
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress, deals
 from tandemmq.store.delivery.receive_rules import check_change
 from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import RetryMoves
@@ -82,8 +82,24 @@ class Acknowledger:
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
         since = self._clock.now_ms() if in_time else -1
+        # Most handles are of this start and count: these are told by what their place knows, which is asked once.
+        start = -1 if self._renewals.awaiting else self._side.start
+        known: Place | None = None
+        progress: QueueProgress | None = None
         for text, handle in zip(handles, self._handles.decode_all(handles, group, topic), strict=True):
-            error = self._refusal(handle, since, done)
+            error, entry = None, None
+            if isinstance(handle, ReceiptHandle) and handle.start == start:
+                if handle.place is not known:
+                    known = handle.place
+                    progress = self._journal.ledger.progress(known)
+                if progress is not None and progress.resets == handle.resets:
+                    entry = progress.entries.get(handle.offset)
+                if entry is None or entry.number != handle.number or (in_time and entry.due <= since):
+                    error = self._refusal(handle, since, done)
+                else:
+                    done.setdefault(known, set()).add(handle.offset)
+            else:
+                error = self._refusal(handle, since, done)
             outcomes.append(new_tuple(Outcome, (text, error)))
         return outcomes, done
 

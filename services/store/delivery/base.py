@@ -8,7 +8,18 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tandemmq.store.delivery.facts import Fact, Forgotten, LevelDone, Moved, Place, Snapshot, TimersDone
+from tandemmq.store.delivery.facts import (
+    Dealt,
+    Fact,
+    Forgotten,
+    Given,
+    GivenAgain,
+    HeldBy,
+    LevelDone,
+    Place,
+    Snapshot,
+    TimersDone,
+)
 from tandemmq.store.delivery.journal_format import MOST_ENTRIES, Position
 from tandemmq.store.delivery.ledger import Ledger
 
@@ -17,6 +28,9 @@ _TIMES_STATE = 3
 _FILES = 2
 _PLACE_BYTES, _ENTRY_BYTES = 48, 10
 _A_STEP = 256
+
+_PROGRESS = (Given, Dealt, GivenAgain, HeldBy)
+"""Facts that tell nothing whole, and make no unit."""
 
 TIMERS = "timers"
 
@@ -65,7 +79,10 @@ class Base:
         for at, fact in enumerate(facts):
             if at % _A_STEP == _A_STEP - 1:
                 yield
-            if isinstance(fact, LevelDone):
+            if isinstance(fact, _PROGRESS):
+                if self._begun:
+                    self._begun.pop(fact.place, None)
+            elif isinstance(fact, LevelDone):
                 self._tell(fact.level, told)
             elif isinstance(fact, TimersDone):
                 self._tell(TIMERS, told)
@@ -81,8 +98,7 @@ class Base:
                 self._begun.pop(fact.place, None)
             else:
                 self._begun.pop(fact.place, None)
-                if isinstance(fact, Moved):
-                    self._units.setdefault(fact.place, told)
+                self._units.setdefault(fact.place, told)
 
     def _tell(self, unit: Unit, told: _Told) -> None:
         self._units[unit] = told

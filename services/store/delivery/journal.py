@@ -15,7 +15,7 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement, Durability
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase, entries_of
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Place
+from tandemmq.store.delivery.facts import Fact, Place
 from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, Position, encode_records
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.telling import Telling
@@ -30,8 +30,6 @@ log = get_log(__name__)
 _RETRY_SECONDS = 1.0
 _ENTRIES_A_TURN = 2_000
 """So much of snapshots is written in one turn."""
-_OF_A_PLACE = (Given, GivenAgain, HeldBy, Dealt)
-"""Facts about a place that must have been made."""
 _MOST_UNWRITTEN = 100_000
 """So many facts may wait for a disk that is full to its reserve; then nothing is given out any more."""
 
@@ -95,11 +93,10 @@ class Journal:
         """
         if not self.open:
             raise self._closed("This store gives out nothing at present: it notes no progress of groups.")
-        apply, progress = self.ledger.apply, self.ledger.progress
+        apply = self.ledger.apply
         for fact in facts:
-            if isinstance(fact, _OF_A_PLACE) and progress(fact.place) is None:
-                raise ValueError(f"{fact.place} was never made")
-            apply(fact)
+            if not apply(fact):
+                raise ValueError(f"what {fact} is about was never made")
             self._unwritten.append(fact)
             if self._telling is not None:
                 self._telling.noted(fact)

@@ -179,6 +179,11 @@ class Ledger:
         """Places that have such messages."""
         return list(self._put_off)
 
+    @property
+    def has_fresh(self) -> bool:
+        """Whether `come_due` has something to say now, whatever the time."""
+        return bool(self._fresh)
+
     def next_due(self) -> int | None:
         """When `come_due` has something to say next, in milliseconds; None: not before another fact.
 
@@ -250,9 +255,11 @@ class Ledger:
             for offset in range(first, first + messages):
                 self._make_ready(account, offset)
             return
-        for at in range(first, first + messages, _MOST_MESSAGES):
-            some = min(first + messages - at, _MOST_MESSAGES)
-            heapq.heappush(self._heap, _pack(due, account.number, at, some))
+        left = messages
+        while left > _MOST_MESSAGES:
+            heapq.heappush(self._heap, _pack(due, account.number, first, _MOST_MESSAGES))
+            first, left = first + _MOST_MESSAGES, left - _MOST_MESSAGES
+        heapq.heappush(self._heap, _pack(due, account.number, first, left))
         self._in_heap += messages
         if self._old:
             self._compact(max(_COMPACT_TIMES * messages, _COMPACT_LEAST))
@@ -337,8 +344,8 @@ class Ledger:
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
-    def apply(self, fact: Fact) -> None:
-        """Make it so. Facts of a place that is not known are passed over, but for those that make one.
+    def apply(self, fact: Fact) -> bool:
+        """Make it so. Facts of a place that is not known are passed over (False), but for those that make one.
 
         `Moved` and `Snapshot` make a place. At replay what comes before the first of them is about a state that the
         `Snapshot` tells whole.
@@ -350,6 +357,8 @@ class Ledger:
                 self._change(account, fact)
             elif isinstance(fact, Moved):
                 self._open(fact.place, fact.cursor, fact.resets)
+            else:
+                return False
         elif isinstance(fact, LevelDone):
             self.levels[fact.level] = fact.offset
         elif isinstance(fact, TimersDone):
@@ -359,6 +368,7 @@ class Ledger:
                 pass
         else:
             self._forget(fact.place)
+        return True
 
     def apply_in_steps(self, fact: Fact) -> Iterator[None]:
         """The same, in steps: a snapshot may have so many entries that others must have their turn in between.
@@ -376,14 +386,15 @@ class Ledger:
         stood = progress.cursor
         if isinstance(fact, Dealt):
             progress.deal(fact)
-            self._not_ready(account, fact.first, fact.messages)
-            self._count(account, before, looked_at, min(fact.first, progress.given))
+            if account.ready or account.aside or self._put_off:
+                self._not_ready(account, fact.first, fact.messages)
+            self._count(account, before, looked_at, fact.first)
         elif isinstance(fact, Given):
             progress.give(fact)
-            self._count(account, before, looked_at, min(fact.first, progress.given))
-            first = max(fact.first, looked_at)
-            if fact.first + fact.messages > first:
-                self._wait(account, first, fact.first + fact.messages - first, fact.due)
+            self._count(account, before, looked_at, fact.first)
+            first, end = max(fact.first, looked_at), fact.first + fact.messages
+            if end > first:
+                self._wait(account, first, end - first, fact.due)
         elif isinstance(fact, GivenAgain):
             progress.give_again(fact)
             if fact.offset in progress.entries:
@@ -408,10 +419,12 @@ class Ledger:
 
     def _count(self, account: _Account, before: int, begin: int, end: int) -> None:
         """Entries have changed; those in `begin` to `end` are new, and were never given out."""
-        self.entries += len(account.progress.entries) - before
-        for offset in range(begin, end):
-            if offset in account.progress.entries:
-                self._make_ready(account, offset)
+        entries = account.progress.entries
+        self.entries += len(entries) - before
+        if end > begin:
+            for offset in range(begin, end):
+                if offset in entries:
+                    self._make_ready(account, offset)
 
     def _put_off_no_more(self, place: Place, offsets: Collection[int]) -> None:
         """Messages are due again, given out, or dealt with."""

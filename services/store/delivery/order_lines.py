@@ -121,6 +121,8 @@ class OrderLines:
 
         Gives those that come next and were acknowledged before: they are to be dealt with too.
         """
+        if not self._groups and not self._loading:
+            return {}
         topics: dict[tuple[str, str], list[Dealt]] = {}
         for fact in facts:
             topic = fact.place.group, fact.place.topic

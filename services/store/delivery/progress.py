@@ -16,12 +16,14 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, HeldRun, Moved, Place, Snapshot
 
 _Item = TypeVar("_Item")
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
 _PIECE = 256
+_new_number = int.__new__
 MOST_DUE = (1 << 44) - 1
 """The latest time that an entry can be due, in milliseconds since the Unix epoch: in the year 2527."""
 
@@ -36,7 +38,9 @@ class OpenEntry(int):
 
     def __new__(cls, number: int, due: int) -> "OpenEntry":
         """A greater `number` than 65,535 counts as that."""
-        return super().__new__(cls, min(max(due, 0), MOST_DUE) << _NUMBER_BITS | min(number, _MOST_NUMBER))
+        if not 0 <= due <= MOST_DUE:
+            due = min(max(due, 0), MOST_DUE)
+        return _new_number(cls, due << _NUMBER_BITS | (number if number < _MOST_NUMBER else _MOST_NUMBER))
 
     @property
     def number(self) -> int:
@@ -78,12 +82,15 @@ class QueueProgress:
 
     def give(self, fact: Given) -> None:
         """See `Given`. Offsets that were given before are left as they are."""
-        self._look_at(fact.first)
-        entry = OpenEntry(1, fact.due)
-        for offset in range(max(fact.first, self.given), fact.first + fact.messages):
+        _, first, messages, due = fact
+        if first > self.given:
+            self._look_at(first)
+        entry, end = OpenEntry(1, due), first + messages
+        for offset in range(self.given, end):
             self.entries[offset] = entry
             self._order.append(offset)
-        self.given = max(self.given, fact.first + fact.messages)
+        if end > self.given:
+            self.given = end
 
     def give_again(self, fact: GivenAgain) -> None:
         """See `GivenAgain`. What is dealt with stays so."""
@@ -106,20 +113,21 @@ class QueueProgress:
 
     def deal(self, fact: Dealt) -> None:
         """See `Dealt`. Offsets that were not looked at before are passed."""
-        end = fact.first + fact.messages
+        _, first, messages, _ = fact
+        end = first + messages
         if end > self.given:
-            self._look_at(fact.first)
+            self._look_at(first)
             self.given = end
-        if fact.messages == 1:
-            self.entries.pop(fact.first, None)
-        elif fact.messages > len(self.entries):
-            for offset in [one for one in self.entries if fact.first <= one < end]:
+        if messages == 1:
+            self.entries.pop(first, None)
+        elif messages > len(self.entries):
+            for offset in [one for one in self.entries if first <= one < end]:
                 del self.entries[offset]
         else:
-            for offset in range(fact.first, end):
+            for offset in range(first, end):
                 self.entries.pop(offset, None)
         if self.holdings:
-            self._hold_no_more(range(fact.first, end))
+            self._hold_no_more(range(first, end))
         self._advance()
 
     def move(self, fact: Moved) -> None:
@@ -207,7 +215,13 @@ def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def deals(done: Mapping[Place, Collection[int]]) -> list[Dealt]:
     """The facts that messages are dealt with."""
-    return [Dealt(place, *run) for place, offsets in done.items() for run in runs(sorted(offsets))]
+    facts: list[Dealt] = []
+    for place, offsets in done.items():
+        if len(offsets) == 1:
+            facts.append(new_tuple(Dealt, (place, *offsets, 1, -1)))
+        else:
+            facts += [Dealt(place, *run) for run in runs(sorted(offsets))]
+    return facts
 
 
 def held_runs(offsets: Sequence[int], holdings: dict[int, RenewedBy]) -> Iterator[HeldRun]:

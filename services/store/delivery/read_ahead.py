@@ -6,6 +6,7 @@ What was read ahead counts for the state that it was read for, and for as long a
 from collections import deque
 from typing import NamedTuple
 
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.place_reader import PlaceReader, Stretch
@@ -37,17 +38,15 @@ class ReadAhead:
         if tags is not None or most >= _MESSAGES:
             return self._reader.stretch(place, offset, most, most_bytes, tags)
         read = self._read.get(place)
-        if read is None or not self._counts(read, progress):
+        if read is None or not read.records or not self._counts(read, progress):
             read = self._read_more(progress)
             if read is None:
                 return self._reader.stretch(place, offset, most, most_bytes, tags)
         return _taken(read.records, offset, most, most_bytes)
 
     def _counts(self, read: _Read, progress: QueueProgress) -> bool:
-        records = read.records
         return (
-            bool(records)
-            and records[0][0] == progress.given
+            read.records[0][0] == progress.given
             and read.progress is progress
             and read.log_begin == self._reader.log_begin
         )
@@ -70,7 +69,7 @@ def _taken(records: deque[tuple[int, bytes]], offset: int, most: int, most_bytes
     """The first of the records, which are ahead no more: at least one, whatever its size."""
     taken = [records.popleft()]
     left = most_bytes - len(taken[0][1])
-    while records and len(taken) < most and len(records[0][1]) <= left:
+    while len(taken) < most and records and len(records[0][1]) <= left:
         taken.append(records.popleft())
         left -= len(taken[-1][1])
-    return Stretch(offset, offset + len(taken), taken, more=bool(records))
+    return new_tuple(Stretch, (offset, offset + len(taken), taken, bool(records), False))

@@ -25,11 +25,11 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.prepared_calls import ReceiveCall
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 from tandemmq.store.delivery.read_ahead import ReadAhead
 from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.retry_moves import RetryMoves
-from tandemmq.store.delivery.selection import Selection
 from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.delivery.sources import Source
 from tandemmq.store.format import properties
@@ -49,17 +49,6 @@ _BURY_SOON_MS = 250
 """... one whose topic is being made."""
 
 
-class ReceiveCall(NamedTuple):
-    """A receive, as the receiver needs it."""
-
-    group: GroupConfig
-    topic: str
-    selection: Selection
-    invisible_ms: int
-    by_priority: bool = False
-    """The last queue is that of the highest priority."""
-
-
 class Look(NamedTuple):
     """What a look has found beside messages."""
 
@@ -75,6 +64,7 @@ class Look(NamedTuple):
     """It has left messages where it found some: others may have them."""
 
 
+_NOTHING = Look()
 _Step = Callable[[ReceiveCall, Source, Answer], Look]
 
 
@@ -136,7 +126,7 @@ class Receiver:
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         if self._shelves:
             self._clear_shelf(call, answer.room)
-        found = Look()
+        found = _NOTHING
         if call.group.consume_message_orderly:
             unknown = {place.topic for place, _ in sources if not self._lines.known(place.group, place.topic)}
             if unknown:
@@ -148,8 +138,9 @@ class Receiver:
             if self._looked_into and self._is_over():
                 return found._replace(more=True, over=True)
             one = step(call, source, answer)
-            found = Look(*map(or_, found, one))
-        return found._replace(over=self._is_over() and found.more)
+            if one is not _NOTHING:
+                found = Look(*map(or_, found, one))
+        return found._replace(over=True) if found.more and self._is_over() else found
 
     def _is_over(self) -> bool:
         """Whether others must have their turn.
@@ -164,15 +155,18 @@ class Receiver:
         steps: list[_Step] = [again, self._new]
         if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
             steps.reverse()
-        many = len(sources)
         if call.by_priority and turn % 100 < call.group.priority_percent:
-            ordered = sorted(sources, key=lambda one: (one.shown is not Shown.AS_ASKED, -one.place.queue))
-            found = ((step, source) for source in ordered for step in steps)
-        else:
-            found = ((step, sources[at % many]) for step in steps for at in range(turn, turn + many))
-        for step, source in found:
+            for source in sorted(sources, key=lambda one: (one.shown is not Shown.AS_ASKED, -one.place.queue)):
+                for step in steps:
+                    if step is not again or self._ledger.ready_entries:
+                        yield step, source
+            return
+        first = turn % len(sources) if sources else 0
+        in_turn = (*sources[first:], *sources[:first])
+        for step in steps:
             if step is not again or self._ledger.ready_entries:
-                yield step, source
+                for source in in_turn:
+                    yield step, source
 
     def repeat(self, call: ReceiveCall, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
         """Give the messages of an attempt again that still count, with the same numbers."""
@@ -197,7 +191,7 @@ class Receiver:
         place = source.place
         progress = self._ledger.progress(place)
         if progress is None:
-            return Look()
+            return _NOTHING
         moved = self._moves.made
         while not answer.is_full() and not self._is_over():
             offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
@@ -206,7 +200,7 @@ class Receiver:
             for offset in offsets:
                 if answer.is_full() or self._is_over():
                     break
-                if self._room(place) <= 0:
+                if self._room(progress, 1) <= 0:
                     return self._no_room(place)
                 if not self._give_again(call, source, progress, offset, answer):
                     return Look(later=True)
@@ -327,13 +321,24 @@ class Receiver:
 
     # -- new --------------------------------------------------------------------------------------------------------
 
-    def _room(self, place: Place) -> int:
-        """How many more messages of a place may be in flight."""
-        rules = self._rules
+    def _room(self, progress: QueueProgress, wanted: int) -> int:
+        """How many more messages of a place may be in flight, of so many that are wanted."""
+        rules, ledger = self._rules, self._ledger
+        if (
+            len(progress.entries) + wanted <= rules.most_in_flight
+            and ledger.entries + wanted <= rules.most_in_flight_in_all
+        ):
+            return wanted  # even if all that has an entry were in flight
         return min(
-            rules.most_in_flight - self._side.in_flight(place),
-            rules.most_in_flight_in_all - self._ledger.in_flight_in_all,
+            wanted,
+            rules.most_in_flight - self._side.in_flight(progress.place),
+            rules.most_in_flight_in_all - ledger.in_flight_in_all,
         )
+
+    def _is_held_back(self, place: Place) -> bool:
+        """Whether so much of a place waits for others that nothing new is read."""
+        most = self._rules.most_held_back
+        return self._ledger.aside_entries >= most and self._ledger.aside(place) >= most
 
     def _no_room(self, place: Place) -> Look:
         self._side.block(place, by_all=self._ledger.in_flight_in_all >= self._rules.most_in_flight_in_all)
@@ -344,7 +349,7 @@ class Receiver:
         place = source.place
         progress = self._ledger.progress(place)
         if progress is None or not self._reader.has_beyond(place, progress.given):
-            return Look()
+            return _NOTHING
         each = (
             call.group.consume_message_orderly
             or source.shown is not Shown.AS_ASKED
@@ -352,9 +357,9 @@ class Receiver:
         )
         tags = call.selection.tags if source.shown is Shown.AS_ASKED else None
         while not answer.is_full() and not self._is_over():
-            if self._ledger.aside(place) >= self._rules.most_held_back:
+            if self._is_held_back(place):
                 return Look()
-            room = min(answer.room, self._room(place))
+            room = self._room(progress, answer.room)
             if room <= 0:
                 return self._no_room(place)
             most = _READ_MOST if each else room
@@ -375,6 +380,8 @@ class Receiver:
                 continue
             self._looked_into += 1  # a filter by tags has passed thousands of units, maybe
             self._take(call, source, progress, stretch, answer)
+            if answer.is_full():
+                return _NOTHING  # whoever has it knows that there may be more
             return Look(stretch.more and not answer.messages, left=self._reader.has_beyond(place, progress.given))
         return Look(more=not answer.is_full())
 
@@ -382,22 +389,10 @@ class Receiver:
         self, call: ReceiveCall, source: Source, progress: QueueProgress, stretch: Stretch, answer: Answer
     ) -> None:
         """Give out all that was read."""
-        place, now = source.place, self._clock.now_ms()
-        due = now + call.invisible_ms
+        place = source.place
         facts: list[Given | Dealt] = []
         self._expire(place, progress, stretch, facts)
-        at = first = stretch.begin
-        for offset, _ in stretch.records:
-            if offset != at:
-                if at > first:
-                    facts.append(Given(place, first, at - first, due))
-                facts.append(Dealt(place, at, offset - at))
-                first = offset
-            at = offset + 1
-        if at > first:
-            facts.append(Given(place, first, at - first, due))
-        if stretch.end > at:
-            facts.append(Dealt(place, at, stretch.end - at))
+        facts += _facts_of(place, stretch, self._clock.now_ms() + call.invisible_ms)
         self._journal.note(*facts)
         if stretch.records:
             self._add_run(call, source, progress, stretch.records, answer)
@@ -476,14 +471,15 @@ class Receiver:
     ) -> None:
         """The same for messages of a topic that was asked for, all given for the first time."""
         place, resets = source.place, progress.resets
-        first = ReceiptHandle(place, records[0][0], 1, resets, self._side.start)
+        first = new_tuple(ReceiptHandle, (place, records[0][0], 1, resets, self._side.start))
         texts = self._handles.encode_run(first, [offset for offset, _ in records])
         topic, invisible_ms = call.topic, call.invisible_ms
-        messages, shares = answer.messages, answer.shares
+        messages, shares, size = answer.messages, answer.shares, 0
         for (offset, data), text in zip(records, texts, strict=True):
             messages.append(new_tuple(GivenMessage, (topic, data, 1, text, invisible_ms)))
             shares.append(new_tuple(Share, (place, offset, 1, resets)))
-        answer.bytes += sum([len(data) for _, data in records])
+            size += len(data)
+        answer.bytes += size
 
     @staticmethod
     def _deliveries_before(data: bytes, shown: Shown) -> int:
@@ -501,6 +497,27 @@ class Receiver:
                 queue=place.queue, messages=messages,
             )  # fmt: skip
         self.expired[key] = self.expired.get(key, 0) + messages
+
+
+def _facts_of(place: Place, stretch: Stretch, due: int) -> list[Given | Dealt]:
+    """All that was read is given out; what was passed by a filter is dealt with."""
+    at = first = stretch.begin
+    end, records = stretch.end, stretch.records
+    if records and end - first == len(records):
+        return [new_tuple(Given, (place, first, end - first, due))]
+    facts: list[Given | Dealt] = []
+    for offset, _ in records:
+        if offset != at:
+            if at > first:
+                facts.append(Given(place, first, at - first, due))
+            facts.append(Dealt(place, at, offset - at))
+            first = offset
+        at = offset + 1
+    if at > first:
+        facts.append(Given(place, first, at - first, due))
+    if end > at:
+        facts.append(Dealt(place, at, end - at))
+    return facts
 
 
 def _pass(facts: list[Given | Dealt], place: Place, first: int, end: int) -> None:

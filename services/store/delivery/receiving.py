@@ -34,12 +34,13 @@ from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import PlaceReader
 from tandemmq.store.delivery.port import ANY, Batch, Outcome, Room, Wish
+from tandemmq.store.delivery.prepared_calls import PreparedCalls, ReceiveCall, receive_call
 from tandemmq.store.delivery.progress import deals
-from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted, check_wish, readable_topic
-from tandemmq.store.delivery.receiver import Look, ReceiveCall, Receiver, too_much
-from tandemmq.store.delivery.renewal import RENEWED_MS, Renewals
+from tandemmq.store.delivery.receive_rules import ReceiveRules, admitted
+from tandemmq.store.delivery.receiver import Look, Receiver, too_much
+from tandemmq.store.delivery.renewal import Renewals
 from tandemmq.store.delivery.retry_moves import MovesInto, RetryMoves
-from tandemmq.store.delivery.selection import ParseFilter, Selection, Selections
+from tandemmq.store.delivery.selection import ParseFilter, Selections
 from tandemmq.store.delivery.sending_back import SendBacks
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.side_state import SideState
@@ -102,7 +103,7 @@ class Receiving:
         self._groups = groups
         self._sessions = sessions
         self._timers = timers or broker.store.timers
-        self._selections = Selections(parse)
+        self._calls = PreparedCalls(broker.topics, self.rules, Selections(parse))
         self._reader = PlaceReader(broker.store, broker.puller)
         self._starts = Starts(broker.store, broker.topics, journal)
         self._sources = Sources(broker.topics, self._starts, journal.ledger)
@@ -203,11 +204,9 @@ class Receiving:
     async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
         """See `port.DeliveryPort`."""
         self.waiters.check()
-        check_wish(wish, self.rules)
-        selection = self._selections.select(wish.subscription)
-        topic = readable_topic(wish.topic, wish.queue, self._broker.topics)
+        topic, selection = self._calls.check(wish)
         group = await admitted(wish.group, self._groups, create=self.rules.create_groups)
-        call = _call(wish, group, topic, selection)
+        call = receive_call(wish, group, topic, selection)
         end = self._timers.time() + wish.wait_ms / 1000
         key = LineKey(wish.group, wish.topic, wish.queue)
         woken = False
@@ -285,12 +284,10 @@ class Receiving:
         if parts is None or wish.attempt_id or wish.renew or wish.most > _MOST_AT_ONCE:
             return None
         self.waiters.check()
-        check_wish(wish, self.rules)
-        topic = readable_topic(wish.topic, wish.queue, self._broker.topics)
         group = self._groups.get(wish.group)
         if group is None or not group.consume_enable or group.consume_message_orderly:
             return None
-        call = _call(wish, group, topic, self._selections.select(wish.subscription))
+        call = self._calls.of(wish, group)
         sources, answer = self._sources_of(group, wish), Answer(wish.most, wish.most_bytes)
         try:
             look = parts.receiver.look(call, sources, answer)
@@ -303,7 +300,7 @@ class Receiving:
             return None
         if not answer.messages:
             return None
-        if answer.is_full() or look.more or look.left:
+        if len(self.waiters) and (answer.is_full() or look.more or look.left):
             self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
         return self._batch(wish, answer)
 
@@ -458,7 +455,7 @@ class Receiving:
         if parts is None:
             return
         for fact in facts:
-            if parts.side.dealt(fact.place, range(fact.first, fact.first + fact.messages)):
+            if parts.side.dealt(fact):
                 self.waiters.wake(fact.place)
         if parts.side.all_blocked:
             for place in parts.side.unblock_all():
@@ -467,7 +464,8 @@ class Receiving:
         if following:
             self._journal.note(*following)
             self._dealt(following)
-        parts.alarm.look()
+        if self._journal.ledger.has_fresh:
+            parts.alarm.look()
 
     def _moved(self, places: Sequence[Place], _reset: Set[Place] = frozenset()) -> None:
         """Cursors were set."""
@@ -525,9 +523,3 @@ class Receiving:
             task.add_done_callback(self._tasks.discard)
         else:
             work.close()
-
-
-def _call(wish: Wish, group: GroupConfig, topic: TopicConfig, selection: Selection) -> ReceiveCall:
-    invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or group.consume_timeout_minutes * 60_000
-    by_priority = topic.by_priority and not group.consume_message_orderly
-    return ReceiveCall(group, wish.topic, selection, invisible_ms, by_priority)

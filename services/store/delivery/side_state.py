@@ -1,8 +1,6 @@
 """What receiving keeps in mind beside the ledger. None of it has to survive: a start begins without it."""
 
-from collections.abc import Iterable
-
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.facts import Dealt, Place
 from tandemmq.store.delivery.handles import ReceiptHandle
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
@@ -69,11 +67,14 @@ class SideState:
         self._blocked.add(place)
         self.all_blocked = self.all_blocked or by_all
 
-    def dealt(self, place: Place, offsets: Iterable[int]) -> bool:
+    def dealt(self, fact: Dealt) -> bool:
         """Messages are dealt with; whether somebody may wait for the room."""
+        if not self._again and not self._blocked:
+            return False
+        place = fact.place
         again = self._again.get(place)
         if again is not None:
-            again.difference_update(offsets)
+            again.difference_update(range(fact.first, fact.first + fact.messages))
             if not again:
                 del self._again[place]
         if place in self._blocked:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tandemmq.common.topic_names import GROUP_TOPICS
-from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.handles import Shown, own_topic
@@ -25,8 +25,6 @@ class Source(NamedTuple):
 
 
 class _Known(NamedTuple):
-    topics: Sequence[tuple[str, TopicConfig | None]]
-    """All that were looked at, as they were then."""
     generation: int
     """Of the ledger."""
     sources: Sequence[Source]
@@ -36,10 +34,10 @@ class Sources:
     """Finds them."""
 
     def __init__(self, topics: TopicTable, starts: Starts, ledger: Ledger) -> None:
-        self._topics = topics
         self._starts = starts
         self._ledger = ledger
         self._known: dict[tuple[str, str, int], _Known] = {}
+        topics.changed.listen(self._known.clear)
 
     def of(self, group: GroupConfig, topic: str, queue: int) -> Sequence[Source]:
         """The places that a receive looks at; those that are not there yet are made.
@@ -48,20 +46,15 @@ class Sources:
         """
         key = group.name, topic, queue
         known = self._known.get(key)
-        if known is not None and known.generation == self._ledger.generation and self._are_as_before(known.topics):
+        if known is not None and known.generation == self._ledger.generation:
             return known.sources
         shown_in = {topic: Shown.AS_ASKED}
         if queue == ANY and not topic.startswith(GROUP_TOPICS):
             shown_in |= {own_topic(group.name, topic, shown): shown for shown in _RETRIES}
-        topics = [(name, self._topics.get(name)) for name in shown_in]
         sources = [Source(place, shown) for name, shown in shown_in.items() for place in self._starts.open(group, name)]
         if queue != ANY:
             sources = [source for source in sources if source.place.queue == queue]
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[key] = _Known(topics, self._ledger.generation, sources)
+        self._known[key] = _Known(self._ledger.generation, sources)
         return sources
-
-    def _are_as_before(self, topics: Sequence[tuple[str, TopicConfig | None]]) -> bool:
-        get = self._topics.get
-        return all(get(name) is config for name, config in topics)

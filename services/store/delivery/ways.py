@@ -5,7 +5,7 @@ the same time is mixed: it may get messages twice, and people should see that.
 """
 
 from collections.abc import Sequence, Set
-from enum import Enum
+from enum import StrEnum
 
 from tandemmq.common.timers import Timers
 from tandemmq.store.delivery.facts import Place
@@ -16,7 +16,7 @@ REMEMBERED_SECONDS = 600.0
 """A way counts for so long after it was last gone."""
 
 
-class Way(Enum):
+class Way(StrEnum):
     """How a group consumes."""
 
     ACKNOWLEDGES = "acknowledges"

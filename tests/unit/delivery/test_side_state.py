@@ -43,10 +43,10 @@ def test_a_handle_of_an_earlier_start_counts_until_its_message_is_given_out_agai
         side.given_again(PLACE, offset)
     assert [counts(offset, 2, start) for offset in (0, 1) for start in (1, 2)] == [False, True, False, True]
     ledger.apply(Dealt(PLACE, 0))
-    side.dealt(PLACE, [0])
+    side.dealt(Dealt(PLACE, 0))
     assert not counts(0, 2, 2)
     assert not counts(1, 2, 1)
-    side.dealt(PLACE, [1])
+    side.dealt(Dealt(PLACE, 1))
     assert side._again == {}
 
 

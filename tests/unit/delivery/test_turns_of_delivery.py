@@ -49,7 +49,7 @@ class Counting:
 
 
 def filtering(at: Scene, count: TurnCounter) -> None:
-    at.receiving._selections = Selections(lambda _: Counting(count))
+    at.receiving._calls._selections = Selections(lambda _: Counting(count))
 
 
 @pytest.mark.parametrize(("each_look", "most"), [(0.0, 320), (0.01, 64)])
@@ -66,9 +66,9 @@ async def test_a_filter_looks_into_some_messages_a_turn_and_finds_all(
             filtering(at, count)
             noted: list[Fact] = []
 
-            def apply(fact: Fact) -> None:
+            def apply(fact: Fact) -> bool:
                 noted.append(fact)
-                Ledger.apply(at.ledger, fact)
+                return Ledger.apply(at.ledger, fact)
 
             monkeypatch.setattr(at.ledger, "apply", apply)
             found = await at.take(32, subscription=SQL)
@@ -406,9 +406,9 @@ async def holding(at: Scene, clients: int, messages: int) -> None:
 
 
 def counted_facts(at: Scene, count: TurnCounter, monkeypatch: pytest.MonkeyPatch) -> None:
-    def apply(fact: Fact) -> None:
+    def apply(fact: Fact) -> bool:
         count(getattr(fact, "messages", 1))
-        Ledger.apply(at.ledger, fact)
+        return Ledger.apply(at.ledger, fact)
 
     monkeypatch.setattr(at.ledger, "apply", apply)
 

@@ -16,6 +16,9 @@ class Reason(Enum):
     FENCED = 1 << 18
 
 
+_FAILURES = frozenset({Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERROR})
+
+
 class RunningFlags:
     """The reasons that hold at present; the store is writable while there are none."""
 
@@ -23,19 +26,25 @@ class RunningFlags:
         """Begin writable."""
         self._reasons: dict[Reason, str] = {}
         self.writable = True
+        self.failed = False
+        """Whether something is wrong that does not pass by itself."""
 
     def set(self, reason: Reason, why: str) -> bool:
         """Let a reason hold; False where it did already."""
         fresh = reason not in self._reasons
         self._reasons[reason] = why
-        self.writable = False
+        self._changed()
         return fresh
 
     def clear(self, reason: Reason) -> bool:
         """End a reason; False where it did not hold."""
         ended = self._reasons.pop(reason, None) is not None
-        self.writable = not self._reasons
+        self._changed()
         return ended
+
+    def _changed(self) -> None:
+        self.writable = not self._reasons
+        self.failed = bool(self._reasons.keys() & _FAILURES)
 
     def holds(self, reason: Reason) -> bool:
         """Whether a reason holds."""
@@ -45,11 +54,6 @@ class RunningFlags:
     def only_disks_full(self) -> bool:
         """Whether nothing else than full disks keeps messages from being taken."""
         return self._reasons.keys() <= {Reason.LOG_DISK_FULL, Reason.QUEUE_DISK_FULL}
-
-    @property
-    def failed(self) -> bool:
-        """Whether something is wrong that does not pass by itself."""
-        return bool(self._reasons.keys() & {Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERROR})
 
     @property
     def why(self) -> str:
