@@ -228,6 +228,7 @@ def consume_directly(
     """Have plain receives and acknowledgements take the short way."""
     if isinstance(delivery.receiving, Receiving):
         delivery.receiving.handles.core = core.handles
+    delivery.journal.core = core.facts
     host.add_direct(RECEIVE_PATH, DirectReceive(delivery, settings.service_limits().pull, metrics))
     host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
     journal = delivery.journal

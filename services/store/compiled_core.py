@@ -14,6 +14,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.delivery.handles import HandleCore
+from tandemmq.store.delivery.journal_format import FactCore
 from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
 from tandemmq.store.fronts.native.direct_send import SendCore
@@ -31,6 +32,7 @@ _MODULES = (
     "store.log.compiled.appender",
     "store.broker.compiled.sender",
     "store.delivery.compiled.handle_codec",
+    "store.delivery.compiled.fact_codec",
     "store.fronts.native.compiled.send_codec",
     "store.fronts.native.compiled.batch_codec",
     "store.fronts.remoting.compiled.send_frames",
@@ -103,6 +105,8 @@ class CompiledCore:
     """Of gateways."""
     handles: HandleCore | None = None
     """The texts of receipt handles."""
+    facts: FactCore | None = None
+    """Facts of the journal."""
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
@@ -138,7 +142,7 @@ def compiled_core(
     if problem := core_problem():
         return CompiledCore(f"python: {problem}")
     from tandemmq.store.broker.compiled.sender import CompiledSender
-    from tandemmq.store.delivery.compiled import handle_codec
+    from tandemmq.store.delivery.compiled import fact_codec, handle_codec
     from tandemmq.store.fronts.internal.compiled.link_sends import CompiledLinkSends
     from tandemmq.store.fronts.native.compiled.batch_codec import CompiledBatchCodec
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
@@ -155,6 +159,7 @@ def compiled_core(
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
     batches = CompiledBatchCodec(sender)
+    facts = fact_codec.encode_run
     if asks_who:
-        return CompiledCore("compiled", codec, batches, None, message, consumers, None, handle_codec)
-    return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec)
+        return CompiledCore("compiled", codec, batches, None, message, consumers, None, handle_codec, facts)
+    return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec, facts)

@@ -37,6 +37,8 @@ class GroupConfig:
     @property
     def ack_durability(self) -> Durability:
         """What an acknowledgement waits for: the attribute `ackDurability`. One that makes no sense counts as none."""
+        if not self.attributes:
+            return Durability.AS_SENDS
         try:
             return Durability(self.attributes.get("ackDurability", ""))
         except ValueError:

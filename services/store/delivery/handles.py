@@ -170,7 +170,7 @@ class Handles:
             queue, offset, number, resets, start = numbers
             place = places.get(queue)
             if place is None:
-                place = places[queue] = Place(group, topic, queue)
+                place = places[queue] = new_tuple(Place, (group, topic, queue))
             found.append(new_tuple(ReceiptHandle, (place, offset, number, resets, start)))
         return found
 

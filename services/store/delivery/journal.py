@@ -16,7 +16,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase, entries_of
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Fact, Place
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, Position, encode_records
+from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, FactCore, Position, encode_records
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.host import Host
@@ -60,6 +60,8 @@ class Journal:
         self._wait_for_turn: list[asyncio.Future[None]] = []
         self._told_of_turn: list[Callable[[TandemError | None], None]] = []
         self._failure: TandemError | None = None
+        self.core: FactCore | None = None
+        """Writes facts; the compiled core may be given to it."""
         self.open = False
         """Whether facts may be noted: this store delivers."""
         self.moved_outside: list[Callable[[Sequence[Place], Set[Place]], None]] = []
@@ -180,8 +182,8 @@ class Journal:
     def _base_position(self) -> Position:
         return self._base.position(Position(self.next, self._store.commit_log.max_offset))
 
-    def _encoded(self, facts: Sequence[Fact]) -> list[tuple[bytes, Sequence[Fact]]]:
-        return encode_records(self._base_position, self.start, facts, self._most_bytes)
+    def _encoded(self, facts: list[Fact]) -> list[tuple[bytes, Sequence[Fact]]]:
+        return encode_records(self._base_position, self.start, facts, self._most_bytes, self.core)
 
     def _write(self, facts: list[Fact]) -> None:
         """Append records; what was written is taken off `facts`. Raises StoreError."""

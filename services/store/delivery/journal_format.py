@@ -27,7 +27,7 @@ Each record can be read by itself: names are whole, values absolute.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from tandemmq.common import topic_names
 from tandemmq.store.delivery.errors import UnreadableJournal
@@ -82,13 +82,29 @@ class JournalRecord(NamedTuple):
 # -- encode --------------------------------------------------------------------------------------------------------
 
 
+class FactCore(Protocol):
+    """The compiled twin: `tandemmq.store.delivery.compiled.fact_codec.encode_run`."""
+
+    def __call__(
+        self, facts: Sequence[Fact], first: int, given: type, dealt: type, places: dict[Place, int], room: int, /
+    ) -> tuple[int, bytes]:
+        """The bytes of facts from the `first` on that are Given or Dealt, of `places` with numbers; how many these are.
+
+        `room`: bytes that there may be.
+        """
+        ...
+
+
 def encode_records(
-    base: Position, start: int, facts: Sequence[Fact], most_bytes: int = MOST_BYTES
+    base: Position, start: int, facts: list[Fact], most_bytes: int = MOST_BYTES, core: FactCore | None = None
 ) -> list[tuple[bytes, Sequence[Fact]]]:
     """The facts, in order, as the bodies of as few records as they fit into; each body with its facts."""
-    pages = RecordPages(most_bytes)
-    for fact in facts:
-        pages.add(fact)
+    pages, at = RecordPages(most_bytes), 0
+    while at < len(facts):
+        taken = 0 if core is None else pages.add_run(facts, at, core)
+        if not taken:
+            pages.add(facts[at])
+        at += taken or 1
     return pages.encode(base, start)
 
 
@@ -109,6 +125,16 @@ class RecordPages:
             page.add(fact)
         facts.append(fact)
 
+    def add_run(self, facts: list[Fact], first: int, core: FactCore) -> int:
+        """Add those that the compiled core can write, from the `first` on, to the record that is begun: how many."""
+        if not self._pages:
+            return 0
+        page, own = self._pages[-1]
+        taken, data = core(facts, first, Given, Dealt, page.places, self._most_bytes - page.size)
+        page.add_encoded(data, taken)
+        own += facts[first : first + taken]
+        return taken
+
     def _begin(self) -> "tuple[_Page, list[Fact]]":
         self._pages.append((_Page(), []))
         return self._pages[-1]
@@ -123,7 +149,8 @@ class _Page:
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        self._places: dict[Place, int] = {}
+        self.places: dict[Place, int] = {}
+        """The numbers of those that are in its table."""
         self._table = bytearray()
         self._body = bytearray()
         self._before = (0, 0, 0, 0)
@@ -166,6 +193,11 @@ class _Page:
         else:
             self._add_snapshot(fact)
 
+    def add_encoded(self, data: bytes, facts: int) -> None:
+        """Add facts of places that have a number. They cannot be taken back."""
+        self._body += data
+        self.facts += facts
+
     def _add_snapshot(self, fact: Snapshot) -> None:
         body = self._body
         body.append(_HELD_SNAPSHOT if fact.held else _SNAPSHOT)
@@ -183,9 +215,9 @@ class _Page:
                 last_offset = first
 
     def _place(self, place: Place) -> int:
-        known = self._places.get(place)
+        known = self.places.get(place)
         if known is None:
-            known = self._places[place] = len(self._places)
+            known = self.places[place] = len(self.places)
             _put(self._table, self._name(place.group), self._name(place.topic), place.queue)
         return known
 
@@ -204,7 +236,7 @@ class _Page:
         del self._body[body:], self._name_bytes[name_bytes:]
         if len(self._table) > table:
             del self._table[table:]
-            self._places.popitem()
+            self.places.popitem()
         while len(self._names) > names:
             self._names.popitem()
         self.facts -= 1
@@ -213,7 +245,7 @@ class _Page:
         head = bytearray((VERSION,))
         _put(head, base.queue_offset, base.log_offset, start, len(self._names))
         places, facts = bytearray(), bytearray()
-        _put(places, len(self._places))
+        _put(places, len(self.places))
         _put(facts, self.facts)
         return b"".join((head, self._name_bytes, places, self._table, facts, self._body))
 

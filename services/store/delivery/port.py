@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
@@ -12,7 +12,7 @@ ANY = -1
 """Any queue of a topic."""
 
 
-class FilterKind(Enum):
+class FilterKind(StrEnum):
     """How a filter expression is to be read."""
 
     TAG = "TAG"

@@ -133,10 +133,11 @@ class Receiver:
                 found = Look(later=True)
                 sources = [source for source in sources if source.place.topic not in unknown]
         for step, source in self._steps(call, sources, turn):
-            if answer.is_full():
-                return found
-            if self._looked_into and self._is_over():
-                return found._replace(more=True, over=True)
+            if self._looked_into:
+                if answer.is_full():
+                    return found
+                if self._is_over():
+                    return found._replace(more=True, over=True)
             one = step(call, source, answer)
             if one is not _NOTHING:
                 found = Look(*map(or_, found, one))

@@ -329,8 +329,7 @@ class Receiving:
         return batch
 
     def _batch(self, wish: Wish, answer: Answer) -> GivenBatch:
-        parts = self._there
-        sent = partial(parts.renewals.sent, wish.group, wish.client_id) if wish.renew else None
+        sent = partial(self._there.renewals.sent, wish.group, wish.client_id) if wish.renew else None
         self._broker.traffic.pulled(wish.topic, wish.group, len(answer.messages), answer.bytes)
         return GivenBatch(answer.messages, answer.shares, self._way_back(wish), sent)
 

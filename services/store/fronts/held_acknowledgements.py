@@ -7,7 +7,6 @@ replicas do not have in time is refused here: the handler would wait as long onc
 import logging
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -23,13 +22,8 @@ log = logging.getLogger(__name__)
 Refuse = Callable[[DirectCall, NotSafe], str]
 """Answers a call that was held with an error, and gives the name of that outcome."""
 
-
-class _Held(NamedTuple):
-    call: DirectCall
-    request: bytes
-    answer: bytes
-    outcome: str
-    begun: float
+_Held = tuple[DirectCall, bytes, bytes, str, float]
+"""A call, its request, its answer, the outcome's name, and when it began."""
 
 
 class HeldAcknowledgements:
@@ -58,7 +52,7 @@ class HeldAcknowledgements:
         """
         if not self._turn:
             self._journal.when_written(self._written)
-        self._turn.append(_Held(call, request, answer, outcome, begun))
+        self._turn.append((call, request, answer, outcome, begun))
         return HELD
 
     def _written(self, lost: TandemError | None) -> None:
@@ -75,16 +69,15 @@ class HeldAcknowledgements:
     def _end(self, held: list[_Held], status: PutStatus | None) -> None:
         """None: it is not known to be written."""
         now = time.perf_counter()
-        for one in held:
+        for call, request, answer, outcome, begun in held:
             try:
                 if status is None:
-                    one.call.hand_over(one.request)
+                    call.hand_over(request)
                     continue
-                outcome = one.outcome
                 if status is PutStatus.PUT_OK:
-                    one.call.answer_later(one.answer)
+                    call.answer_later(answer)
                 else:
-                    outcome = self._refuse(one.call, NotSafe.noted(status.name))
-                self._times.called(self._method, outcome, now - one.begun)
+                    outcome = self._refuse(call, NotSafe.noted(status.name))
+                self._times.called(self._method, outcome, now - begun)
             except Exception:  # nobody else would answer the others
                 log.exception("a call that was held was not answered")

@@ -5,7 +5,7 @@ All those of one turn of the event loop wait as one: the journal is written at t
 
 import logging
 import time
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -27,13 +27,8 @@ class ReceiveTimes(Protocol):
         ...
 
 
-class _Held(NamedTuple):
-    call: DirectCall
-    request: bytes
-    answer: bytes
-    batch: Batch
-    begun: float
-    long_polling: bool
+_Held = tuple[DirectCall, bytes, bytes, Batch, float, bool]
+"""A call, its request, its answer and what that gives out, when it began, and whether it would have waited."""
 
 
 class HeldReceives:
@@ -54,7 +49,7 @@ class HeldReceives:
         """
         if not self._turn:
             self._journal.when_written(self._written)
-        self._turn.append(_Held(call, request, answer, batch, begun, long_polling))
+        self._turn.append((call, request, answer, batch, begun, long_polling))
         return HELD
 
     def _written(self, lost: TandemError | None) -> None:
