@@ -23,7 +23,7 @@ from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.classic_clients import ClassicClients
-from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core
+from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core, reading_core
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -204,6 +204,7 @@ def attach_core(
     soon, asks_who = broker.store.timers.call_soon, host.guard.gate is not None
     name = settings.broker_cluster_name
     core = compiled_core(broker, soon, settings.compiled_core, name, asks_who=asks_who)
+    broker.store.use_core(reading_core(settings.compiled_core))
     if core.send is not None:
         metrics.watch_core(core.taken)
         host.use_lanes()

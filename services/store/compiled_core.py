@@ -21,6 +21,7 @@ from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
+from tandemmq.store.log.parts import RecordRun
 from tandemmq.store.settings import CoreChoice
 
 _PACKAGE = Path(__file__).parent.parent
@@ -30,6 +31,7 @@ _MODULES = (
     "common.grpc_transport.compiled.head_scan",
     "common.grpc_transport.compiled.lane",
     "store.log.compiled.appender",
+    "store.log.compiled.record_run",
     "store.broker.compiled.sender",
     "store.delivery.compiled.handle_codec",
     "store.delivery.compiled.fact_codec",
@@ -87,6 +89,15 @@ def check_core(choice: CoreChoice) -> None:
             f"The compiled core cannot be used: {problem}.",
             remedy="Run make venv, or pip install, where there is a C compiler; or set compiledCore=auto.",
         )
+
+
+def reading_core(choice: CoreChoice) -> RecordRun | None:
+    """What reads the records of pulls; None where the core is not to be used, or not there."""
+    if choice is CoreChoice.NEVER or core_problem():
+        return None
+    from tandemmq.store.log.compiled import record_run
+
+    return record_run
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from tandemmq.store.log.marks.lock import StoreLock
 from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import NullObserver, Observer
-from tandemmq.store.log.parts import RecoveryReport, StoreParts
+from tandemmq.store.log.parts import RecordRun, RecoveryReport, StoreParts
 from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
@@ -446,6 +446,10 @@ class MessageStore:
     async def touch(self, offsets: Sequence[int]) -> None:
         """Have records that are to be read soon in memory by then; a thread waits for the disk. Best effort."""
         await in_thread(touch_records, self._parts.files, offsets)
+
+    def use_core(self, records: RecordRun | None) -> None:
+        """Have many records read by the compiled core; None: by Python."""
+        self._parts.record_run = records
 
     def read_bulk(
         self, queue: ConsumeQueue, offset: int, max_messages: int, max_bytes: int

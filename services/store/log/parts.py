@@ -2,8 +2,10 @@
 
 import logging
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tandemmq.common.timers import Timers
+from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
@@ -44,6 +46,20 @@ class RecoveryReport:
     notes: list[str] = field(default_factory=list)
 
 
+class RecordRun(Protocol):
+    """The records of one queue in one log file; see ``compiled/record_run.pyi``."""
+
+    def fitting(
+        self, units: bytes, log: ReadBuffer, start: int, stop: int, topic: bytes, queue_id: int, first: int, room: int
+    ) -> tuple[int, int]:
+        """How many units name records within ``room`` bytes, and the bytes of these; -1 where one does not fit."""
+        ...
+
+    def gathered(self, units: bytes, log: ReadBuffer, start: int, count: int, size: int) -> bytes:
+        """The records of the first units."""
+        ...
+
+
 @dataclass(slots=True)
 class StoreParts:
     """The pieces of a store that recovery works on."""
@@ -69,6 +85,8 @@ class StoreParts:
     problems: list[FileProblem] = field(default_factory=list)
     """Files beside the log that this start could not use."""
     records: RecordReader = field(init=False)
+    record_run: RecordRun | None = None
+    """Of the compiled core, where that is used."""
 
     def __post_init__(self) -> None:
         """Read records of these files, around this damage."""

@@ -1,13 +1,15 @@
-"""Reading many messages of a queue at once, where they lie one after the other in the log, as batches leave them."""
+"""Reading many messages of a queue at once: with the compiled core wherever they lie, else where they lie together."""
 
 from tandemmq.store.format.unit import UNIT_SIZE, lie_together, place_of
-from tandemmq.store.log.parts import StoreParts
+from tandemmq.store.log.parts import RecordRun, StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.segments.mapped_file import MappedFile
 
 # Fewer neighbours are read one by one; so many must follow each other at the beginning to give it a try.
 _FEW = 16
 _MOST = 8_192
+_PIECE = 1_024
+"""So many units are read at once: often fewer are wanted than there may be."""
 
 
 def read_bulk(
@@ -15,12 +17,15 @@ def read_bulk(
 ) -> tuple[int, bytes] | None:
     """Number and bytes of the records of ``queue`` from ``offset`` on, as many as the limits allow.
 
-    The compiled walker reads the stretch, and it counts only if what it finds there is, byte for byte, what the queue
-    says: records of this topic and queue with these numbers, positions, sizes and tags codes. None where it is not that
-    simple, or the compiled walker is not in memory: the caller then reads one by one.
+    Each record is compared with its unit: it is one of this topic and queue with this number, position, size and tags
+    code. None where it is not that simple: the caller then reads one by one.
     """
     number = min(max_messages, queue.max_offset - offset, _MOST)
-    if number < _FEW or not parts.walkers.loaded or parts.damage.ranges:
+    if number <= 0 or parts.damage.ranges:
+        return None
+    if parts.record_run is not None:
+        return _read_named(parts.record_run, parts, queue, offset, number, max_bytes, log_end)
+    if number < _FEW or not parts.walkers.loaded:
         return None
     units = queue.read_bytes(offset, number)
     first = _neighbours(units)
@@ -28,6 +33,30 @@ def read_bulk(
     if file is None or first is None:
         return None
     return _read(parts, queue, offset, units, file, first, min(file.end, log_end, first + max_bytes))
+
+
+def _read_named(
+    core: RecordRun, parts: StoreParts, queue: ConsumeQueue, offset: int, number: int, room: int, log_end: int
+) -> tuple[int, bytes] | None:
+    """By the compiled core."""
+    topic, queue_id = queue.topic.encode(), queue.queue_id
+    pieces: list[bytes] = []
+    end = offset + number
+    at = offset
+    while at < end:
+        units = queue.read_bytes(at, min(end - at, _PIECE))
+        file = parts.files.find(place_of(units)) if len(units) >= UNIT_SIZE else None
+        if file is None:
+            return None
+        log, start = file.map, file.start
+        count, size = core.fitting(units, log, start, min(file.end, log_end), topic, queue_id, at, room)
+        if count < 0:
+            return None
+        if count == 0:
+            break
+        pieces.append(core.gathered(units, log, start, count, size))
+        at, room = at + count, room - size
+    return (at - offset, b"".join(pieces)) if pieces else None
 
 
 def _neighbours(units: bytes) -> int | None:
@@ -39,6 +68,7 @@ def _neighbours(units: bytes) -> int | None:
 def _read(
     parts: StoreParts, queue: ConsumeQueue, offset: int, units: bytes, file: MappedFile, first: int, stop: int
 ) -> tuple[int, bytes] | None:
+    """By the compiled walker, which reads the stretch."""
     begin = first - file.start
     walk = parts.walkers.best.walk(
         file.map, begin, stop - file.start, file.start, check_crc=False, limit=len(units) // UNIT_SIZE,
