@@ -35,8 +35,8 @@ class SideState:
         """Whether a handle of an earlier start names what this start was the first to give out.
 
         That may be another message: the one that was there before was lost with its start, as the fact that it was
-        given out. Of no use for what has been dealt with. A handle that has outlived another start since, a clean one too,
-        is taken at its word: see known-faults.md.
+        given out. Of no use for what has been dealt with. A handle that has outlived another start since, a clean one
+        too, is taken at its word: see known-faults.md.
         """
         before = self._given_before.get(handle.place)
         return handle.start != self.start and before is not None and handle.offset >= before

@@ -44,7 +44,9 @@ def test_thousands_are_written_alike(core: FactCore) -> None:
     assert encode_records(Position(0, 0), 1, facts, 9_000, core) == encode_records(Position(0, 0), 1, facts, 9_000)
 
 
-@pytest.mark.parametrize("fact", [Given(ONE, 0, 1, 1 << 63), Given(ONE, 1 << 64, 1, 0), Dealt(ONE, 0, 1, (1 << 63) - 1)])
+@pytest.mark.parametrize(
+    "fact", [Given(ONE, 0, 1, 1 << 63), Given(ONE, 1 << 64, 1, 0), Dealt(ONE, 0, 1, (1 << 63) - 1)]
+)
 def test_what_has_no_room_in_a_number_is_left_to_python(core: FactCore, fact: Fact) -> None:
     places = {ONE: 0}
     assert core([fact], 0, Given, Dealt, places, MOST_BYTES) == (0, b"")

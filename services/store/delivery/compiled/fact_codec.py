@@ -1,4 +1,4 @@
-"""Facts of the journal as bytes: messages that were given out, or are dealt with. See `store.delivery.journal_format`."""
+"""Facts of the journal as bytes: messages that were given out, or are dealt with. See `delivery.journal_format`."""
 
 import cython
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
