@@ -147,9 +147,10 @@ def test_rule_21_a_refused_change_gives_the_handle_back(v2: V2Client, topic: str
 def test_an_acknowledged_message_is_gone_and_a_repeat_is_fine(v2: V2Client, topic: str) -> None:
     v2.send(message(topic))
     found = v2.take(GROUP, topic, 1, invisible=1)
-    for _ in range(2):
-        answer = v2.acknowledge(GROUP, *found)
-        assert (answer.status.code, answer.entries[0].status.code) == (pb.OK, pb.OK)
+    while (answer := v2.acknowledge(GROUP, *found)).status.code == pb.INVALID_RECEIPT_HANDLE:
+        found = v2.take(GROUP, topic, 1, invisible=1)  # it took more than a second to say so: the message came again
+    for each in (answer, v2.acknowledge(GROUP, *found)):
+        assert (each.status.code, each.entries[0].status.code) == (pb.OK, pb.OK)
     assert v2.receive(GROUP, topic, wait=2) == []
 
 

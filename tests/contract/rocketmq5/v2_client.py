@@ -137,7 +137,7 @@ class V2Client:
         """The messages of one ReceiveMessage."""
         if invisible is not None:
             fields["invisible_duration"] = duration(invisible)
-        parts = self.parts(group, topic, wait + 5, long_polling_timeout=duration(wait), **fields)
+        parts = self.parts(group, topic, wait + SECONDS, long_polling_timeout=duration(wait), **fields)
         return [part.message for part in parts if part.HasField("message")]
 
     def take(self, group: str, topic: str, count: int, **fields: Any) -> list[Any]:
