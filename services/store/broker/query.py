@@ -22,16 +22,19 @@ class Finder:
         self._most_messages = most_messages
 
     def view(self, message_id: str) -> bytes:
-        """The record that an offset id names.
-
-        Raises:
-            BadRequest: it is no offset id. MessageNotFound: no record that consumers may see begins there, or it is
-            damaged, which is noted.
-        """
+        """The record that an offset id names. Raises as `at`, and BadRequest: it is no offset id."""
         try:
             _, offset = decode_offset_id(message_id)
         except IllegalMessageId as error:
             raise BadRequest(f"{error}".capitalize() + ".", remedy="An offset id has 32 or 56 hex digits.") from None
+        return self.at(offset)
+
+    def at(self, offset: int) -> bytes:
+        """The record at a log offset.
+
+        Raises:
+            MessageNotFound: no record that consumers may see begins there, or it is damaged, which is noted.
+        """
         record = read_intact(self._store, offset)
         if record is None and is_damaged(self._store, offset):
             raise MessageNotFound(

@@ -1,5 +1,8 @@
 """A topic whose messages are kept for a shorter time than the files of the log: what readers have of it."""
 
+import asyncio
+import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,10 @@ from tandemmq.store.broker.pulled import PullStatus
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.unit import BLANK_UNIT
+from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.marks.manifest import read_manifest
+from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tests.unit.broker.broker_kit import HOST, Kit, SetClock, bodies, broker
 
 HOUR_MS = 3_600_000
@@ -95,12 +101,12 @@ async def test_a_queue_of_which_all_is_older_is_empty_and_goes_on(tmp_path: Path
         assert bodies(kit.pull("orders", offset=24)) == [b"new"]
 
 
-@pytest.mark.parametrize("unopened", [True, False])
-async def test_a_start_finds_it_again_before_anybody_asks(tmp_path: Path, *, unopened: bool) -> None:
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_start_finds_it_again_before_anybody_asks(tmp_path: Path, *, clean: bool) -> None:
     clock = SetClock()
     async with broker(tmp_path, clock=clock) as kit:
         await a_day(kit)
-    if not unopened:
+    if not clean:
         (tmp_path / "tandem.manifest").unlink()
         (tmp_path / "abort").touch()
     async with broker(tmp_path, clock=clock) as kit:
@@ -109,6 +115,59 @@ async def test_a_start_finds_it_again_before_anybody_asks(tmp_path: Path, *, uno
         assert first(kit) == 18
         await kit.store.rebuilt()
         assert first(kit) == 18
+
+
+async def test_a_queue_that_is_made_anew_has_it_when_that_is_done(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with broker(tmp_path, clock=clock) as kit:
+        await a_day(kit)
+    shutil.rmtree(tmp_path / "consumequeue" / "orders")
+    async with broker(tmp_path, clock=clock) as kit:
+        keep(kit, "6")
+        follow(kit)
+        kit.store.queue("orders", 0)
+        await kit.store.rebuilt()
+        await kit.store._topics.run_once()
+        assert first(kit) == 18
+
+
+async def test_a_queue_whose_files_are_exchanged_keeps_it(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        follow(kit)
+        keep(kit, "6")
+        await a_day(kit)
+        await passes(kit)
+        queue = kit.store.queue("orders", 0)
+        assert queue is not None
+        fresh = ConsumeQueue(queue.directory, 2_000, LocalDisk(), FileCache(LocalDisk()))
+        fresh.load()
+        fresh.end_at(24)
+        queue.take_over(fresh, 0)
+        assert (queue.min_offset, queue.readable_begin) == (0, 19)
+
+
+async def test_a_queue_that_cannot_be_read_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with broker(tmp_path) as kit:
+        follow(kit)
+        await a_day(kit)
+        await a_day(kit, "others")
+        for topic in ("orders", "others"):
+            keep(kit, "6", topic)
+        queue = kit.store.queue("orders", 0)
+        assert queue is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(queue, "unit", unreadable)
+            await passes(kit)
+        assert "Queue 0 of topic orders cannot be read for its topic's retention" in caplog.text
+        assert (first(kit), first(kit, "others")) == (0, 19)
+        await passes(kit)
+        assert first(kit) == 24
+
+
+def unreadable(_offset: int) -> None:
+    raise OSError(errno.EIO, "no such luck")
 
 
 async def test_other_hours_find_it_anew(tmp_path: Path) -> None:
@@ -199,7 +258,6 @@ def test_the_first_message_is_the_first_young_one(
     tmp_path_factory: pytest.TempPathFactory, gaps: list[int], steps: list[tuple[int, int]]
 ) -> None:
     """Against a list of all: whatever the times and hours, and however the clock goes."""
-    import asyncio
 
     async def run() -> None:
         async with broker(tmp_path_factory.mktemp("store")) as kit:

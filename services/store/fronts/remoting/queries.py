@@ -4,7 +4,7 @@ from tandemmq.common.access.needs import Action, subscribe
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
-from tandemmq.store.broker.reading import has_expired, read_intact
+from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -44,13 +44,13 @@ class Queries:
     def by_offset(self, call: RemotingCall) -> Command:
         """VIEW_MESSAGE_BY_ID: the record at a place in the log, which the client has taken from an offset id."""
         offset = call.fields.int64("offset")
-        store = self._broker.store
-        data = read_intact(store, offset)
-        record = None if data is None else decode_record(data, verify=False)
-        if data is None or record is None or has_expired(store, record):
-            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        try:
+            data = self._broker.finder.at(offset)
+        except MessageNotFound as error:
+            words = f"can not find message by the offset, {offset}"
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, words) from error
         if call.principal is not None:
-            call.demand(subscribe(record.topic, Action.VIEW))
+            call.demand(subscribe(decode_record(data, verify=False).topic, Action.VIEW))
         return call.ok(None, data)
 
 

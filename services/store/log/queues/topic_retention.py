@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _HOUR_MS = 3_600_000
 _REST_MS = 60_000
 """A queue is not looked at more often."""
-_MOST_UNREADABLE = 1_024
+_MOST_UNREADABLE = 128
 """No further is a message looked for after units without one. Where there is none so near, what follows is kept."""
 _LOOK_BACK = 8
 """So many messages before a bound are asked whether it is true: the store time of a single one may be wrong."""
@@ -101,6 +101,8 @@ class TopicRetention:
             return
         if known is None or known.hours != hours:
             queue.kept_from = 0
+        if queue.rebuilding:
+            return  # what is not restored yet cannot be searched
         queue.kept_from = self._first_kept(queue, now - hours * _HOUR_MS)
         first = store_time_at(self._parts, queue, queue.readable_begin, self._log_end())
         due = now if first is None else first + hours * _HOUR_MS
