@@ -5,7 +5,7 @@ made, and `tandemResets`, how often each cursor was reset. A file without the ma
 No I/O.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tandemmq.store.delivery.facts import Fact, LevelDone, Moved, Place
@@ -23,12 +23,14 @@ class Cursor(NamedTuple):
     resets: int = 0
 
 
-def read_offsets(document: Mapping[str, Any]) -> tuple[Cursor, ...]:
-    """What a document says. Entries that make no sense are left out. Raises ValueError: it is no such document."""
+def read_offsets(document: Mapping[str, Any]) -> Iterator[Cursor]:
+    """What a document says, one after the other. Entries that make no sense are left out.
+
+    Raises ValueError: it is no such document.
+    """
     table, resets = document.get(OFFSETS), document.get(RESETS) or {}
     if not isinstance(table, Mapping) or not isinstance(resets, Mapping):
         raise ValueError(f"it has no {OFFSETS}")
-    cursors = []
     for key, queues in table.items():
         topic, _, group = str(key).partition("@")
         counts = resets.get(key) or {}
@@ -38,8 +40,7 @@ def read_offsets(document: Mapping[str, Any]) -> tuple[Cursor, ...]:
             count = counts.get(queue, 0)
             if not (_natural(offset) and _natural(count) and str(queue).isdecimal() and len(str(queue)) < 10):
                 continue
-            cursors.append(Cursor(Place(group, topic, int(queue)), offset, count))
-    return tuple(cursors)
+            yield Cursor(Place(group, topic, int(queue)), offset, count)
 
 
 def read_levels(document: Mapping[str, Any]) -> dict[int, int]:

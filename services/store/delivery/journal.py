@@ -16,7 +16,14 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.base import Base, SafeBase, entries_of
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe
 from tandemmq.store.delivery.facts import Fact, Place
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, MOST_BYTES, FactCore, Position, encode_records
+from tandemmq.store.delivery.journal_format import (
+    JOURNAL_TOPIC,
+    MOST_BYTES,
+    FactCore,
+    Position,
+    RecordPages,
+    encode_records,
+)
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.host import Host
@@ -62,6 +69,7 @@ class Journal:
         self._failure: TandemError | None = None
         self.core: FactCore | None = None
         """Writes facts; the compiled core may be given to it."""
+        self._life = object()  # another one from each beginning to its end
         self.open = False
         """Whether facts may be noted: this store delivers."""
         self.moved_outside: list[Callable[[Sequence[Place], Set[Place]], None]] = []
@@ -76,13 +84,49 @@ class Journal:
 
     def begin(self, start: int, next_record: int) -> None:
         """Facts may be noted from now on: the ledger is what the journal says up to a queue offset."""
+        self._stand(start, next_record)
+        self.open = True
+
+    async def begin_with(self, start: int, next_record: int, facts: Iterable[Fact | None]) -> None:
+        """The same with facts that others told of. They are noted in many turns, before anybody may note more.
+
+        Where there is a None among them, others may have their turn too.
+
+        Where this ends with an error, the ledger says more than the journal: that must be read anew. Raises
+        NotDelivering: this store is no master any more.
+        """
+        life = self._stand(start, next_record)
+        slices, pages = Slices(self._store.timers), RecordPages(self._most_bytes)
+        for fact in facts:
+            if fact is not None:
+                self.ledger.apply(fact)
+                self._unwritten.append(fact)
+                pages.add(fact)
+            await slices.pause()
+        records = []
+        with contextlib.suppress(StoreError):  # what is not written now is kept
+            for body, written in pages.encode(self._base_position, start):
+                records.append((written, *self._append_body(body)))
+                del self._unwritten[: len(written)]
+        for written, position, size in records:
+            for _ in self._base.wrote_in_steps(written, position, size):
+                await slices.pause()
+        if records:
+            self._safe_base.wrote(self.end_offset, self._base_position.log_offset)
+        if self._life is not life:
+            raise self._closed("This store gives out nothing any more: it is no master now.")
+        self.open = True
+        self._schedule()
+
+    def _stand(self, start: int, next_record: int) -> object:
         self._unwritten = []
         self._telling = None
         self._failure = None
         self.start = start
         self.next = next_record
         self.end_offset = self._store.commit_log.max_offset
-        self.open = True
+        self._life = object()
+        return self._life
 
     # -- noting -----------------------------------------------------------------------------------------------------
 
@@ -193,16 +237,20 @@ class Journal:
 
     def _append(self, records: Iterable[tuple[bytes, Sequence[Fact]]]) -> None:
         for body, written in records:
-            try:
-                message = Message(JOURNAL_TOPIC, 0, body, store_host=self._host)
-                place = self._store.append(message, reserved=True, told=False)  # nobody reads it while we write it
-            except StoreError as error:
-                self._failed(error)
-                raise
-            self.next, self.end_offset = place.queue_offset + 1, place.end_offset
-            self._base.wrote(written, Position(place.queue_offset, place.physical_offset), place.size)
+            self._base.wrote(written, *self._append_body(body))
         now = self._base.position(Position(self.next, self.end_offset))
         self._safe_base.wrote(self.end_offset, now.log_offset)
+
+    def _append_body(self, body: bytes) -> tuple[Position, int]:
+        """Append a record; gives its place and its size. Raises StoreError."""
+        try:
+            message = Message(JOURNAL_TOPIC, 0, body, store_host=self._host)
+            place = self._store.append(message, reserved=True, told=False)  # nobody reads it while we write it
+        except StoreError as error:
+            self._failed(error)
+            raise
+        self.next, self.end_offset = place.queue_offset + 1, place.end_offset
+        return Position(place.queue_offset, place.physical_offset), place.size
 
     async def written(self) -> None:
         """Wait until what is noted in this turn is in the log, so that a kill does not undo it.
@@ -298,5 +346,6 @@ class Journal:
         """This store is no master any more: what is not written never will be."""
         self._unwritten = []
         self._telling = None
+        self._life = object()
         self.open = False
         self._turn_is_over(self._closed("This store gives out nothing any more: it is no master now."))

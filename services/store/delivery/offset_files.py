@@ -5,6 +5,7 @@ Where a metadata service is, it is the one that writes them; here they are only 
 
 import asyncio
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,23 +54,27 @@ class OffsetFiles:
 
     # -- before delivery begins -------------------------------------------------------------------------------------
 
-    def facts(self, ledger: Ledger, records: int) -> list[Fact]:
-        """What the files say that the journal does not.
+    async def read(self) -> None:
+        """Read both, in a thread."""
+        self._offsets, self._levels = await in_thread(
+            lambda: (self._read(self._offsets_path), self._read(self._levels_path))
+        )
+
+    def facts(self, ledger: Ledger, records: int) -> Iterator[Fact | None]:
+        """What the files say that the journal does not, in small steps: None is one that found nothing.
+
+        Facts may be applied to the ledger as they come.
 
         `records`: queue offset behind the journal's last record. An image of ours that reflects no more than that says
         nothing new of what the journal knows.
         """
-        facts: list[Fact] = []
-        self._offsets, self._levels = self._read(self._offsets_path), self._read(self._levels_path)
         try:
             if self._offsets:
-                cursors = read_offsets(self._offsets)
-                if _reflects_less(self._offsets, records):
-                    known = ledger.forgotten
-                    cursors = tuple(
-                        one for one in cursors if ledger.progress(one.place) is None and one.place not in known
-                    )
-                facts += cursors_of_image(cursors, ledger, self._end, backwards=self._is_javas(self._offsets))
+                less, javas = _reflects_less(self._offsets, records), self._is_javas(self._offsets)
+                for one in read_offsets(self._offsets):
+                    if not (less and (ledger.progress(one.place) is not None or one.place in ledger.forgotten)):
+                        yield from cursors_of_image((one,), ledger, self._end, backwards=javas)
+                    yield None
         except ValueError as error:
             log.error("consumer offsets are passed over", path=str(self._offsets_path), reason=str(error))
         try:
@@ -77,10 +82,9 @@ class OffsetFiles:
                 levels = read_levels(self._levels)
                 if _reflects_less(self._levels, records):
                     levels = {level: offset for level, offset in levels.items() if level not in ledger.levels}
-                facts += levels_of_image(levels, ledger, backwards=self._is_javas(self._levels))
+                yield from levels_of_image(levels, ledger, backwards=self._is_javas(self._levels))
         except ValueError as error:
             log.error("delay offsets are passed over", path=str(self._levels_path), reason=str(error))
-        return facts
 
     def _is_javas(self, document: dict[str, Any]) -> bool:
         return self._keeps and MARK not in document

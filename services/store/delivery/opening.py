@@ -74,15 +74,26 @@ class Opening:
         ):
             await slices.pause()
         self._clean, self._was_slave = False, False
-        self._journal.begin(start, self._follower.next)
-        if self._files is not None:
-            self._journal.note(*self._files.facts(self._ledger, self._follower.next))
+        await self._begin(start)
         if self._timer_check is not None:
             self._journal.note(*self._timer_check.facts())
         log.info(
             "the journal of deliveries is read", places=len(self._ledger), entries=self._ledger.entries,
             unreadable=self._follower.unreadable, dropped=self._follower.dropped,
         )  # fmt: skip
+
+    async def _begin(self, start: int) -> None:
+        """Open the journal, with what the files say beside it."""
+        if self._files is None:
+            self._journal.begin(start, self._follower.next)
+            return
+        await self._files.read()
+        try:
+            facts = self._files.facts(self._ledger, self._follower.next)
+            await self._journal.begin_with(start, self._follower.next, facts)
+        except BaseException:
+            self._follower.begin_anew()  # the ledger may say what no journal does
+            raise
 
 
 class BaseKeeper:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.delivery.clock import DeliveryClock
@@ -20,6 +21,8 @@ from tandemmq.store.log.message_store import MessageStore
 
 _LATE_SECONDS = 3600.0
 """The alarm looks again after so long, whatever is due."""
+_AT_ONCE = 256
+"""Places that are told at once that they have something; where there are more, in turns."""
 
 
 class LineKey(NamedTuple):
@@ -238,8 +241,11 @@ class Alarm:
         due = ledger.next_due()
         if due is not None and due <= now:
             places = ledger.come_due(now)
-            for place in places:
-                self._came_due(place)
+            if len(places) > _AT_ONCE:
+                in_turns(self._timers, places, self._came_due, lambda: None)
+            else:
+                for place in places:
+                    self._came_due(place)
             due = ledger.next_due()
         if due is None or (self._set_for is not None and self._set_for <= due):
             return

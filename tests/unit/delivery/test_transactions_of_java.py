@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common import java_json
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.errors import TransactionEnded
 from tandemmq.store.delivery.facts import Moved
-from tandemmq.store.delivery.transactions.following import position_of_java
+from tandemmq.store.delivery.images import read_offsets
 from tandemmq.store.delivery.transactions.half_log import HALF_PLACE, OP_PLACE
 from tandemmq.store.delivery.transactions.half_message import DISCARD_TOPIC, OP_TOPIC
 from tandemmq.store.format import properties as names
@@ -173,9 +174,14 @@ async def test_the_transactions_of_a_real_broker(tmp_path: Path, name: str) -> N
     expected = json.loads((golden / "expected.json").read_text())
     halves = [one for one in expected["messages"] if one["kind"] == "half"]
     left = {one["uniqKey"] for one in halves if one["end"] == "pending"}
-    assert position_of_java(root, HALF_PLACE) > 0
-    assert position_of_java(root, OP_PLACE) > 0
-    async with scene(root, **OF_GOLDEN) as on:
+    positions = Positions()
+    for one in read_offsets(java_json.loads((root / "config" / "consumerOffset.json").read_bytes())):
+        positions.ledger.apply(Moved(*one))
+    for place in (HALF_PLACE, OP_PLACE):
+        progress = positions.ledger.progress(place)
+        assert progress is not None
+        assert progress.cursor > 0
+    async with scene(root, positions, **OF_GOLDEN) as on:
         await on.kit.store.rebuilt()
         pending, given_up = set(on.pending()), {one.unique_key for one in on.delivered(DISCARD_TOPIC, 0)}
         assert pending | given_up >= left
@@ -186,5 +192,5 @@ async def test_the_transactions_of_a_real_broker(tmp_path: Path, name: str) -> N
         for key in pending:
             with pytest.raises(TransactionEnded):
                 await on.end(key, ROLLBACK, group="")
-    async with scene(root, **OF_GOLDEN) as on:
+    async with scene(root, positions, **OF_GOLDEN) as on:
         assert on.pending() == []

@@ -24,6 +24,7 @@ from tandemmq.store.delivery.receive_rules import ReceiveRules
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.telling import Telling
+from tandemmq.store.delivery.transactions.halves import PendingTransaction
 from tandemmq.store.delivery.waiting import Alarm
 from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
@@ -32,6 +33,7 @@ from tests.manual_timers import ManualTimers, turns
 from tests.turn_counter import TurnCounter
 from tests.unit.delivery.delivery_kit import DeliveringStore, begin, delivering, state
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, TimerClock, bodies, scene
+from tests.unit.delivery.transaction_kit import scene as half_messages
 
 SQL = Subscription("wanted = 1", FilterKind.SQL)
 PLACE = Place(GROUP, TOPIC, 0)
@@ -277,6 +279,19 @@ async def test_what_comes_due_at_the_same_time_is_made_ready_in_turns() -> None:
             await turns()
         assert (count.all, count.most) == (9_000, 2_000)
     assert ledger.ready(PLACE) == list(range(9_000))
+
+
+async def test_places_that_begin_together_are_told_in_turns() -> None:
+    ledger, timers = Ledger(), ManualTimers()
+    clock = TimerClock(timers)
+    for number in range(1_000):
+        ledger.apply(Moved(Place(f"group-{number}", TOPIC, 0), 0, 0))
+    with TurnCounter.counting() as count:
+        timers.each_look = 0.0003
+        Alarm(ledger, clock, timers, lambda _: count()).look()
+        for _ in range(50):
+            await turns()
+        assert (count.all, count.most) == (1_000, 4)
 
 
 def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -667,3 +682,39 @@ async def test_a_journal_that_is_read_anew_in_the_middle_of_a_record_is_read_who
             assert state(ledger) == state(one.delivery.ledger)
             ledger.come_due(1 << 43, 10_000)
             assert ledger.ready_entries == ledger.entries == 1_000
+
+
+async def test_half_messages_are_made_known_in_turns_before_any_is_ended_or_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with half_messages(tmp_path, mapped_file_size_commit_log=1 << 20) as on:
+        handles = [await on.half(f"{number}") for number in range(400)]
+        on.kit.store.catch_up()
+        await on.timers.advance(60.0)
+        checking, producer = on.transactions.checking, on.producer()
+        await on.transactions.stop()
+        on.timers.each_look = 0.01
+        with TurnCounter.counting() as count:
+
+            def watch(pending: PendingTransaction) -> None:
+                count()
+                checking.watch(pending)
+
+            monkeypatch.setattr(on.transactions._following, "_began", watch)
+            on.transactions.start()
+            async with asyncio.timeout(20):
+                while not count.all:
+                    await asyncio.sleep(0)
+            assert count.all < 400
+            late = await on.half("late")
+            on.kit.store.catch_up()
+            assert producer() == []  # all of them are due
+            ending = asyncio.create_task(on.end(handles[7]))
+            await turns()
+            await on.end(late)
+            await ending
+            assert (count.all, count.most) == (401, 32)
+        assert on.bodies() == [b"7", b"late"]
+        on.timers.each_look = 0.0
+        await on.timers.advance(0.1)
+        assert sorted(producer(), key=int) == [str(number) for number in range(400) if number != 7]

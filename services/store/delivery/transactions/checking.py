@@ -64,14 +64,15 @@ class Checking:
         """Half messages that went to the discard topic."""
 
     def start(self) -> None:
-        """Begin, with nothing to ask about."""
-        self._due.clear()
-        self._next = float("inf")
+        """Begin to ask about what is watched."""
         self._running = True
+        self._next = float("inf")
+        self._arm()
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Ask nobody any more, and watch nothing."""
         self._running = False
+        self._due.clear()
 
     # -- when -------------------------------------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ class Checking:
         self._arm()
 
     def _arm(self) -> None:
-        if self._due and self._due[0][0] < self._next:
+        if self._running and self._due and self._due[0][0] < self._next:
             self._next = self._due[0][0]
             self._timers.call_at(self._next, self._look, self._next)
 

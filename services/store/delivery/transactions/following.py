@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from tandemmq.common import java_json
 from tandemmq.common.log_output import get_log
-from tandemmq.store.delivery.facts import Place
+from tandemmq.common.slices import Slices, each
+from tandemmq.common.timers import my_turn
 from tandemmq.store.delivery.transactions.half_log import HalfLog, TopicPlace
 from tandemmq.store.delivery.transactions.half_message import read_half, read_op
 from tandemmq.store.delivery.transactions.halves import Halves, PendingTransaction
@@ -19,16 +18,6 @@ _OPS_BEFORE = 10_000
 """So many op records before those that are needed are read too: a repeated ending is recognized after a restart."""
 _TURN_SECONDS = 0.001
 _RETRY_SECONDS = 0.1
-
-
-def position_of_java(root: Path, place: Place) -> int:
-    """Where a Java broker stood, by `config/consumerOffset.json`; 0 where that says nothing that can be read."""
-    try:
-        table = java_json.loads((root / "config" / "consumerOffset.json").read_bytes())["offsetTable"]
-        position = table[f"{place.topic}@{place.group}"][str(place.queue)]
-    except (OSError, ValueError, LookupError, TypeError):
-        return 0
-    return position if type(position) is int else 0
 
 
 class HalfFollowing:
@@ -44,14 +33,14 @@ class HalfFollowing:
     async def build(self) -> None:
         """Read ops, then half messages, from the saved positions on; others have their turn in between.
 
-        Raises NotDelivering.
+        What comes meanwhile is left to `follow`. Raises NotDelivering.
         """
         for step in (self._begin, self._read_ops, self._read_halves):
             await self._all_of(step)
         halves = self._log.halves
         halves.all_read()
-        for pending in halves:
-            self._began(pending)
+        await each(self._began, list(halves), Slices(self._log.store.timers))
+        await self._all_of(self._read_new)
         log.info("half messages are known", pending=len(halves))
 
     async def _all_of(self, step: Callable[[], bool]) -> None:
@@ -65,14 +54,15 @@ class HalfFollowing:
                 if not told:
                     log.warning("half messages wait to be read", reason=str(error))
                 told, pause = True, _RETRY_SECONDS
-            await self._log.store.timers.sleep(pause)
+            if pause:
+                await self._log.store.timers.sleep(pause)
+            elif more:
+                await my_turn(self._log.store.timers)
 
     def _begin(self) -> bool:
-        """Stand where the positions say, or where a Java broker stood; one step."""
+        """Stand where the positions say: those of a Java broker are among what its file of offsets said; one step."""
         for topic in (self._half, self._ops):
-            kept, end = topic.position.kept(), topic.cursor.queue.max_offset
-            root = self._log.store.config.store_path_root_dir
-            topic.cursor.begin(min(position_of_java(root, topic.place), end) if kept is None else kept)
+            topic.cursor.begin()
             topic.cursor.forget()  # units that were read before this store was a slave
             topic.cursor.settle()
         half, ops = self._half.cursor, self._ops.cursor
@@ -86,6 +76,10 @@ class HalfFollowing:
 
     def _read_halves(self) -> bool:
         return self._read(self._half, self._find)
+
+    def _read_new(self) -> bool:
+        """The half messages that came while those before them were read."""
+        return self._read(self._half, self._find_new)
 
     def _read(self, topic: TopicPlace, take: Callable[[int, Record | None], object]) -> bool:
         """Read some of a topic; whether there is more. What the replicas do not have yet may be ended all the same."""
@@ -116,9 +110,7 @@ class HalfFollowing:
             if cursor.next < cursor.dispatched.min_offset:
                 cursor.pass_expired()
             for unit in cursor.units(end, sys.maxsize):
-                pending = self._find(cursor.next, cursor.record(unit))
-                if pending is not None:
-                    self._began(pending)
+                self._find_new(cursor.next, cursor.record(unit))
         except (StoreError, OSError) as error:
             log.debug("half messages wait to be read", reason=str(error))
         finally:
@@ -131,6 +123,11 @@ class HalfFollowing:
             self._log.halves.passed(offset + 1)
             return None
         return self._log.halves.found(half)
+
+    def _find_new(self, offset: int, record: Record | None) -> None:
+        pending = self._find(offset, record)
+        if pending is not None:
+            self._began(pending)
 
     def save(self) -> None:
         """Note how far both topics are dealt with, where that has changed. Raises NotDelivering."""

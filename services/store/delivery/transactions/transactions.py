@@ -64,7 +64,6 @@ class Transactions:
 
     def start(self) -> None:
         """Read both topics; transactions can be ended when that is done."""
-        self.checking.start()
         self._building = asyncio.create_task(self._build(), name="building the half messages")
 
     async def _build(self) -> None:
@@ -74,6 +73,7 @@ class Transactions:
             log.failure("half messages cannot be read: no transaction can be ended", error)
             return
         self._ready = True
+        self.checking.start()
         self._end_listening = self._log.store.dispatched.listen(self._following.follow)
         self._following.follow()
         self._log.store.timers.call_later(_SAVE_SECONDS, self._save_again, self._building)
