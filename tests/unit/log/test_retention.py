@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.timers import Timers
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.mapped_file import MappedFile
+from tests.manual_timers import ManualTimers
 from tests.unit.log.replica_kit import FILE_SIZE, config, message
 
 MESSAGES = 600
@@ -32,13 +34,13 @@ class HeldDisk(LocalDisk):
         super().unlink(path)
 
 
-def filled(root: Path, disk: LocalDisk) -> MessageStore:
+def filled(root: Path, disk: LocalDisk, timers: Timers | None = None) -> MessageStore:
     settings: dict[str, Any] = {
         "file_reserved_time": 0,
         "delete_when": tuple(range(24)),
         "clean_resource_interval": 10_000_000,
     }
-    store = MessageStore.open(config(root, **settings), disk=disk)
+    store = MessageStore.open(config(root, **settings), disk=disk, timers=timers)
     store.start()
     for number in range(MESSAGES):
         store.append(message(number))
@@ -95,9 +97,20 @@ async def test_index_files_stay_where_a_new_index_is_on_its_way(tmp_path: Path) 
     await store.close()
 
 
-async def test_the_blocks_of_what_goes_are_freed_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name goes at once, the blocks with the last reference: a GiB of them takes a while."""
-    store = filled(tmp_path, LocalDisk())
+@pytest.mark.parametrize("flushed", [False, True])
+async def test_the_blocks_of_what_goes_are_freed_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flushed: bool
+) -> None:
+    """The name goes at once, the blocks with the last reference: a GiB of them takes a while.
+
+    The task that flushes at intervals had one, to the file that it flushed last.
+    """
+    timers = ManualTimers()
+    store = filled(tmp_path, LocalDisk(), timers)
+    if flushed:
+        await timers.advance(1.0)
+        assert await store.wait_flushed(store.commit_log.max_offset)
+        await timers.advance(0.0)
     freed: list[tuple[Path, str]] = []
     real = MappedFile.__del__
 

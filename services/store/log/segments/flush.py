@@ -173,12 +173,14 @@ class GroupCommit:
             await self._timers.sleep(config.flush_interval_commit_log / 1000)
             thorough = self._timers.time() - last_thorough >= config.flush_commit_log_thorough_interval / 1000
             dirty = self._log.max_offset // _PAGE - self.flushed_offset // _PAGE
-            rolled = (
-                file := self._log.files.find(self.flushed_offset)
-            ) is not None and file is not self._log.files.last
             if thorough:
                 last_thorough = self._timers.time()
             if self._log.max_offset > self.flushed_offset and (
-                thorough or rolled or dirty >= config.flush_commit_log_least_pages
+                thorough or self._rolled() or dirty >= config.flush_commit_log_least_pages
             ):
                 await self.flush_all()
+
+    def _rolled(self) -> bool:
+        """Whether a file was completed that is not durable. Holds none: the last to let one go frees all its pages."""
+        file = self._log.files.find(self.flushed_offset)
+        return file is not None and file is not self._log.files.last
