@@ -52,6 +52,13 @@ class Answer:
             return True
         return len(self.messages) < self.most and self.bytes + size <= self.most_bytes
 
+    def cut(self, most: int) -> list[Share]:
+        """Leave out all messages but the first ones: the shares of those that are left out."""
+        rest = self.shares[most:]
+        self.bytes -= sum([len(one.record) for one in self.messages[most:]])
+        del self.messages[most:], self.shares[most:]
+        return rest
+
     def add(self, message: GivenMessage, share: Share) -> None:
         """Put in a message that is given out."""
         self.messages.append(message)

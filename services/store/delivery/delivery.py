@@ -41,7 +41,7 @@ class Receives(Protocol):
         """See `port.DeliveryPort`."""
         ...
 
-    def receive_at_once(self, wish: Wish) -> Batch | None:
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
         """See `port.AtOncePort`."""
         ...
 
@@ -194,14 +194,14 @@ class Delivery:
         """See `port.DeliveryPort`."""
         return await (await self._there(self.receiving)).acknowledge(group, topic, handles, in_time=in_time)
 
-    def receive_at_once(self, wish: Wish) -> Batch | None:
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
         """See `port.AtOncePort`."""
         if not self.delivering or self.receiving is None:
-            return None
-        batch = self.receiving.receive_at_once(wish)
-        if batch is not None:
+            return ()
+        batches = self.receiving.receive_at_once(wish, calls)
+        if batches:
             self.ways.seen(wish.group, Way.ACKNOWLEDGES)
-        return batch
+        return batches
 
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False

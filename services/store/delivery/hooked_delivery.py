@@ -30,9 +30,9 @@ class HookedDelivery(Delivery):
 
         return await self._hooks.delivery.around(context, partial(super().receive, wish, room), found)
 
-    def receive_at_once(self, wish: Wish) -> Batch | None:
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
         """See `port.AtOncePort`: never, hooks are asked."""
-        return None
+        return ()
 
     def acknowledge_at_once(
         self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False

@@ -66,6 +66,7 @@ class Journal:
         self._scheduled = False
         self._wait_for_turn: list[asyncio.Future[None]] = []
         self._told_of_turn: list[Callable[[TandemError | None], None]] = []
+        self._work_of_turn: list[Callable[[], None]] = []
         self._failure: TandemError | None = None
         self.core: FactCore | None = None
         """Writes facts; the compiled core may be given to it."""
@@ -273,6 +274,19 @@ class Journal:
         else:
             self._store.timers.call_soon(self._turn_is_over)  # it is written again later
 
+    def at_the_end_of_the_turn(self, work: Callable[[], None]) -> None:
+        """Call before what is noted in this turn is written; `work` may note more. Not while there is a `failure`."""
+        self._work_of_turn.append(work)
+        self._schedule()
+
+    def _do_work(self) -> None:
+        some, self._work_of_turn = self._work_of_turn, []
+        for work in some:
+            try:
+                work()
+            except Exception as failure:  # noqa: BLE001 - the others have theirs to do
+                log.failure("what was left for the end of a turn was not done", failure)
+
     def _turn_is_over(self, error: TandemError | None = None) -> None:
         told, self._told_of_turn = self._told_of_turn, []
         for tell in told:
@@ -304,7 +318,10 @@ class Journal:
             raise NotSafe.noted(status.name)
 
     def _turn(self) -> None:
+        self._do_work()
         self._scheduled = False
+        if self._work_of_turn:
+            self._schedule()  # for the end of the next one
         try:
             if self.open:
                 self.write()
@@ -333,6 +350,7 @@ class Journal:
         """Delivery ends in an orderly way: write what is noted, and note no more."""
         if not self.open:
             return
+        self._do_work()
         self.open = False
         lost: TandemError | None = self._closed("This store gives out nothing any more: it stops.")
         try:
@@ -348,4 +366,5 @@ class Journal:
         self._telling = None
         self._life = object()
         self.open = False
+        self._do_work()
         self._turn_is_over(self._closed("This store gives out nothing any more: it is no master now."))

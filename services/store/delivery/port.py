@@ -100,10 +100,11 @@ class Outcome(NamedTuple):
 class AtOncePort(Protocol):
     """What can be said in the turn of the loop in which it is asked, by a broker in this process."""
 
-    def receive_at_once(self, wish: Wish) -> Batch | None:
-        """What is there for a plain receive; None: `DeliveryPort.receive` says what there is, or waits.
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
+        """What is there for plain receives that want the same, for as many of so many `calls` as get some.
 
-        The messages count as given: answer when the journal is written, or release them. Raises as that.
+        The others are for `DeliveryPort.receive`, which says what there is, or waits. The messages count as given:
+        answer when the journal is written, or release them. Raises as that.
         """
         ...
 
@@ -128,6 +129,10 @@ class JournalTurns(Protocol):
     @property
     def failure(self) -> TandemError | None:
         """Why it could not be written last; None while it can."""
+        ...
+
+    def at_the_end_of_the_turn(self, work: Callable[[], None]) -> None:
+        """Call before what is noted in this turn is written; `work` may note more. Not while there is a `failure`."""
         ...
 
     def when_written(self, told: Callable[[TandemError | None], None]) -> None:

@@ -278,17 +278,39 @@ class Receiving:
         parts.alarm.look()
         return look
 
-    def receive_at_once(self, wish: Wish) -> GivenBatch | None:
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> list[GivenBatch]:
         """See `port.AtOncePort`."""
         parts = self._parts
         if parts is None or wish.attempt_id or wish.renew or wish.most > _MOST_AT_ONCE:
-            return None
+            return []
         self.waiters.check()
         group = self._groups.get(wish.group)
         if group is None or not group.consume_enable or group.consume_message_orderly:
-            return None
+            return []
         call = self._calls.of(wish, group)
-        sources, answer = self._sources_of(group, wish), Answer(wish.most, wish.most_bytes)
+        sources = self._sources_of(group, wish)
+        batches: list[GivenBatch] = []
+        while len(batches) < calls:
+            together = min(calls - len(batches), _MOST_AT_ONCE // wish.most)
+            answer = Answer(wish.most * together, wish.most_bytes)
+            try:
+                look = self._looked_once(parts, call, sources, answer, wish.most)
+            except BaseException:
+                for batch in batches:
+                    batch.release()
+                raise
+            if answer.messages:
+                if len(self.waiters) and (answer.is_full() or look.more or look.left):
+                    self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
+                batches += self._batches(wish, answer)
+            if look.over or not (answer.messages and (answer.is_full() or look.left)):
+                break
+        return batches
+
+    def _looked_once(
+        self, parts: _Parts, call: ReceiveCall, sources: Sequence[Source], answer: Answer, most: int
+    ) -> Look:
+        """What there is in this turn; where that may not be all, no less than `most` for any receive."""
         try:
             look = parts.receiver.look(call, sources, answer)
             parts.alarm.look()
@@ -296,13 +318,19 @@ class Receiving:
             self._take_back(answer.shares)
             raise
         if look.over and not answer.is_full():
-            self._take_back(answer.shares)  # what there is takes more turns than this
-            return None
-        if not answer.messages:
-            return None
-        if len(self.waiters) and (answer.is_full() or look.more or look.left):
-            self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
-        return self._batch(wish, answer)
+            self._take_back(answer.cut(len(answer.messages) // most * most))
+        return look
+
+    def _batches(self, wish: Wish, answer: Answer) -> list[GivenBatch]:
+        """Those of several receives that want the same."""
+        messages, shares, most = answer.messages, answer.shares, wish.most
+        self._broker.traffic.pulled(wish.topic, wish.group, len(messages), answer.bytes)
+        if len(messages) <= most:
+            return [GivenBatch(messages, shares, self._take_back)]
+        return [
+            GivenBatch(messages[at : at + most], shares[at : at + most], self._take_back)
+            for at in range(0, len(messages), most)
+        ]
 
     def _sources_of(self, group: GroupConfig, wish: Wish) -> Sequence[Source]:
         if wish.queue != ANY:

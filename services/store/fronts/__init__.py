@@ -7,6 +7,7 @@
     remoting/       the protocol of classic RocketMQ clients
     internal/       the contracts between the services of a node, and with gateways
     compiled/       what compiled decoders of all of them share
+    calls_of_turn.py          calls of one turn that ask for the same, looked after together
     held_answer.py  answers of sends, until disk and replicas have them
     held_receives.py          ... of receives, until the journal is written
     held_acknowledgements.py  ... of acknowledgements, until it is safe

@@ -102,8 +102,8 @@ async def test_a_handle_of_what_a_crash_took_does_not_acknowledge_what_took_its_
             way, ("*", FilterKind.TAG)
         )
         wish = Wish(GROUP, TOPIC, subscription=Subscription(expression, kind), invisible_ms=10_000)
-        batch = at.delivery.receive_at_once(wish) if way == "at once" else await at.delivery.receive(wish)
-        return [] if batch is None else list(batch.messages)
+        batches = at.delivery.receive_at_once(wish) if way == "at once" else [await at.delivery.receive(wish)]
+        return [message for batch in batches for message in batch.messages]
 
     async with delivering(tmp_path / "first") as at:
         await at.delivery.groups.add([GroupConfig(GROUP, consume_message_orderly=way == "ordered")])

@@ -15,6 +15,7 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.port import Wish
+from tandemmq.store.delivery.receiver import Look, Receiver
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.direct_port import DirectPort
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
@@ -118,6 +119,130 @@ async def test_all_calls_of_a_turn_are_one_record_of_the_journal(tmp_path: Path)
         assert at.delivery.journal.next == before + 1
         bodies = [decode_record(message_in(one.answers[0]).record).queue_offset for one in callers[3:]]
         assert bodies == [3, 4, 5]
+
+
+async def test_calls_of_a_turn_that_ask_for_the_same_are_one_look_but_for_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at, messages=40, queues=3)
+        looks, look = 0, Receiver.look
+
+        def counted(*arguments: Any) -> Look:
+            nonlocal looks
+            looks += 1
+            return look(*arguments)
+
+        monkeypatch.setattr(Receiver, "look", counted)
+        handles = await ways.received(20)
+        assert looks == 2
+        progress = at.delivery.ledger.progress(PLACE)
+        assert progress is not None
+        assert (len(set(handles)), list(progress.entries)) == (20, list(range(20)))
+        callers = [DirectCaller() for _ in handles]
+        for caller, handle in zip(callers, reversed(handles), strict=True):
+            assert ways.acknowledge(caller, handle) is HELD
+        await until(lambda: all(one.answers for one in callers))
+        assert (ways.cursor(), len(progress.entries)) == (20, 0)
+        left = at.killed(tmp_path / "killed")
+    async with delivering(left) as at:
+        assert ways.cursor() == 20
+
+
+async def test_each_of_them_gets_as_many_as_it_asked_for_while_there_are_some(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at, messages=13)
+        callers = [DirectCaller() for _ in range(6)]
+        assert [ways.receive(one, max_messages=3) for one in callers] == [HELD] * 6
+        await until(lambda: all(one.answers or one.handed_over for one in callers))
+        given = [delivery_pb2.ReceiveResponse.FromString(one.answers[0]).messages for one in callers if one.answers]
+        assert [len(some) for some in given] == [3, 3, 3, 3, 1]
+        assert [decode_record(one.record).queue_offset for some in given for one in some] == list(range(13))
+        assert len(callers[5].handed_over) == 1, "there is none: the handler waits for the next"
+
+
+async def test_what_a_look_has_not_come_to_is_given_in_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        receive, most = at.delivery.receive_at_once, [1, 2, 3, 3]
+        monkeypatch.setattr(
+            at.delivery, "receive_at_once", lambda wish, calls=1: receive(wish, min(calls, most.pop(0)))
+        )
+        callers = [DirectCaller() for _ in range(9)]
+        assert [ways.receive(one) for one in callers] == [HELD] * 9
+        await until(lambda: all(one.answers for one in callers))
+        offsets = [decode_record(message_in(one.answers[0]).record).queue_offset for one in callers]
+        assert (offsets, most) == (list(range(9)), [])
+
+
+async def test_each_of_them_is_told_what_became_of_its_own_handles(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(5)
+        asked = [[handles[0]], [handles[1], "none"], ["none"], [handles[2], handles[3]], [handles[0]]]
+        callers = [DirectCaller() for _ in asked]
+        for caller, some in zip(callers, asked, strict=True):
+            assert ways.acknowledge(caller, *some) is HELD
+        await until(lambda: all(one.answers for one in callers))
+        told = [delivery_pb2.AcknowledgeResponse.FromString(one.answers[0]).outcomes for one in callers]
+        refused = [[one.HasField("refusal") for one in some] for some in told]
+        assert refused == [[False], [False, True], [True], [False, False], [False]]
+        assert ways.cursor() == 4
+
+
+async def test_a_caller_that_has_gone_before_the_end_of_the_turn_is_given_nothing(tmp_path: Path) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        callers = [DirectCaller() for _ in range(4)]
+        assert [ways.receive(one) for one in callers] == [HELD] * 4
+        callers[2].gone = True
+        await until(lambda: bool(callers[3].answers))
+        assert at.delivery.ledger.in_flight(PLACE) == 3
+        assert not callers[2].answers
+
+
+@pytest.mark.parametrize("ends", ["close", "drop"])
+async def test_calls_that_wait_for_the_end_of_a_turn_are_answered_where_delivery_ends_before(
+    tmp_path: Path, ends: str
+) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(3)
+        callers = [DirectCaller() for _ in range(6)]
+        for caller, handle in zip(callers[:3], handles, strict=True):
+            assert ways.acknowledge(caller, handle) is HELD
+        for caller in callers[3:]:
+            assert ways.receive(caller) is HELD
+        getattr(at.delivery.journal, ends)()
+        assert [len(one.answers) for one in callers] == [int(ends == "close")] * 6
+        assert [len(one.handed_over) for one in callers] == [int(ends == "drop")] * 6
+        assert (ways.cursor() == 3) == (ends == "close")
+
+
+async def test_calls_that_cannot_be_answered_together_are_the_handlers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        handles = await ways.received(3)
+
+        def broken(*_: Any) -> Any:
+            raise RuntimeError("a fault of ours")
+
+        receivers, acknowledgers = ([DirectCaller() for _ in range(3)] for _ in range(2))
+        assert ways.receive(receivers[0]) is HELD
+        assert ways.acknowledge(acknowledgers[0], handles[0]) is HELD
+        with monkeypatch.context() as patch:
+            patch.setattr(at.delivery, "receive_at_once", broken)
+            patch.setattr(at.delivery, "acknowledge_at_once", broken)
+            assert [ways.receive(one) for one in receivers[1:]] == [HELD] * 2
+            some = zip(acknowledgers[1:], handles[1:], strict=True)
+            assert [ways.acknowledge(one, handle) for one, handle in some] == [HELD] * 2
+            await until(lambda: bool(acknowledgers[0].answers))
+        for callers in (receivers, acknowledgers):
+            assert [len(one.handed_over) for one in callers] == [0, 1, 1]
 
 
 async def test_what_is_not_plain_is_the_handlers(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Facts of the journal as bytes: messages that were given out, or are dealt with. See `delivery.journal_format`."""
+"""Facts of the journal as bytes: messages that were given out, or are dealt with.
+
+The Python twin is `store.delivery.journal_format`, which has the layout.
+"""
 
 import cython
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize

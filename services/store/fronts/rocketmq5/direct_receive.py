@@ -39,11 +39,12 @@ class DirectReceiveMessage:
             wish = self._receiving.plain_wish(request, caller_of(call).named())
             if wish is None or not call.has_room or self._is_for_later(wish.topic, begun):
                 return None
-            batch = self._delivery.receive_at_once(wish)
+            batches = self._delivery.receive_at_once(wish)
         except (TandemError, CallFailure, DecodeError):
             return None
-        if batch is None:
+        if not batches:
             return None
+        [batch] = batches
         try:
             parts = self._receiving.plain_parts(batch.messages, request.message_queue.topic)
         except BaseException:

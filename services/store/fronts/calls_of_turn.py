@@ -1,0 +1,80 @@
+"""CallsOfTurn: calls of one turn of the event loop that ask for the same, which are looked after together at its end.
+
+The first is answered by itself: whatever keeps it from that keeps the others from it. What all of them would do over
+and over, such as a look for messages, is done twice in a turn, however many they are.
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tandemmq.common.grpc_transport import DirectCall
+from tandemmq.store.delivery.port import JournalTurns
+
+log = logging.getLogger(__name__)
+
+Asked = TypeVar("Asked", bound=Hashable)
+"""What is asked for."""
+Said = TypeVar("Said")
+"""What a call says beside that."""
+
+
+class KeptCall(NamedTuple, Generic[Said]):
+    """A call that is held until the end of its turn."""
+
+    call: DirectCall
+    request: bytes
+    begun: float
+    """By `time.perf_counter`."""
+    said: Said
+
+
+class CallsOfTurn(Generic[Asked, Said]):
+    """Those of one method."""
+
+    def __init__(self, journal: JournalTurns, together: Callable[[Asked, list[KeptCall[Said]]], None]) -> None:
+        """`together` answers some calls, holds them on, or hands them over. Where it raises, all are handed over."""
+        self._journal = journal
+        self._together = together
+        self._turn: dict[Asked, list[KeptCall[Said]]] = {}
+
+    def first(self, asked: Asked) -> None:
+        """A call was answered: others that ask for the same in this turn may be kept."""
+        if self._journal.failure is None:
+            if not self._turn:
+                self._journal.at_the_end_of_the_turn(self._end)
+            self._turn.setdefault(asked, [])
+
+    def again(self, asked: Asked, some: list[KeptCall[Said]]) -> None:
+        """Keep calls until the end of the next turn, where they had no part in what the others got."""
+        self.first(asked)
+        kept = self._turn.get(asked)
+        if kept is not None:
+            kept += some
+        else:
+            hand_over(some)
+
+    def keep(self, asked: Asked, call: DirectCall, request: bytes, begun: float, said: Said) -> bool:
+        """Hold a call until the end of this turn; False: it is the first, to be answered by itself."""
+        kept = self._turn.get(asked)
+        if kept is None:
+            return False
+        kept.append(KeptCall(call, request, begun, said))
+        return True
+
+    def _end(self) -> None:
+        turn, self._turn = self._turn, {}
+        for asked, kept in turn.items():
+            if not kept:
+                continue
+            try:
+                self._together(asked, kept)
+            except Exception:  # the others wait too
+                log.exception("calls of a turn were not answered together")
+                hand_over(kept)
+
+
+def hand_over(some: Iterable[KeptCall[Any]]) -> None:
+    """Have the handler answer calls."""
+    for one in some:
+        one.call.hand_over(one.request)
