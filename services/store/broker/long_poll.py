@@ -107,7 +107,7 @@ class LongPolls:
 async def _room_for(puller: Puller, wanted: Wanted, room: Room) -> None:
     """Wait for room; again for more where the queue has grown meanwhile. Raises as `room`."""
     has = -1
-    while (needs := puller.most_bytes(wanted)) > has:
+    while has < wanted.max_bytes and (needs := puller.most_bytes(wanted)) > has:
         await room(needs)
         has = needs
 

@@ -49,14 +49,10 @@ class RecoveryReport:
 class RecordRun(Protocol):
     """The records of one queue in one log file; see ``compiled/record_run.pyi``."""
 
-    def fitting(
+    def read(
         self, units: bytes, log: ReadBuffer, start: int, stop: int, topic: bytes, queue_id: int, first: int, room: int
-    ) -> tuple[int, int]:
-        """How many units name records within ``room`` bytes, and the bytes of these; -1 where one does not fit."""
-        ...
-
-    def gathered(self, units: bytes, log: ReadBuffer, start: int, count: int, size: int) -> bytes:
-        """The records of the first units."""
+    ) -> tuple[int, bytes]:
+        """How many units name records within ``room`` bytes, and these records; -1 where one does not fit its unit."""
         ...
 
 

@@ -78,7 +78,7 @@ def read_by_python(queue: Queue, room: int) -> tuple[int, bytes]:
         if len(found) + size > room:
             return number, found
         if not 0 <= at < len(queue.log):
-            return number or -1, found
+            return (number, found) if number else (-1, b"")
         if at + size > len(queue.log):
             return -1, b""
         behind = behind_topic(queue.log, at, queue.topic, QUEUE_ID, FIRST + number, place, size)
@@ -91,8 +91,7 @@ def read_by_python(queue: Queue, room: int) -> tuple[int, bytes]:
 
 def read_by_core(queue: Queue, room: int) -> tuple[int, bytes]:
     stop = START + len(queue.log)
-    count, size = core().fitting(queue.units, queue.log, START, stop, queue.topic, QUEUE_ID, FIRST, room)
-    return count, core().gathered(queue.units, queue.log, START, count, size) if count > 0 else b""
+    return core().read(queue.units, queue.log, START, stop, queue.topic, QUEUE_ID, FIRST, room)
 
 
 @given(st.sampled_from(TOPICS), MESSAGES, st.sampled_from([0, 100]), st.integers(0, 10_000))

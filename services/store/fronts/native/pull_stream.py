@@ -65,18 +65,22 @@ class PullStream:
 
     async def _pull(self, wanted: Wanted, credit: StreamCredit) -> AsyncGenerator[PullAnswer, None]:
         """What the queue has, and as few empty answers as will do: when the offset was corrected, or moved on."""
-        told = wanted.offset
+        told = offset = wanted.offset
         while await credit.wait():
-            now = replace(
-                wanted,
-                max_messages=min(wanted.max_messages, credit.messages),
-                max_bytes=min(wanted.max_bytes, credit.bytes),
+            now = Wanted(
+                wanted.topic,
+                wanted.queue_id,
+                offset,
+                min(wanted.max_messages, credit.messages),
+                min(wanted.max_bytes, credit.bytes),
+                wanted.tag_filter,
+                wanted.group,
             )
             pulled = await self._broker.pull(now, room=self._room)
             if pulled.status is PullStatus.FOUND:
                 credit.spend(pulled.count, len(pulled.records))
             elif pulled.status is PullStatus.NO_MATCHED_MESSAGE:
-                wanted = replace(wanted, offset=pulled.next_offset)
+                offset = pulled.next_offset
                 await asyncio.sleep(0)  # a queue full of other tags must not hold up everybody else
                 continue
             elif pulled.status in NOTHING_YET:
@@ -85,14 +89,14 @@ class PullStream:
                     told = pulled.next_offset
                 if not await self._news(wanted, pulled.next_offset, credit.closed):
                     return
-                wanted = replace(wanted, offset=pulled.next_offset)
+                offset = pulled.next_offset
                 continue
             status, told, given = pulled.status, pulled.next_offset, [pulled]
             del pulled
             yield given.pop()
-            if status is PullStatus.OFFSET_TOO_SMALL and told == wanted.offset:
+            if status is PullStatus.OFFSET_TOO_SMALL and told == offset:
                 return  # a slave that does not have it, and sends the consumer to its master
-            wanted = replace(wanted, offset=told)
+            offset = told
 
     async def _news(self, wanted: Wanted, offset: int, closed: asyncio.Future[None]) -> bool:
         """Wait for a message at `offset`; False if the client closes its side before that."""

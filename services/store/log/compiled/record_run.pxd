@@ -10,14 +10,12 @@ cdef extern from *:
         __builtin_memcpy(&value, at, 8);
         return (int64_t)__builtin_bswap64(value);
     }
-    /* The lines at both ends of a record: what is between them is not looked at. */
-    static inline void tandem_prefetch(const unsigned char* at, int64_t size) {
-        __builtin_prefetch(at); __builtin_prefetch(at + 64);
-        __builtin_prefetch(at + size - 128); __builtin_prefetch(at + size - 64);
+    static inline void tandem_prefetch(const unsigned char* at) {
+        __builtin_prefetch(at); __builtin_prefetch(at + 64); __builtin_prefetch(at + 128);
     }
     """
     int64_t tandem_get64(const unsigned char* at) nogil
-    void tandem_prefetch(const unsigned char* at, int64_t size) nogil
+    void tandem_prefetch(const unsigned char* at) nogil
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef int _UNIT, _BODY_SIZE_AT, _HEAD, _V6_MORE, _BORN_V6, _STORE_V6, _AHEAD, _NAME
@@ -37,3 +35,8 @@ cdef struct Named:
     int64_t physical
     int64_t size
     int64_t code
+
+cdef struct Span:
+    int64_t start
+    int64_t stop
+    int64_t largest  # bytes of a record

@@ -1,4 +1,4 @@
-"""The records that the units of a queue name, compared with these and copied out of a log file's mapping.
+"""The records that the units of a queue name, copied out of a log file's mapping and compared with these.
 
 Its Python twins are `behind_topic` and `shows_tags_code`. It reads what these read of a record; where one does not fit
 its unit, as far as a glance can tell, nothing is given, and Python finds out what is wrong.
@@ -27,8 +27,8 @@ _MAGIC_1: cython.uint = MAGIC_V1
 _MAGIC_2: cython.uint = MAGIC_V2
 _NAME: cython.int = 5
 """Bytes of TAGS and of the separator behind it."""
-_AHEAD: cython.int = 6
-"""So many records ahead memory is asked for what will be read: each is somewhere else."""
+_AHEAD: cython.int = 4
+"""So many records ahead memory is asked for where one begins, which may be anywhere."""
 
 
 @cython.cfunc
@@ -113,11 +113,37 @@ def is_named(at: cython.p_const_uchar, named: cython.pointer(Named), last: cytho
     return shows_tags(at + named.topic_size + 2, end, named.code, last)
 
 
-def fitting(
+@cython.cfunc
+@cython.exceptval(check=False)
+def within(
+    unit: cython.p_const_uchar, count: cython.Py_ssize_t, span: Span, room: int64_t, total: cython.pointer(int64_t)
+) -> cython.Py_ssize_t:
+    """Count the units, from the first on, whose records lie in a span of the log, within ``room``; -1 as in `read`."""
+    i: cython.Py_ssize_t
+    place: int64_t
+    size: int64_t
+    total[0] = 0
+    for i in range(count):
+        place = tandem_get64(unit)
+        size = cython.cast(int32_t, tandem_get32(unit + 8))
+        if size <= _HEAD or size > span.largest:
+            return -1
+        if total[0] + size > room:
+            return i
+        if place < span.start or place >= span.stop:
+            return i if i else -1
+        if size > span.stop - place:
+            return -1
+        total[0] += size
+        unit += _UNIT
+    return count
+
+
+def read(
     units: bytes, log: object, start: int64_t, stop: int64_t, topic: bytes, queue_id: cython.int, first: int64_t,
     room: int64_t,
-) -> tuple[int, int]:  # fmt: skip
-    """How many units, from the first one on, name records of a file within ``room`` bytes; and the bytes of these.
+) -> tuple[int, bytes]:  # fmt: skip
+    """The records of a file that units name, from the first one on, within ``room`` bytes: how many, and their bytes.
 
     ``log`` is the file's mapping, which has the log bytes [``start``, ``stop``); ``first`` is the number of the first
     unit. It ends before a record that lies elsewhere. The number is -1 where a record is not the one that its unit
@@ -125,11 +151,7 @@ def fitting(
     """
     view: Py_buffer
     unit: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(units))
-    count: cython.Py_ssize_t = PyBytes_GET_SIZE(units) // _UNIT
-    i: cython.Py_ssize_t
     total: int64_t = 0
-    far: int64_t
-    size: int64_t
     last: Tags
     last.text = cython.NULL
     last.code = last.at = last.size = 0
@@ -137,63 +159,31 @@ def fitting(
     named.topic = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(topic))
     named.topic_size = PyBytes_GET_SIZE(topic)
     named.queue_id = queue_id
+    named.number = first
     PyObject_GetBuffer(log, cython.address(view), PyBUF_SIMPLE)
     data: cython.p_const_uchar = cython.cast(cython.p_const_uchar, view.buf)
-    if stop > start + view.len:
-        stop = start + view.len
-    for i in range(count):
-        if i + _AHEAD < count:
-            far = tandem_get64(unit + _AHEAD * _UNIT)
-            size = tandem_get32(unit + _AHEAD * _UNIT + 8)
-            if far >= start and far + size <= stop:
-                tandem_prefetch(data + (far - start), size)
-        named.physical = tandem_get64(unit)
-        named.size = cython.cast(int32_t, tandem_get32(unit + 8))
-        named.code = tandem_get64(unit + 12)
-        named.number = first + i
-        if named.size <= _HEAD or named.size > view.len:
-            count = -1
-            break
-        if total + named.size > room:
-            count = i
-            break
-        if named.physical < start or named.physical >= stop:
-            count = i if i else -1
-            break
-        if named.size > stop - named.physical:
-            count = -1
-            break
-        if not is_named(data + (named.physical - start), cython.address(named), cython.address(last)):
-            count = -1
-            break
-        total += named.size
-        unit += _UNIT
+    span: Span
+    span.start = start
+    span.stop = min(stop, start + view.len)
+    span.largest = view.len
+    count: cython.Py_ssize_t = within(unit, PyBytes_GET_SIZE(units) // _UNIT, span, room, cython.address(total))
+    records: bytes = b""
+    if count > 0:
+        records = PyBytes_FromStringAndSize(cython.NULL, total)
+        to: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(records))
+        end: cython.p_const_uchar = unit + count * _UNIT
+        while unit < end:
+            if unit + _AHEAD * _UNIT < end:
+                tandem_prefetch(data + (tandem_get64(unit + _AHEAD * _UNIT) - start))
+            named.physical = tandem_get64(unit)
+            named.size = tandem_get32(unit + 8)
+            named.code = tandem_get64(unit + 12)
+            memcpy(to, data + (named.physical - start), named.size)
+            if not is_named(to, cython.address(named), cython.address(last)):
+                count = -1
+                break
+            to += named.size
+            unit += _UNIT
+            named.number += 1
     PyBuffer_Release(cython.address(view))
-    return count, total
-
-
-def gathered(units: bytes, log: object, start: int64_t, count: cython.Py_ssize_t, size: int64_t) -> bytes:
-    """The records of the first ``count`` units, of ``size`` bytes together, which `fitting` has found to be there."""
-    view: Py_buffer
-    records: bytes = PyBytes_FromStringAndSize(cython.NULL, size)
-    to: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(records))
-    unit: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(units))
-    stop: cython.p_const_uchar = unit + count * _UNIT
-    begin: int64_t = -1
-    end: int64_t = -1
-    place: int64_t
-    PyObject_GetBuffer(log, cython.address(view), PyBUF_SIMPLE)
-    data: cython.p_const_uchar = cython.cast(cython.p_const_uchar, view.buf)
-    while unit < stop:
-        place = tandem_get64(unit) - start
-        if place != end:
-            if end > begin:
-                memcpy(to, data + begin, end - begin)
-                to += end - begin
-            begin = place
-        end = place + tandem_get32(unit + 8)
-        unit += _UNIT
-    if end > begin:
-        memcpy(to, data + begin, end - begin)
-    PyBuffer_Release(cython.address(view))
-    return records
+    return count, records if count > 0 else b""

@@ -2,7 +2,6 @@
 
 from tandemmq.store.format.buffers import ReadBuffer
 
-def fitting(
+def read(
     units: bytes, log: ReadBuffer, start: int, stop: int, topic: bytes, queue_id: int, first: int, room: int
-) -> tuple[int, int]: ...
-def gathered(units: bytes, log: ReadBuffer, start: int, count: int, size: int) -> bytes: ...
+) -> tuple[int, bytes]: ...

@@ -48,14 +48,14 @@ def _read_named(
         file = parts.files.find(place_of(units)) if len(units) >= UNIT_SIZE else None
         if file is None:
             return None
-        log, start = file.map, file.start
-        count, size = core.fitting(units, log, start, min(file.end, log_end), topic, queue_id, at, room)
+        stop = min(file.end, log_end)
+        count, records = core.read(units, file.map, file.start, stop, topic, queue_id, at, room)
         if count < 0:
             return None
         if count == 0:
             break
-        pieces.append(core.gathered(units, log, start, count, size))
-        at, room = at + count, room - size
+        pieces.append(records)
+        at, room = at + count, room - len(records)
     return (at - offset, b"".join(pieces)) if pieces else None
 
 
