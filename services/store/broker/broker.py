@@ -18,6 +18,7 @@ from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, Sender, SendOutcome, SentAll, new_tuple
 from tandemmq.store.broker.submission import Receipt, Submission, Told
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
+from tandemmq.store.log.errors import QueueInDoubt
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
 
@@ -146,6 +147,16 @@ class Broker:
             pulled = await self.polls.pull(self.puller, wanted, wait_seconds, room)
         else:
             pulled = await self.polls.pull_now(self.puller, wanted, room)
+        if pulled.status is PullStatus.FOUND:
+            self.traffic.pulled(wanted.topic, wanted.group, pulled.count, len(pulled.records))
+        return pulled
+
+    def pull_at_once(self, wanted: Wanted) -> PullAnswer | None:
+        """What a queue has now; None where that cannot be said without waiting. Raises as `Puller.pull`."""
+        try:
+            pulled = self.puller.pull(wanted)
+        except QueueInDoubt:
+            return None
         if pulled.status is PullStatus.FOUND:
             self.traffic.pulled(wanted.topic, wanted.group, pulled.count, len(pulled.records))
         return pulled

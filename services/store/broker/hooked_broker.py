@@ -135,6 +135,10 @@ class HookedBroker(Broker):
 
         return await self.hooks.delivery.around(context, partial(Broker.pull, self, wanted, wait_seconds, room), found)
 
+    def pull_at_once(self, wanted: Wanted) -> PullAnswer | None:
+        """See `Broker.pull_at_once`: hooks may wait."""
+        return None
+
 
 def delivered(record: bytes, topic: str = "", attempt: int = 0) -> DeliveredMessage:
     """What hooks are told of a record. `topic`: as which topic's message it is given out."""

@@ -88,8 +88,13 @@ async def admitted(name: str, groups: GroupTable, *, create: bool) -> GroupConfi
         group = GroupConfig(name)
         await groups.add([group])
         group = groups.get(name) or group
+    return consuming(group)
+
+
+def consuming(group: GroupConfig) -> GroupConfig:
+    """The group, which may consume. Raises ForbiddenGroup."""
     if not group.consume_enable:
-        raise ForbiddenGroup(f"Group {name} may not consume (consumeEnable is false).")
+        raise ForbiddenGroup(f"Group {group.name} may not consume (consumeEnable is false).")
     return group
 
 

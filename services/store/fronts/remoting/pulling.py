@@ -1,6 +1,7 @@
 """Pulls: PULL_MESSAGE, and LITE_PULL_MESSAGE, which is the same. One that finds nothing may be held until it does."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wa
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.filters.subscriptions import parse
+from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import EVERYTHING, FilterKind, Subscription
-from tandemmq.store.delivery.receive_rules import admitted
+from tandemmq.store.delivery.receive_rules import admitted, consuming
 from tandemmq.store.delivery.selection import Selection, Selections
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import RemotingClients
@@ -133,12 +135,22 @@ class Pulling:
         """By request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
 
-    async def pull(self, call: RemotingCall) -> Command:
-        """PULL_MESSAGE: messages of one queue from an offset on."""
+    def pull(self, call: RemotingCall) -> Command | Awaitable[Command]:
+        """PULL_MESSAGE: messages of one queue from an offset on. Answered at once where nothing is waited for."""
         header = PullHeader.of(call.command)
         if call.principal is not None:
             call.demand(use_group(header.group), subscribe(header.topic))
-        await self._check_group(header)
+        group = self._delivery.groups.get(header.group)
+        return self._first_of_group(call, header) if group is None else self._pull(call, header, group)
+
+    async def _first_of_group(self, call: RemotingCall, header: PullHeader) -> Command:
+        """The group is made first. Raises UnknownGroup, ForbiddenGroup, BadDelivery. A slave makes no groups."""
+        create = self._rules.create_groups and self._broker.store.writable
+        answer = self._pull(call, header, await admitted(header.group, self._delivery.groups, create=create))
+        return answer if isinstance(answer, Command) else await answer
+
+    def _pull(self, call: RemotingCall, header: PullHeader, group: GroupConfig) -> Command | Awaitable[Command]:
+        self._check(header, consuming(group))
         selection = self._selections.select(self._subscription(header))
         self._commit(header)
         moved = self._moved(header)
@@ -153,20 +165,30 @@ class Pulling:
             selection.tags,
             header.group,
         )
-        pulled = await self._look(call, wanted, selection, 0)
-        if header.sys_flag & SUSPEND and pulled.status in NOTHING_YET and pulled.next_offset == header.offset:
+        pulled = None
+        if selection.properties is None and not call.connection.stalled:
+            pulled = self._broker.pull_at_once(wanted)
+        if pulled is None or _waits(header, pulled):
+            return self._later(call, header, wanted, selection, pulled)
+        return _answer(call, header, pulled, self._broker.advice(pulled))
+
+    async def _later(
+        self, call: RemotingCall, header: PullHeader, wanted: Wanted, selection: Selection, pulled: PullAnswer | None
+    ) -> Command:
+        """Where something is waited for. `pulled`: what was found, if that is known."""
+        if pulled is None:
+            pulled = await self._look(call, wanted, selection, 0)
+        if _waits(header, pulled):
             pulled = await self._wait(call, header, wanted, selection, pulled)
         return _answer(call, header, pulled, self._broker.advice(pulled))
 
     # -- before -----------------------------------------------------------------------------------------------------
 
-    async def _check_group(self, header: PullHeader) -> None:
-        """Raises UnknownGroup, ForbiddenGroup, BadDelivery, ProtocolRefusal. A slave makes no groups."""
-        create = self._rules.create_groups and self._broker.store.writable
-        config = await admitted(header.group, self._delivery.groups, create=create)
+    def _check(self, header: PullHeader, group: GroupConfig) -> None:
+        """Raises RemotingRefusal: it may not read as it does."""
         said = self._clients.consumes(header.group)
         broadcast = said is not None and said.message_model == "BROADCASTING"
-        if broadcast and not config.consume_broadcast_enable:
+        if broadcast and not group.consume_broadcast_enable:
             raise RemotingRefusal(
                 ResponseCode.NO_PERMISSION, f"the consumer group[{header.group}] can not consume by broadcast way"
             )
@@ -247,6 +269,11 @@ class Pulling:
             status = pulled.status if later.next_offset == header.offset else PullStatus.NO_MATCHED_MESSAGE
             return replace(later, status=status)
         return later
+
+
+def _waits(header: PullHeader, pulled: PullAnswer) -> bool:
+    """Whether a pull that found this is held until there is something."""
+    return bool(header.sys_flag & SUSPEND) and pulled.status in NOTHING_YET and pulled.next_offset == header.offset
 
 
 _REMARKS = {one: one.name for one in PullStatus}
