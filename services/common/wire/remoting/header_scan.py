@@ -109,9 +109,12 @@ class HeaderScan:
             text = frame.header.decode()
         except UnicodeDecodeError:
             return None
-        for matches, in_order in self._patterns:
+        patterns = self._patterns
+        for place, (matches, in_order) in enumerate(patterns):
             found = matches(text)
             if found is not None:
+                if place:  # it comes again
+                    patterns.insert(0, patterns.pop(place))
                 *values, flag, language, opaque, version = cast(tuple[Any, ...], in_order(found.groups()))
                 for at, read in self._reads:
                     values[at] = read(values[at])

@@ -52,10 +52,11 @@ def _read_named(
         count, records = core.read(units, file.map, file.start, stop, topic, queue_id, at, room)
         if count < 0:
             return None
-        if count == 0:
-            break
-        pieces.append(records)
+        if count:
+            pieces.append(records)
         at, room = at + count, room - len(records)
+        if count * UNIT_SIZE < len(units) and file.start <= place_of(units, count) < stop:
+            break  # there is no more room
     return (at - offset, b"".join(pieces)) if pieces else None
 
 
