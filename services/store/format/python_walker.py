@@ -277,7 +277,8 @@ def _parts(
             (body_size,) = _INT.unpack_from(record, body_at - 4)
             if body_size > 0 and crc31(record[body_at : body_at + body_size]) != body_crc:
                 return Stop.BAD_CRC
-            if properties_at < size and record[size - 1] == 0:
+            last = size - 1 if properties_at < size else topic_end - 1
+            if last >= topic_at and record[last] == 0:
                 return Stop.BAD_CRC  # no text ends in a zero byte: the end of the record never reached the disk
     return _Parts(record, topic_at, topic_end, properties_at)
 

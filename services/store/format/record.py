@@ -199,9 +199,9 @@ class Record:
 def decode_record(buffer: ReadBuffer, at: int = 0, verify: bool = True) -> Record:
     """The record at index ``at`` of ``buffer``; the bytes are copied.
 
-    Checks magic and lengths, with ``verify`` also the body checksum and, as the walkers do, that the properties do not
-    end in a zero byte, as those of a record do whose last page was lost; not that PHYSICALOFFSET is right, for which
-    the caller has to know where the buffer comes from. Raises CorruptRecord.
+    Checks magic and lengths, with ``verify`` also the body checksum and, as the walkers do, that its last text, the
+    properties or else the topic, does not end in a zero byte, as that of a record does whose last page was lost; not
+    that PHYSICALOFFSET is right, for which the caller has to know where the buffer comes from. Raises CorruptRecord.
     """
     left = len(buffer) - at
     if left < MIN_RECORD_SIZE:
@@ -228,8 +228,10 @@ def decode_record(buffer: ReadBuffer, at: int = 0, verify: bool = True) -> Recor
         raise CorruptRecord(f"PROPERTIESLENGTH {properties_size} does not fit a record of {size}", at)
     if verify and body and crc31(body) != fields[2]:
         raise CorruptRecord(f"the body has checksum {crc31(body):08X}, not {fields[2]:08X}", at)
-    if verify and properties_size and buffer[end - 1] == 0:
-        raise CorruptRecord("the properties end in a zero byte: the end of the record never reached the disk", at)
+    last = end - 1 if properties_size else topic_at + topic_size - 1
+    if verify and last >= topic_at and buffer[last] == 0:
+        text = "properties" if properties_size else "topic"
+        raise CorruptRecord(f"the {text} ends in a zero byte: the end of the record never reached the disk", at)
     topic = bytes(buffer[topic_at : topic_at + topic_size])
     return Record(*(*fields[:14], body, topic, bytes(buffer[properties_at:end])))
 

@@ -32,7 +32,7 @@ class Stop(IntEnum):
     BAD_SIZE = 5
     """7. TOTALSIZE below the least. 9. The lengths inside do not add up to TOTALSIZE."""
     BAD_CRC = 6
-    """11. The checksum of the body (or the record) is wrong, or the properties end in a zero byte (torn)."""
+    """11. The checksum of the body (or the record) is wrong, or the last text ends in a zero byte (torn)."""
     BAD_POSITION = 7
     """10. PHYSICALOFFSET is not where the record stands: an old one, left behind by a truncation (trap T1)."""
     INCOMPLETE = 8

@@ -1,4 +1,4 @@
-"""The checksum of a record covers its body only; a write torn inside the properties is found by its last byte."""
+"""The checksum of a record covers its body only; a write torn behind it is found by the last byte of the last text."""
 
 import pytest
 
@@ -27,6 +27,17 @@ def test_properties_whose_end_never_reached_the_disk_are_a_torn_record(walker: W
     assert (walk.count, walk.stop) == (0, Stop.BAD_CRC)
     assert decode_record(whole).encode() == whole
     with pytest.raises(CorruptRecord, match="never reached the disk"):
+        decode_record(torn)
+
+
+@pytest.mark.parametrize("lost", [3, 5])
+def test_a_topic_whose_end_never_reached_the_disk_is_a_torn_record(walker: Walker, lost: int) -> None:
+    """The length of the properties, which there are none of, is zero in any case."""
+    whole = encode_record(Message("Topic", 0, b"body", b"", 0, 0, 1, HOST, HOST), 0, 0, 2)
+    torn = whole[:-lost] + bytes(lost)
+    walk = walker.walk(torn, 0, len(torn), 0, check_crc=True)
+    assert (walk.count, walk.stop) == (0, Stop.BAD_CRC)
+    with pytest.raises(CorruptRecord, match="the topic ends in a zero byte"):
         decode_record(torn)
 
 

@@ -141,7 +141,8 @@ def check(at: int, end: int, physical: int, check_crc: bool, crc_property: bool)
             body_size = int_at(body - 4)
             if body_size > 0 and crc31(body, body_size) != int_at(at + 8):
                 return _BAD_CRC, 0, 0
-            if properties < at + size and byte_at(at + size - 1) == 0:  # the end never reached the disk
+            last = at + size - 1 if properties < at + size else properties - 3
+            if last >= topic and byte_at(last) == 0:  # the end never reached the disk
                 return _BAD_CRC, 0, 0
     return GOOD, topic, properties
 
