@@ -29,7 +29,8 @@ class LogSettings:
     message_index_enable: bool = setting(True, "Index messages by UNIQ_KEY and KEYS, for queries.")
     prefault_bytes: int = setting(
         8 << 20,
-        "Ours: how much of the log file is made resident ahead of the append position.",
+        "Ours: how much of the log file is made resident ahead of the append position, where messages are copied into "
+        "its mapping: with ASYNC_FLUSH, and without the compiled core.",
         unit="bytes",
         low=0,
     )

@@ -1,6 +1,9 @@
 """The compiled core against its Python twin: the same requests through both, the same answers and the same log."""
 
 import asyncio
+import errno
+import os
+import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +31,7 @@ from tandemmq.store.log.marks.running_flags import Reason
 from tandemmq.store.settings import CoreChoice
 from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
+from tests.faults.faulty_disk import Fault, FaultyDisk
 from tests.unit.broker.broker_kit import HOST, Kit, broker, records
 from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
 from tests.unit.fronts.direct_caller import DirectCaller
@@ -482,3 +486,55 @@ def test_every_module_of_the_core_is_looked_for() -> None:
         if one.with_suffix(".py").exists()
     }
     assert set(compiled_core_module._MODULES) == declared
+
+
+async def test_a_record_that_the_system_writes_by_half_is_not_there(tmp_path: Path) -> None:
+    """The Python way says what is wrong; nothing has changed, and what was written is zeros again."""
+    async with sending(tmp_path, compiled=True) as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        file, end, before = kit.store.commit_log.files.files[0], kit.store.commit_log.max_offset, changed_by_sends(kit)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (end + 100, limits[1]))
+        try:
+            assert core.answer(request(queue_id=0), HOST.packed) is None
+            assert changed_by_sends(kit) == before
+            assert not any(file.map[end:])
+            assert python_way(kit, request(queue_id=0), PEERS[0]) == "DiskFailed"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert changed_by_sends(kit) == before
+        assert not any(file.map[end:])
+        assert core.answer(request(queue_id=0), HOST.packed) is not None
+        assert [record.queue_offset for record in logged(kit)] == [0, 1]
+
+
+async def test_a_disk_that_is_watched_sees_what_the_core_writes(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    async with sending(tmp_path, compiled=True, disk=disk) as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        end, before = kit.store.commit_log.max_offset, changed_by_sends(kit)
+        disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)
+        assert core.answer(request(queue_id=0), HOST.packed) is None
+        assert changed_by_sends(kit) == before
+        assert not any(kit.store.commit_log.files.files[0].map[end:])
+        assert core.answer(request(queue_id=0), HOST.packed) is not None
+
+
+async def test_a_sync_that_fails_without_the_interpreter_acknowledges_nothing(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
+        direct, call = DirectSend(kit.broker, kit.traffic, core), DirectCaller(PEERS[0])
+        python_way(kit, request(queue_id=0), PEERS[0])
+        assert direct(request(queue_id=0), call) is HELD
+        file, (reader, writer) = kit.store.commit_log.files.files[0], os.pipe()
+        real, file.fd = file.fd, writer  # which cannot be synced
+        while call.later is None:
+            await asyncio.sleep(0)
+        file.fd = real
+        os.close(reader)
+        os.close(writer)
+        assert store_pb2.SendResponse.FromString(call.later).receipt.status == store_pb2.FLUSH_DISK_TIMEOUT
+        assert kit.store.flags.holds(Reason.FLUSH_FAILED)
+        assert kit.store.flushed_offset == 0
+        assert direct(request(queue_id=0), DirectCaller(PEERS[0])) is None

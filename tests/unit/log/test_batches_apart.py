@@ -65,7 +65,7 @@ async def test_nothing_is_left_of_a_batch_that_was_written_by_half(tmp_path: Pat
     store.append(_small(b"before"))
     end = store.commit_log.max_offset
     disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)
-    with pytest.raises(DiskFailed, match="Cannot write a batch of"):
+    with pytest.raises(DiskFailed, match="Cannot write 4.,... bytes"):
         store.append_batch(BATCH)
     file = store.commit_log.files.files[0]
     assert not any(file.map[end:])

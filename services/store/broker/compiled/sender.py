@@ -196,10 +196,7 @@ class CompiledSender:
         batch: cython.pointer(Batch),
         born_host: bytes,
     ) -> cython.int:
-        """Store a batch as a producer laid it out: 1, and its place; or 0. See `CompiledAppender.append_batch`.
-
-        Raises DiskFailed, DiskFull: nothing has changed.
-        """
+        """Store a batch as a producer laid it out: 1, and its place; or 0. See `CompiledAppender.append_batch`."""
         plain: cython.pointer(Plain) = cython.address(self.plain)
         topic: PlainTopic = self._appender.topic(name, name_size)
         retry: cython.Py_ssize_t = PyBytes_GET_SIZE(_RETRY)

@@ -45,10 +45,7 @@ class SendCore(Protocol):
         ...
 
     def answer(self, message: bytes, peer: bytes) -> bytes | None:
-        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed.
-
-        Raises DiskFailed, DiskFull: nothing has changed.
-        """
+        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
         ...
 
 
@@ -96,10 +93,7 @@ class DirectSendBatch:
         begun = time.perf_counter()
         if self._acknowledgement.refuses:
             return None
-        try:
-            answer = self._core.answer(message, peer_host(call.peer()).packed)
-        except TandemError:
-            return None
+        answer = self._core.answer(message, peer_host(call.peer()).packed)
         if answer is None:
             return None
         return self._when_safe(answer, self._core.end_offset, call, begun, wait=self._core.waits)

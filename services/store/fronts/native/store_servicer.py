@@ -122,10 +122,7 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
         core = self._batches
         if core is None or self.broker.acknowledgement.refuses:
             return None
-        try:
-            answer = core.answer(request, peer.packed)
-        except TandemError:  # Python says what is wrong
-            return None
+        answer = core.answer(request, peer.packed)
         return None if answer is None else StoredBatch(answer, core.end_offset, core.waits)
 
     async def status(self, stored: StoredBatch) -> PutStatus:

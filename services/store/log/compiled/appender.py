@@ -1,12 +1,12 @@
-"""CompiledAppender: plain records, straight into the mapping of the newest log file; its Python twin is `CommitLog`.
+"""CompiledAppender: plain records, laid out apart and written to the newest log file; its Python twin is `CommitLog`.
 
-A batch that a producer has laid out becomes records in the same way; a larger one is written by one call, as
-`CommitLog.append_batch` does.
+Each record, and each batch that a producer has laid out, is written by one system call, as `CommitLog` does from then
+on: the kernel need not zero pages before, nor, as the file is synced, take each page from a mapping.
 
 It does what `CommitLog.append` does for a record that is plain: version 1, no checksum of the whole record, a queue
 whose next offset is known, and room for it in the newest file. For all else `append` gives 0 before anything has
-changed, and `CommitLog` does it, which also knows what is wrong. Position, time and queue offsets stay in the
-`CommitLog`; so the two can take turns, record by record.
+changed, and `CommitLog` does it, which also knows what is wrong; likewise where the disk refuses. Position, time and
+queue offsets stay in the `CommitLog`; so the two can take turns, record by record.
 
 Those who follow the log hear of a turn's first record at once, and of the others at the end of the turn of the event
 loop, as do the metrics.
@@ -15,7 +15,7 @@ loop, as do the metrics.
 from collections.abc import Callable
 
 import cython
-from cython.cimports.cpython.buffer import PyBUF_READ, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cython.cimports.cpython.buffer import PyBUF_READ
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cpython.dict import PyDict_GetItem
 from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
@@ -30,8 +30,9 @@ from tandemmq.store.format.batch import LEAST_SIZE, LOOKED_INTO
 from tandemmq.store.format.crc import crc_address
 from tandemmq.store.format.record_encoder import BLANK_SIZE, MAGIC_V1, MAX_V1_TOPIC
 from tandemmq.store.format.sysflag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6, TRANSACTION_MASK
+from tandemmq.store.log.errors import NotWritable
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.segments.commit_log import LARGEST_APART, LEAST_APART
+from tandemmq.store.log.segments.commit_log import LARGEST_APART
 
 _MOST_TOPICS: cython.int = 10_000
 _FIXED: cython.int = 72
@@ -47,8 +48,7 @@ _BOTH_V6: cython.int = HOSTS_V6
 _TRANSACTION: cython.int = TRANSACTION_MASK
 _V4: cython.int = 8
 _LEAST_PIECE: cython.int = LEAST_SIZE
-_LEAST_APART: cython.Py_ssize_t = LEAST_APART
-_LARGEST_APART: cython.Py_ssize_t = LARGEST_APART
+_LEAST_ROOM: cython.Py_ssize_t = LARGEST_APART
 _MARKS: list[bytes] = list(LOOKED_INTO)
 _SHORTEST_NAME: cython.int = min(map(len, LOOKED_INTO))
 
@@ -134,7 +134,7 @@ class CompiledAppender:
     """See the module."""
 
     def __dealloc__(self) -> None:
-        """Give the room for batches back."""
+        """Give the room for records back."""
         free(self._apart)
 
     def __init__(
@@ -157,6 +157,8 @@ class CompiledAppender:
         self._topics = {}
         self._end_turn = self.end_turn
         self._run_topic = ""
+        self._direct = store.commit_log.files.writes_are_plain
+        store.commit_log.write_by_calls()
         try:
             self._crc = cython.cast(Crc, cython.cast(cython.size_t, crc_address()))
         except ImportError:
@@ -208,18 +210,13 @@ class CompiledAppender:
         place.size = total
         self._find_time(place)
         crc: cython.uint = self._body_crc(plain)
-        view: Py_buffer
-        PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
-        record: cython.p_uchar = cython.cast(cython.p_uchar, view.buf) + at
-        self._write(record, topic, plain, place, crc)
-        tandem_publish(record, cython.cast(cython.uint, total), _MAGIC)
-        PyBuffer_Release(cython.address(view))
-        warm_from: int64_t = log._warm_from
+        self._make_room(total)
+        self._write(self._apart, topic, plain, place, crc)
+        if not self._put(file, at, total):
+            return 0
         log.last_store_timestamp = place.store_timestamp
         log._at = at + total
         self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + 1
-        if at + total > warm_from:
-            log._warm()
         self._count(topic, 1, total, seconds_now() - begun)
         return 1
 
@@ -260,7 +257,7 @@ class CompiledAppender:
         """Append a batch: 1, and the place of all of it. 0: as `append`.
 
         `plain` has what is common to its messages. `batch` gets their number and their physical offsets, for which it
-        has room for `most`. Raises DiskFailed, DiskFull: nothing has changed.
+        has room for `most`.
         """
         log: object = self._log
         file: object = log._file
@@ -277,56 +274,60 @@ class CompiledAppender:
         place.physical_offset = start + at
         place.size = total
         self._find_time(place)
-        self._put_batch(file, at, topic, plain, batch, place)
+        self._make_room(total)
+        self._lay_out(topic, plain, batch, place[0])
+        if not self._put(file, at, total):
+            return 0
         log.last_store_timestamp = place.store_timestamp
         log._at = at + total
         self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + batch.count
-        warm_from: int64_t = log._warm_from
-        if at + total > warm_from and not log.is_laid_out_apart(total):
-            log._warm()
         self._count(topic, batch.count, total, seconds_now() - begun)
         return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _put_batch(
-        self,
-        file: object,
-        at: int64_t,
-        topic: PlainTopic,
-        plain: cython.pointer(Plain),
-        batch: cython.pointer(Batch),
-        place: cython.pointer(Place),
-    ) -> cython.int:
-        """Put the records of a batch into a file: through the mapping, or laid out apart and by one call."""
-        if place.size < _LEAST_APART or place.size > _LARGEST_APART:
-            view: Py_buffer
-            PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
-            self._lay_out(cython.cast(cython.p_uchar, view.buf) + at, topic, plain, batch, place[0])
-            PyBuffer_Release(cython.address(view))
-            return 1
-        if self._apart == cython.NULL:
-            self._apart = cython.cast(cython.p_uchar, malloc(_LARGEST_APART))
+    def _make_room(self, size: int64_t) -> cython.int:
+        """Have room for records of so many bytes."""
+        if size > self._apart_size:
+            free(self._apart)
+            self._apart_size = size if size > _LEAST_ROOM else _LEAST_ROOM
+            self._apart = cython.cast(cython.p_uchar, malloc(self._apart_size))
             if self._apart == cython.NULL:
+                self._apart_size = 0
                 raise MemoryError
-        self._lay_out(self._apart, topic, plain, batch, place[0])
-        records: object = PyMemoryView_FromMemory(cython.cast(cython.p_char, self._apart), place.size, PyBUF_READ)
-        self._log.write_apart(file, at, records)
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _put(self, file: object, at: int64_t, size: int64_t) -> cython.int:
+        """Write what was laid out to a position of a file: 1; or 0 where the disk refuses, and nothing is there."""
+        if self._direct:
+            written: int64_t = tandem_pwrite(file.fd, self._apart, size, at)
+            if written == size:
+                return 1
+            if written:
+                file.map[at : at + written] = bytes(written)  # or a later start would find the first of them
+            return 0
+        records: object = PyMemoryView_FromMemory(cython.cast(cython.p_char, self._apart), size, PyBUF_READ)
+        try:
+            self._log.write_apart(file, at, records)
+        except NotWritable:
+            return 0
         return 1
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _lay_out(
         self,
-        to: cython.p_uchar,
         topic: PlainTopic,
         plain: cython.pointer(Plain),
         batch: cython.pointer(Batch),
         place: Place,
     ) -> cython.void:
-        """Lay out the records of a measured batch, each with its head last. `place`: of all of it."""
+        """Lay out the records of a measured batch. `place`: of all of it."""
         fixed: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host) + topic.field_size + 2
         at: cython.p_const_uchar = batch.data
+        to: cython.p_uchar = self._apart
         i: cython.int
         for i in range(batch.count):
             plain.flag = cython.cast(cython.int, tandem_get32(at + 12))
@@ -339,7 +340,6 @@ class CompiledAppender:
             place.size = fixed + plain.body_size + plain.properties_size
             crc: cython.uint = self._crc(0, plain.body, plain.body_size) & _CRC_MASK
             self._write(to, topic, plain, cython.address(place), crc)
-            tandem_publish(to, cython.cast(cython.uint, place.size), _MAGIC)
             batch.offsets[i] = place.physical_offset
             to += place.size
             place.physical_offset += place.size
@@ -366,12 +366,14 @@ class CompiledAppender:
         place: cython.pointer(Place),
         crc: cython.uint,
     ) -> cython.void:
-        """Lay a record out, but for its first eight bytes. `tandemmq.store.format.record` has the layout."""
+        """Lay a record out. `tandemmq.store.format.record` has the layout."""
         store_host_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._store_host)
         hosts: cython.int = (_BORN_V6 if plain.born_host_size > _V4 else 0) | (
             _STORE_V6 if store_host_size > _V4 else 0
         )
         to: cython.p_uchar = record + 8
+        tandem_put32(record, cython.cast(cython.uint, place.size))
+        tandem_put32(record + 4, _MAGIC)
         tandem_put32(to, crc)
         tandem_put32(to + 4, cython.cast(cython.uint, plain.queue_id))
         tandem_put32(to + 8, cython.cast(cython.uint, plain.flag))

@@ -1,8 +1,10 @@
 """The commit log: every message of every topic, one record after the other (RocketMQ: ``CommitLog``).
 
-All methods run on one thread, which therefore is the append lock. A record is copied into the mapping with its
-first eight bytes last, so that a process killed while copying leaves zeros where the record would begin, and never
-half a record.
+All methods run on one thread, which therefore is the append lock. Records go to the file by a system call where the
+compiled core appends, or each group is synced (`write_by_calls`): then the kernel need not zero pages before, nor write
+whole folios that a mapping has made dirty. A process killed in between may leave half a record, which recovery cuts.
+Else a record is copied into the mapping with its first eight bytes last, so that a process killed while copying leaves
+zeros where the record would begin.
 """
 
 from collections.abc import Sequence
@@ -101,8 +103,11 @@ class CommitLog:
         self._warm_from = 0  # append position at which the next stretch is made resident
         self._apart = bytearray()
         """Where batches are laid out that one system call writes; made for the first of them."""
+        self._by_calls = False
         self._in_place: MappedFile | None = None  # the file whose page faults do not read ahead
         self.last_store_timestamp = 0
+        if config.sync_flush:
+            self.write_by_calls()
 
     # -- where the log begins and ends ------------------------------------------------------------------------------
 
@@ -130,8 +135,18 @@ class CommitLog:
         self._at = end - self._file.start
         self._open_end = self._file.size - self._reserve
         self._warm_until = self._at
+        if self._by_calls:
+            self._expect_reads_in_place(self._file)
         self._warm()
         self.files.make_ahead(self._prefault)
+
+    def write_by_calls(self) -> None:
+        """From here on all that is appended is written by system calls, and no page is made resident ahead."""
+        self._by_calls = True
+        self._prefault = 0
+        self._warm_from = self._file_size
+        if self._file is not None:
+            self._expect_reads_in_place(self._file)
 
     # -- append -----------------------------------------------------------------------------------------------------
 
@@ -143,6 +158,7 @@ class CommitLog:
         Raises:
             RecordTooLarge: it could never fit; nothing was written.
             DiskFull: the next file cannot be made; nothing was written.
+            DiskFailed: it cannot be written.
             QueueNotReady: see `NextOffsets`.
         """
         numbered = message.sys_flag & sysflag.TRANSACTION_MASK not in _UNNUMBERED
@@ -165,9 +181,12 @@ class CommitLog:
         elif size > self._largest:
             raise self._too_large("A record", size)
         end = at + size
-        mapping = file.map
-        mapping[at + PREFIX_SIZE : end] = data[PREFIX_SIZE:]
-        mapping[at : at + PREFIX_SIZE] = data[:PREFIX_SIZE]
+        if self._by_calls:
+            self.write_apart(file, at, data)
+        else:
+            mapping = file.map
+            mapping[at + PREFIX_SIZE : end] = data[PREFIX_SIZE:]
+            mapping[at : at + PREFIX_SIZE] = data[:PREFIX_SIZE]
         self.last_store_timestamp = timestamp
         self._at = end
         if numbered:
@@ -182,8 +201,8 @@ class CommitLog:
         They lie behind each other in one file where a file can hold them all. Nothing is written if any of them is
         too large.
 
-        Raises: RecordTooLarge, DiskFull, QueueNotReady: as `append`; for all of them or none, but for a disk that
-        fills between files.
+        Raises: RecordTooLarge, DiskFull, DiskFailed, QueueNotReady: as `append`; for all of them or none, but for a
+        disk that fills between files.
         """
         file, at = self._room_for(0)
         timestamp = self._timestamp()
@@ -197,11 +216,14 @@ class CommitLog:
             records, numbers, following = self._encode_all(messages, file.start + at, timestamp)
         end = file.start + at + total
         appended = []
-        mapping, start = file.map, file.start
+        mapping, start, by_calls = file.map, file.start, self._by_calls
+        if by_calls:
+            self.write_apart(file, at, b"".join(records))
         for record, number in zip(records, numbers, strict=True):
             behind = at + len(record)
-            mapping[at + PREFIX_SIZE : behind] = record[PREFIX_SIZE:]
-            mapping[at : at + PREFIX_SIZE] = record[:PREFIX_SIZE]
+            if not by_calls:
+                mapping[at + PREFIX_SIZE : behind] = record[PREFIX_SIZE:]
+                mapping[at : at + PREFIX_SIZE] = record[:PREFIX_SIZE]
             appended.append(_appended(Appended, (start + at, behind - at, number, timestamp, end)))
             at = behind
         self._at = at
@@ -242,7 +264,7 @@ class CommitLog:
 
         Raises:
             MalformedBatch: the blob is not what it should be; nothing was written.
-            RecordTooLarge, DiskFull, QueueNotReady: as `append`.
+            RecordTooLarge, DiskFull, DiskFailed, QueueNotReady: as `append`.
         """
         topic = batch.topic.encode()
         flags = sysflag.with_hosts(batch.sys_flag, born_v6=batch.born_host.is_v6, store_v6=batch.store_host.is_v6)
@@ -257,8 +279,8 @@ class CommitLog:
         file, at = self._room_for(total)
         timestamp = self._timestamp()
         apart = self.is_laid_out_apart(total)
-        if apart and not self._apart:
-            self._apart = bytearray(LARGEST_APART)
+        if apart and len(self._apart) < total:
+            self._apart = bytearray(max(total, LARGEST_APART))
         physical_offsets = self.writer.write(
             batch.blob,
             self._apart if apart else file.map,
@@ -284,24 +306,22 @@ class CommitLog:
             self._warm()
         return AppendedBatch(physical_offsets, count, queue_offset, timestamp, file.start + at + total)
 
-    @staticmethod
-    def is_laid_out_apart(size: int) -> bool:
+    def is_laid_out_apart(self, size: int) -> bool:
         """Whether records of so many bytes are laid out apart and written by one system call.
 
-        Their pages need not be made resident, and zeroed, before. That costs more than it saves where there is little
-        to write.
+        Their pages need not be made resident, and zeroed, before. Where others are made resident ahead, that costs more
+        than it saves if there is little to write.
         """
-        return LEAST_APART <= size <= LARGEST_APART
+        return self._by_calls or LEAST_APART <= size <= LARGEST_APART
 
-    def write_apart(self, file: MappedFile, at: int, records: memoryview) -> None:
+    def write_apart(self, file: MappedFile, at: int, records: bytes | memoryview) -> None:
         """Write what was laid out apart behind the last record. Raises DiskFailed, DiskFull: it is not there."""
         self._expect_reads_in_place(file)
         try:
             file.write(at, records)
         except OSError as error:
             file.map[at : at + len(records)] = bytes(len(records))  # or a later start would find the first of them
-            raise disk_error(error, f"Cannot write a batch of {len(records):,} bytes to {file.path}") from error
-        self._warm_until = max(self._warm_until, at + len(records))
+            raise disk_error(error, f"Cannot write {len(records):,} bytes of messages to {file.path}") from error
 
     def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
         """Append bytes of a master's log, up to the end of the file; they lie after `max_offset` until `accept`.
@@ -392,6 +412,7 @@ class CommitLog:
 
     def _warm(self) -> None:
         """Have the next stretch of the file made resident before the append position gets there."""
+        self._warm_until = max(self._warm_until, self._at)  # what was written by calls is resident
         if self._file is not None and self._prefault and self._warm_until < self._file.size:
             self.files.populate(self._file, self._warm_until, self._prefault)
             self._warm_until += self._prefault
@@ -426,7 +447,9 @@ class CommitLog:
         self._file, self._at = fresh, 0
         self._open_end = fresh.size - self._reserve
         self._warm_until = min(self._prefault, fresh.size)
-        self._warm_from = 0
+        self._warm_from = self._file_size if self._by_calls else 0
+        if self._by_calls:
+            self._expect_reads_in_place(fresh)
         self.files.make_ahead(self._prefault if prefault is None else prefault)
         return fresh
 

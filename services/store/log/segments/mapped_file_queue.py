@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from operator import attrgetter
 from pathlib import Path
 
+from tandemmq.common.files.file_system import LocalFileSystem
 from tandemmq.common.files.replacing import make_dirs
 from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.edges.disk import Disk
@@ -103,6 +104,16 @@ class MappedFileQueue:
     def __iter__(self) -> Iterator[MappedFile]:
         """Iterate over the files, oldest first."""
         return iter(self.files)
+
+    @property
+    def writes_are_plain(self) -> bool:
+        """Whether a write to a file is the system's own `pwrite`, and nothing besides."""
+        return getattr(self._disk.pwrite, "__func__", None) is LocalFileSystem.pwrite
+
+    @property
+    def syncs_are_plain(self) -> bool:
+        """The same of a sync and `fdatasync`."""
+        return getattr(self._disk.sync, "__func__", None) is LocalFileSystem.sync
 
     @property
     def last(self) -> MappedFile | None:

@@ -51,7 +51,7 @@ class CompiledBatchCodec:
         """Store the batch of a request, and give the answer with PUT_OK; None: it is not taken, and nothing changed.
 
         `peer`: the packed address of the caller. `end_offset` is then what to wait for, and `waits` whether the request
-        asks for that. Raises DiskFailed, DiskFull: nothing has changed.
+        asks for that.
         """
         if not self._read(start(message), PyBytes_GET_SIZE(message), peer):
             return None
