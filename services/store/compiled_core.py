@@ -22,6 +22,7 @@ from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
 from tandemmq.store.log.parts import RecordRun
+from tandemmq.store.log.segments.syncing import ThreadSyncs
 from tandemmq.store.settings import CoreChoice
 
 _PACKAGE = Path(__file__).parent.parent
@@ -32,6 +33,7 @@ _MODULES = (
     "common.grpc_transport.compiled.lane",
     "store.log.compiled.appender",
     "store.log.compiled.record_run",
+    "store.log.compiled.sync_thread",
     "store.broker.compiled.sender",
     "store.delivery.compiled.handle_codec",
     "store.delivery.compiled.fact_codec",
@@ -162,7 +164,10 @@ def compiled_core(
     from tandemmq.store.fronts.rocketmq5.compiled.given_message import CompiledGivenMessage
     from tandemmq.store.fronts.rocketmq5.compiled.send_message import CompiledSendMessage
     from tandemmq.store.log.compiled.appender import CompiledAppender
+    from tandemmq.store.log.compiled.sync_thread import SyncThread
 
+    if broker.store.commit_log.files.syncs_are_plain:
+        broker.store.sync_by(ThreadSyncs(SyncThread()))
     appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
     sender = CompiledSender(broker.sender, appender)
     message = CompiledSendMessage(sender, broker.topics, takes_normal)

@@ -57,6 +57,7 @@ from tandemmq.store.log.segments.commit_log import Appended, AppendedBatch, Comm
 from tandemmq.store.log.segments.flush import GroupCommit
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
 from tandemmq.store.log.segments.retention import Retention
+from tandemmq.store.log.segments.syncing import Syncs
 from tandemmq.store.log.segments.touching import touch_records
 from tandemmq.store.log.segments.walkers import Walkers
 
@@ -363,6 +364,10 @@ class MessageStore:
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._flush.when_flushed(end_offset, settling(future))
         return await future
+
+    def sync_by(self, syncs: Syncs) -> None:
+        """Have the log made durable by another thread. Call before anything waits for that."""
+        self._flush.sync_by(syncs)
 
     def flush_next(self) -> None:
         """Have what is in the log at the end of this turn of the loop made durable, for those who will then wait."""

@@ -18,6 +18,7 @@ from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.recovery.rebuild import rebuild_index
+from tandemmq.store.log.segments.syncing import error_of
 from tests.manual_timers import ManualTimers
 
 HOST = Host("10.0.0.1", 10911)
@@ -50,7 +51,7 @@ async def test_a_sync_that_was_cancelled_acknowledges_nothing(tmp_path: Path) ->
     before = store.flushed_offset
     cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     cancelled.cancel()
-    store._flush._end_group(cancelled, appended.end_offset, 0.0)
+    store._flush._end_group(error_of(cancelled), appended.end_offset, 0.0)
     assert store.flushed_offset == before
     assert not store.writable
     await store.close()

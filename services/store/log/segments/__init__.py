@@ -8,6 +8,7 @@ mapped_file_queue.py    its files, in order
 record_reader.py        one record, by where it begins
 retention.py            old files go
 scan.py                 reading from one offset to another, across files, blanks and damage
+syncing.py              files are synced beside the loop
 tail.py                 what lies after the last good record is kept, then zeroed
 touching.py             records that are to be read soon come into memory
 walkers.py              which walker reads: the compiled one, or the one in Python

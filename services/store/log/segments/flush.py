@@ -1,9 +1,9 @@
 """Making the commit log durable: group commit (RocketMQ: ``GroupCommitService``, ``FlushRealTimeService``).
 
-One thread calls ``fdatasync``; one call completes every waiter up to there while the next group gathers. It runs from
-the beginning, since memory may be too short later for a thread to start. A failed sync is never retried (the kernel may
-have thrown the pages away and marked them clean): from then on nothing is acknowledged. Whatever else goes wrong here
-counts as a failed sync, or the store would take messages that nobody makes durable.
+One thread calls ``fdatasync`` (`syncing`); one call completes every waiter up to there while the next group gathers. It
+runs from the beginning, since memory may be too short later for a thread to start. A failed sync is never retried (the
+kernel may have thrown the pages away and marked them clean): from then on nothing is acknowledged. Whatever else goes
+wrong here counts as a failed sync, or the store would take messages that nobody makes durable.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ import logging
 import math
 from collections.abc import Callable
 
-from tandemmq.common.started_pool import started_pool
 from tandemmq.store.log.edges.offset_waiters import OffsetWaiters, Told, settling
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.segments.commit_log import CommitLog
+from tandemmq.store.log.segments.syncing import PoolSyncs, Syncs
 
 log = logging.getLogger(__name__)
 _PAGE = 4096
@@ -44,7 +44,7 @@ class GroupCommit:
         self._timers = parts.timers
         self._on_flushed = on_flushed
         self._on_failed = on_failed
-        self._thread = started_pool(1, "tandem-flush")
+        self._syncs: Syncs = PoolSyncs()
         self._waiters = OffsetWaiters(parts.timers)
         self._running = False
         self._timer: asyncio.Task[None] | None = None
@@ -64,7 +64,12 @@ class GroupCommit:
         if self._timer is not None:
             self._timer.cancel()
         await self.flush_all()
-        self._thread.shutdown(wait=True)
+        self._syncs.close()
+
+    def sync_by(self, syncs: Syncs) -> None:
+        """Have groups synced by another thread. Call before the first."""
+        self._syncs.close()
+        self._syncs = syncs
 
     async def flush_all(self) -> bool:
         """Flush up to the present end of the log; False if that failed."""
@@ -116,18 +121,11 @@ class GroupCommit:
         files = [file for file in self._log.files if file.end > begin and file.start < end]
         self._log.files.put_back_deleted(files)
         begun = self._timers.time()
+        # The older file first: an acknowledgement covers everything below its offset.
+        self._syncs.begin(files, lambda error: self._end_group(error, end, self._timers.time() - begun))
 
-        def sync() -> None:
-            for file in files:  # the older file first: an acknowledgement covers everything below its offset
-                file.sync()
-
-        done = asyncio.get_running_loop().run_in_executor(self._thread, sync)
-        done.add_done_callback(lambda result: self._end_group(result, end, self._timers.time() - begun))
-
-    def _end_group(self, result: "asyncio.Future[None]", end: int, seconds: float) -> None:
+    def _end_group(self, error: BaseException | None, end: int, seconds: float) -> None:
         self._running = False
-        # A sync that was cancelled has not said that the disk has it.
-        error = OSError("the sync was cancelled") if result.cancelled() else result.exception()
         if error is not None:
             self._fail(error)
             return
