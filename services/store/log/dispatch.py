@@ -83,11 +83,11 @@ class Dispatcher:
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
-    def kick(self, *, told: bool = True) -> None:
+    def kick(self, *, told: bool = True, behind: bool = False) -> None:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.
 
         Where the last dispatch was a moment ago: together with what comes until its time. `told`: somebody is told of
-        them, and may look for them at once.
+        them, and may look for them at once. `behind`: after what the end of this turn has to do besides.
         """
         self._told = self._told or told
         if self._scheduled:
@@ -96,7 +96,10 @@ class Dispatcher:
         now = self._timers.time()
         if now >= self._due:
             self._due = now + _GATHER_SECONDS
-            self._timers.call_soon(self._turn)
+            if behind:
+                self._timers.call_soon(self._timers.call_soon, self._turn)
+            else:
+                self._timers.call_soon(self._turn)
         else:
             self._timers.call_at(self._due, self._turn)
             self._due += _GATHER_SECONDS

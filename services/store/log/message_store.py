@@ -406,7 +406,7 @@ class MessageStore:
 
     def _on_flushed(self) -> None:
         if not self._seen_at_once:
-            self._dispatcher.kick()
+            self._dispatcher.kick(behind=True)  # answers go out first, and the next group begins
         self.grown()
 
     def _on_flush_failed(self, error: OSError) -> None:

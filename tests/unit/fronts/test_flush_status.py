@@ -38,6 +38,7 @@ async def test_a_failed_flush_is_never_acknowledged_and_ends_sending(tmp_path: P
         request = store_pb2.SendRequest(message=Message(topic="orders", queue_id=0, body=b"x"))
         good = await servicer.Send(request, context)
         assert good.receipt.status == store_pb2.PUT_OK
+        kit.store.catch_up()
         disk.dead = True
         bad = await servicer.Send(request, context)
         assert bad.receipt.status == store_pb2.FLUSH_DISK_TIMEOUT

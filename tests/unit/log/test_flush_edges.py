@@ -212,3 +212,29 @@ async def test_a_new_index_is_put_in_place_without_the_disk_on_the_loop(
     assert loop not in {thread for _, thread in waited}
     assert not (tmp_path / "index.old").exists()
     await store.close()
+
+
+async def test_answers_leave_before_dispatch_and_who_has_one_finds_the_message(tmp_path: Path) -> None:
+    store = _open(tmp_path, SYNC_FLUSH)
+    order: list[str] = []
+    loop, both = asyncio.get_running_loop(), asyncio.Event()
+
+    def dispatched() -> None:
+        order.append("dispatched")
+        both.set()
+
+    store.dispatched.listen(dispatched)
+    store.when_flushed(store.append(MESSAGE).end_offset, lambda _: loop.call_soon(order.append, "answered"))
+    await both.wait()
+    assert order == ["answered", "dispatched"]
+    found: list[int] = []
+
+    def look(_: bool) -> None:
+        queue = store.queue("Topic", 0)
+        found.append(0 if queue is None else queue.max_offset)
+
+    store.when_flushed(store.append(MESSAGE).end_offset, look)
+    while not found:
+        await asyncio.sleep(0)
+    assert found == [2]
+    await store.close()
