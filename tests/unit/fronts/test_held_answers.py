@@ -47,6 +47,9 @@ class _Journal:
     def when_written(self, told: Callable[[Any], None]) -> None:
         self.told = told
 
+    def at_the_end_of_the_turn(self, work: Callable[[], None]) -> None:
+        raise AssertionError("nothing is left for then")
+
 
 @pytest.mark.parametrize(("bad", "status"), [(b"broken", PutStatus.PUT_OK), (b"odd", PutStatus.FLUSH_DISK_TIMEOUT)])
 def test_one_that_fails_does_not_take_the_others_along(
