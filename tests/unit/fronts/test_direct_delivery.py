@@ -33,6 +33,12 @@ GROUP, TOPIC = "workers", "orders"
 PLACE = Place(GROUP, TOPIC, 0)
 
 
+@pytest.fixture(autouse=True)
+def long_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes longer than a slice is the handler's; on a busy machine that is anything."""
+    monkeypatch.setattr("tandemmq.common.slices._SLICE_SECONDS", 3_600.0)
+
+
 class Ways:
     """The short ways over one store."""
 
