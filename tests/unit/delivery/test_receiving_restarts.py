@@ -1,7 +1,7 @@
 """Receiving over stores that stop and are killed: what was acknowledged never comes again, all else does, in order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,16 @@ from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 
 GROUP, TOPIC = "workers", "orders"
 
+LONG_MS = 600_000
+"""So long nothing comes due by itself, however busy the machine is."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _long_wait() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tandemmq.store.delivery.opening.LEAST_WAIT_MS", LONG_MS)
+        yield
+
 
 async def send(at: DeliveringStore, *bodies: str, **properties: str) -> None:
     for body in bodies:
@@ -32,7 +42,7 @@ async def send(at: DeliveringStore, *bodies: str, **properties: str) -> None:
 
 
 async def take(at: DeliveringStore, most: int = 32, group: str = GROUP) -> list[GivenMessage]:
-    batch = await at.delivery.receive(Wish(group, TOPIC, most=most, invisible_ms=10_000))
+    batch = await at.delivery.receive(Wish(group, TOPIC, most=most, invisible_ms=LONG_MS))
     batch.sent(lambda: True)
     return list(batch.messages)
 
@@ -104,7 +114,7 @@ async def test_a_handle_of_what_a_crash_took_does_not_acknowledge_what_took_its_
         expression, kind = {"tags": ("red", FilterKind.TAG), "properties": ("a = 1", FilterKind.SQL)}.get(
             way, ("*", FilterKind.TAG)
         )
-        wish = Wish(GROUP, TOPIC, subscription=Subscription(expression, kind), invisible_ms=10_000)
+        wish = Wish(GROUP, TOPIC, subscription=Subscription(expression, kind), invisible_ms=LONG_MS)
         batches = at.delivery.receive_at_once(wish) if way == "at once" else [await at.delivery.receive(wish)]
         return [message for batch in batches for message in batch.messages]
 
@@ -129,18 +139,18 @@ async def test_a_handle_of_what_a_crash_took_does_not_acknowledge_what_took_its_
 async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) -> None:
     async with delivering(tmp_path / "one") as at:
         await send(at, "a", "b")
-        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=1, invisible_ms=60_000))
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=1, invisible_ms=4 * LONG_MS))
         left = at.killed(tmp_path / "two")
-        await at.delivery.change_invisible(GROUP, TOPIC, batch.messages[0].handle, 40_000)
+        await at.delivery.change_invisible(GROUP, TOPIC, batch.messages[0].handle, 2 * LONG_MS)
         later = at.killed(tmp_path / "three")
-    for root, wait in ((left, 60_000), (later, 40_000)):
+    for root, wait in ((left, 4 * LONG_MS), (later, 2 * LONG_MS)):
         async with delivering(root) as at:
             assert bodies(await take(at)) == ["b"]
             progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
             assert progress is not None
             entry = progress.entries[0]
             assert entry.number == 1
-            assert abs(entry.due - at.delivery.clock.now_ms() - wait) < 15_000
+            assert abs(entry.due - at.delivery.clock.now_ms() - wait) < LONG_MS
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
