@@ -23,6 +23,14 @@ cdef inline bytes joined(const unsigned char* data, Span* parts, int count):
         texts.append(text_of(data, parts[i]))
     return b" ".join(texts)
 
+# Whether a part is printable ASCII: no byte is less than `least`, which is 0x20 with blanks and 0x21 without.
+cdef inline bint is_printable(const unsigned char* data, Span part, unsigned char least) noexcept:
+    cdef Py_ssize_t i
+    for i in range(part.at, part.at + part.size):
+        if data[i] < least or data[i] >= 0x7F:
+            return False
+    return True
+
 # Whether one of several parts has the same bytes.
 cdef inline bint is_among(const unsigned char* data, Span part, Span* others, int count) noexcept:
     cdef int i

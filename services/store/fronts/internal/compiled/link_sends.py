@@ -12,7 +12,7 @@ from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import number, put_number, span
-from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, start, text_of
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, is_printable, start, text_of
 
 # Fields: number << 3 | wire type. Of LinkRequest, Question and Message:
 _QUESTION: cython.int = 1 << 3 | 2
@@ -40,18 +40,6 @@ _MOST_HOSTS: cython.int = 4096
 _LONGEST_KEY: cython.Py_ssize_t = 1024
 """Bytes of a UNIQ_KEY that is taken."""
 _OK: bytes = b"PUT_OK"
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def is_plain(data: cython.p_const_uchar, text: Span) -> cython.int:
-    """Whether a text is printable ASCII."""
-    i: cython.Py_ssize_t
-    for i in range(text.at, text.at + text.size):
-        if data[i] < 0x20 or data[i] >= 0x7F:
-            return 0
-    return 1
 
 
 @cython.cclass
@@ -131,7 +119,7 @@ class CompiledLinkSends:
         at = number(data, at + 1, end, cython.address(self._sent.id))
         if 0 <= at < end and data[at] == _USER:
             at = span(data, at + 1, end, cython.address(user))
-            if at < 0 or not is_plain(data, user):
+            if at < 0 or not is_printable(data, user, 0x20):
                 return 0
         return 0 <= at < end and data[at] == _SEND and span(data, at + 1, end, message) == end
 
@@ -216,7 +204,7 @@ class CompiledLinkSends:
         text: bytes = text_of(data, self._sent.born_host)
         host: object = self._hosts.get(text)
         if host is None:
-            if not is_plain(data, self._sent.born_host):
+            if not is_printable(data, self._sent.born_host, 0x20):
                 return None
             if len(self._hosts) >= _MOST_HOSTS:
                 self._hosts.clear()

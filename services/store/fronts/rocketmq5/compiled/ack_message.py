@@ -8,7 +8,7 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.cpython.unicode import PyUnicode_DecodeASCII
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import put_number, span
-from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, start, text_of
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_printable, start, text_of
 
 # Fields: number << 3 | wire type. Of AckMessageRequest, AckMessageEntry and AckMessageResponse:
 _GROUP: cython.int = 1 << 3 | 2
@@ -30,18 +30,6 @@ _STATUS_SIZE: cython.int = 10
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def printable(data: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Whether a text has nothing but printable ASCII, and something."""
-    i: cython.Py_ssize_t
-    for i in range(at, end):
-        if data[i] < 0x20 or data[i] >= 0x7F:
-            return 0
-    return at < end
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def entry_of(data: cython.p_const_uchar, entry: Span, handle: cython.pointer(Span)) -> cython.int:
     """Find the handle of an entry: 1, or 0 where it is not plain."""
     end: cython.Py_ssize_t = entry.at + entry.size
@@ -51,11 +39,11 @@ def entry_of(data: cython.p_const_uchar, entry: Span, handle: cython.pointer(Spa
         return 0
     if data[at] == _ID:
         at = span(data, at + 1, end, cython.address(identity))
-        if at < 0 or not printable(data, identity.at, at):
+        if at < 0 or not identity.size or not is_printable(data, identity, 0x20):
             return 0
     if at >= end or data[at] != _HANDLE or span(data, at + 1, end, handle) != end:
         return 0
-    return printable(data, handle.at, end)
+    return handle.size and is_printable(data, handle[0], 0x20)
 
 
 def read(message: bytes) -> tuple[bytes, bytes, list[str], bytes] | None:

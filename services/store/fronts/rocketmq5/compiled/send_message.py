@@ -13,7 +13,7 @@ from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import map_entry, number, put_number, span
-from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, joined, start, text_of
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, is_printable, joined, start, text_of
 from isal.isal_zlib import crc32
 
 from tandemmq.store.broker.topics import TopicTable
@@ -79,18 +79,6 @@ _ENTRY: cython.int = 2 << 3 | 2
 _ENTRY_ID: cython.int = 2 << 3 | 2
 _ENTRY_TRANSACTION: cython.int = 3 << 3 | 2
 _ENTRY_OFFSET: cython.int = 4 << 3
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def is_printable(data: cython.p_const_uchar, text: Span) -> cython.int:
-    """Whether a text is ASCII that leaves a mark, without a blank."""
-    i: cython.Py_ssize_t
-    for i in range(text.at, text.at + text.size):
-        if data[i] <= 0x20 or data[i] >= 0x7F:
-            return 0
-    return 1
 
 
 @cython.cclass
@@ -185,7 +173,7 @@ class CompiledSendMessage:
         value: Span
         if sent.names == _MOST or not map_entry(data, entry, cython.address(name), cython.address(value)):
             return 0
-        if not is_printable(data, name) or is_among(data, name, sent.name, sent.names):
+        if not is_printable(data, name, 0x21) or is_among(data, name, sent.name, sent.names):
             return 0
         if text_of(data, name) in self._internal:
             return 0
@@ -276,18 +264,18 @@ class CompiledSendMessage:
         i: cython.int
         if sent.kind != _NORMAL or sent.encoding > _GZIP or not sent.body.size:
             return 0
-        if not 0 < sent.message_id.size <= _LONGEST_ID or not is_printable(data, sent.message_id):
+        if not 0 < sent.message_id.size <= _LONGEST_ID or not is_printable(data, sent.message_id, 0x21):
             return 0
         if sent.tag.size:
-            if not is_printable(data, sent.tag):
+            if not is_printable(data, sent.tag, 0x21):
                 return 0
             if memchr(cython.address(data[sent.tag.at]), ord("|"), sent.tag.size) != cython.NULL:
                 return 0
-        if sent.born_host.size > _LONGEST_HOST or not is_printable(data, sent.born_host):
+        if sent.born_host.size > _LONGEST_HOST or not is_printable(data, sent.born_host, 0x21):
             return 0
         sent.size += sent.tag.size + (sent.keys - 1 if sent.keys else 0)
         for i in range(sent.keys):
-            if not sent.key[i].size or not is_printable(data, sent.key[i]):
+            if not sent.key[i].size or not is_printable(data, sent.key[i], 0x21):
                 return 0
             sent.size += sent.key[i].size
         return sent.size <= _MOST_BYTES
@@ -297,7 +285,7 @@ class CompiledSendMessage:
     def _takes(self, data: cython.p_const_uchar) -> cython.int:
         """Whether the topic is there and takes such messages."""
         topic: Span = self._sent.topic
-        if data[topic.at] == ord("%") or not is_printable(data, topic):
+        if data[topic.at] == ord("%") or not is_printable(data, topic, 0x21):
             return 0
         config: object = self._table.get(text_of(data, topic).decode())
         if config is None:
@@ -328,7 +316,7 @@ class CompiledSendMessage:
             return 0
         if kind == 0 and checksum.size == 0:
             return 1
-        if checksum.size == 0 or not is_printable(data, checksum):
+        if checksum.size == 0 or not is_printable(data, checksum, 0x21):
             return 0
         if self._sent.body.size > (_CRC_AT_ONCE if kind == _CRC32 else _DIGEST_AT_ONCE):
             return 0
