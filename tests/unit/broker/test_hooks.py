@@ -231,6 +231,7 @@ async def test_a_pull_is_told_with_what_it_finds_and_can_be_refused(tmp_path: Pa
     async with hooked(tmp_path, witness) as (kit, port, _):
         given = await port.send(message(b"one", UNIQ_KEY="ID"))
         await kit.dispatched()
+        assert port.pull_at_once(wanted) is None, "nothing is given that no hook hears of"
         await port.pull(wanted)
         context = witness.told[-1][1]
         assert (context.group, context.topic, context.queue_id, context.pulls) == ("g", "T", 1, True)

@@ -120,10 +120,12 @@ async def test_a_long_way_between_neighbours_is_walked_in_the_background(tmp_pat
         with pytest.raises(QueueInDoubt):
             kit.pull("orders", offset=1)
         wanted = Wanted("orders", 0, 1, 10, 1 << 20)
+        assert kit.broker.pull_at_once(wanted) is None, "it has to be waited for"
         both = await asyncio.gather(
             kit.polls.pull(kit.puller, wanted, 60), kit.polls.pull(kit.puller, replace(wanted, offset=2), 60)
         )
         assert [bodies(pulled) for pulled in both] == [[b"200", b"399"], [b"399"]]
+        assert kit.broker.pull_at_once(wanted) == both[0]
 
 
 def replace_place(unit: tuple[int, int, int], place: int) -> tuple[int, int, int]:
