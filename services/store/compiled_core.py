@@ -6,6 +6,7 @@ not take, and everything where it is not built, goes the Python way. See docs/AR
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -167,7 +168,8 @@ def compiled_core(
     from tandemmq.store.log.compiled.sync_thread import SyncThread
 
     if broker.store.commit_log.files.syncs_are_plain:
-        broker.store.sync_by(ThreadSyncs(SyncThread()))
+        with suppress(OSError):  # no thread is to be had: the store's pool has one
+            broker.store.sync_by(ThreadSyncs(SyncThread()))
     appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
     sender = CompiledSender(broker.sender, appender)
     message = CompiledSendMessage(sender, broker.topics, takes_normal)

@@ -224,7 +224,11 @@ async def test_answers_leave_before_dispatch_and_who_has_one_finds_the_message(t
         both.set()
 
     store.dispatched.listen(dispatched)
-    store.when_flushed(store.append(MESSAGE).end_offset, lambda _: loop.call_soon(order.append, "answered"))
+
+    def answered(_: bool) -> None:
+        loop.call_soon(order.append, "answered")
+
+    store.when_flushed(store.append(MESSAGE).end_offset, answered)
     await both.wait()
     assert order == ["answered", "dispatched"]
     found: list[int] = []

@@ -13,8 +13,8 @@ cdef extern from *:
         pthread_t thread;
         int wake, done;  /* eventfds */
         int* files;
-        int count;  /* of files; -1: the thread is to end */
-        int error;
+        int count, error;
+        int ending;
     } tandem_sync;
 
     static void tandem_sync_tell(int fd) {
@@ -27,10 +27,11 @@ cdef extern from *:
         int i;
         for (;;) {
             if (read(shared->wake, &told, 8) != 8) continue;
-            if (shared->count < 0) return NULL;
             shared->error = 0;
             for (i = 0; i < shared->count && !shared->error; i++)
                 while (fdatasync(shared->files[i])) if (errno != EINTR) { shared->error = errno; break; }
+            shared->count = 0;
+            if (__atomic_load_n(&shared->ending, __ATOMIC_ACQUIRE)) return NULL;
             tandem_sync_tell(shared->done);
         }
     }
@@ -61,7 +62,7 @@ cdef extern from *:
         return NULL;
     }
     static void tandem_sync_end(tandem_sync* shared) {
-        shared->count = -1;
+        __atomic_store_n(&shared->ending, 1, __ATOMIC_RELEASE);
         tandem_sync_tell(shared->wake);
         pthread_join(shared->thread, NULL);
         tandem_sync_free(shared);
