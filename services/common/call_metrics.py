@@ -32,13 +32,16 @@ class CallMetrics(ServiceMetrics):
 
         `outcome`: SUCCESS, or RocketMQ's name of what it was. `protocol`: grpc or remoting.
         """
-        key = (protocol, method, outcome, long_polling)
-        times = self._calls.get(key)
+        times = self._calls.get((protocol, method, outcome, long_polling))
         if times is None:
-            times = self._calls.setdefault(key, Distribution(_RPC_MILLISECONDS))
+            times = self.times(method, outcome, long_polling=long_polling, protocol=protocol)
         milliseconds = seconds * 1000
         times.counts[bisect_left(_RPC_MILLISECONDS, milliseconds)] += calls
         times.sum += milliseconds * calls
+
+    def times(self, method: str, outcome: str, *, long_polling: bool = False, protocol: str = "grpc") -> Distribution:
+        """Where `called` counts such calls, which are shown from now on; milliseconds."""
+        return self._calls.setdefault((protocol, method, outcome, long_polling), Distribution(_RPC_MILLISECONDS))
 
     def times_of(self, methods: Container[str]) -> Distribution:
         """How long calls of these methods took, whatever came of them; milliseconds."""

@@ -23,7 +23,7 @@ from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.classic_clients import ClassicClients
-from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core, reading_core
+from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core, reading_core, short_way
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -205,16 +205,18 @@ def attach_core(
     name = settings.broker_cluster_name
     core = compiled_core(broker, soon, settings.compiled_core, name, asks_who=asks_who)
     broker.store.use_core(reading_core(settings.compiled_core))
+    send = DirectSend(broker, metrics, core.send)
     if core.send is not None:
         metrics.watch_core(core.taken)
         host.use_lanes()
-    host.add_direct(DIRECT_SEND, DirectSend(broker, metrics, core.send))
+    host.add_direct(DIRECT_SEND, send if core.send is None else short_way(send))
     if core.batch is not None:
-        host.add_direct(DIRECT_SEND_BATCH, DirectSendBatch(core.batch, broker.acknowledgement, metrics))
+        batches = DirectSendBatch(core.batch, broker.acknowledgement, metrics)
+        host.add_direct(DIRECT_SEND_BATCH, short_way(batches))
         host.take_bytes(SEND_STREAM)
     if core.message is not None:
-        direct = DirectSendMessage(core.message, broker.acknowledgement, metrics)
-        host.add_direct_foreign(DIRECT_SEND_MESSAGE, signed(identity, of_send, direct))
+        messages = DirectSendMessage(core.message, broker.acknowledgement, metrics)
+        host.add_direct_foreign(DIRECT_SEND_MESSAGE, signed(identity, of_send, short_way(messages)))
     return core
 
 

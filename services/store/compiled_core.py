@@ -12,16 +12,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.grpc_transport import Direct
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.delivery.handles import HandleCore
 from tandemmq.store.delivery.journal_format import FactCore
+from tandemmq.store.fronts.held_answer import CoreSends, SendCore
 from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
-from tandemmq.store.fronts.native.direct_send import SendCore
+from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
-from tandemmq.store.fronts.rocketmq5.direct_send import MessageCore, takes_normal
+from tandemmq.store.fronts.rocketmq5.direct_send import takes_normal
 from tandemmq.store.log.parts import RecordRun
 from tandemmq.store.log.segments.syncing import ThreadSyncs
 from tandemmq.store.settings import CoreChoice
@@ -38,6 +40,7 @@ _MODULES = (
     "store.broker.compiled.sender",
     "store.delivery.compiled.handle_codec",
     "store.delivery.compiled.fact_codec",
+    "store.fronts.compiled.send_way",
     "store.fronts.native.compiled.send_codec",
     "store.fronts.native.compiled.batch_codec",
     "store.fronts.remoting.compiled.send_frames",
@@ -112,7 +115,7 @@ class CompiledCore:
     send: SendCore | None = None
     batch: SendCore | None = None
     frames: FramesCore | None = None
-    message: MessageCore | None = None
+    message: SendCore | None = None
     consumers: ConsumerCore | None = None
     """Of RocketMQ 5 clients."""
     link: LinkCore | None = None
@@ -132,6 +135,15 @@ class CompiledCore:
             "Link": self.link,
         }
         return {name: part.taken for name, part in parts.items() if part is not None}
+
+
+def short_way(sends: CoreSends) -> Direct:
+    """The compiled short way of a method that sends, where its requests are the core's."""
+    from tandemmq.store.fronts.compiled.send_way import CompiledSendWay
+
+    way = CompiledSendWay(sends, peer_host)
+    sends.when_safe.core = way
+    return way.answer
 
 
 def compiled_core(

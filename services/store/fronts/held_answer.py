@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from tandemmq.common.distribution import Distribution
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -20,6 +21,73 @@ class SendTimes(Protocol):
 
     def called(self, method: str, outcome: str, seconds: float) -> None:
         """A call has ended."""
+        ...
+
+    def times(self, method: str, outcome: str) -> Distribution:
+        """Where `called` counts such calls; milliseconds."""
+        ...
+
+
+Held = tuple[DirectCall, bytes, float]
+"""A call that is held, its answer, and when it began, by `time.perf_counter`."""
+
+
+class AnswerCore(Protocol):
+    """The compiled twin of `HeldAnswers`: `CompiledSendWay`."""
+
+    def answer_held(self, held: list[Held]) -> None:
+        """Give calls that were held their answers, which are good."""
+        ...
+
+
+class SendCore(Protocol):
+    """The compiled twin of a decoder of requests that send: the compiled codecs of the fronts."""
+
+    @property
+    def end_offset(self) -> int:
+        """Log offset after the message that was stored last."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether its request waits for disk and replicas, where sends do."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """Calls that it took so far."""
+        ...
+
+    def answer(self, message: bytes, peer: bytes) -> bytes | None:
+        """The good answer to a caller at a packed address. None: it is not taken, and nothing has changed."""
+        ...
+
+
+class CoreSends(Protocol):
+    """The short way of a method, as its compiled twin sees it (`CompiledSendWay`)."""
+
+    @property
+    def core(self) -> SendCore | None:
+        """Asked first, if there is one."""
+        ...
+
+    @property
+    def acknowledgement(self) -> Acknowledgement:
+        """What sends wait for."""
+        ...
+
+    @property
+    def when_safe(self) -> "AnswerWhenSafe":
+        """Answers what is stored."""
+        ...
+
+    @property
+    def accepts(self) -> Callable[[DirectCall], bool] | None:
+        """Asked before the core; None: all calls are taken."""
+        ...
+
+    def otherwise(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+        """What is done where the core is not asked, or does not take a request. See `grpc_transport.Direct`."""
         ...
 
 
@@ -35,8 +103,10 @@ class AnswerWhenSafe:
         self._acknowledgement = acknowledgement
         self._times = times
         self._less_safe = less_safe
-        self._turn: HeldAnswers | None = None
-        """The answers that are held in this turn."""
+        self.turn: HeldAnswers | None = None
+        """The answers that are held in this turn, if there are any."""
+        self.core: AnswerCore | None = None
+        """Gives the good answers, if it is there."""
 
     def __call__(
         self, answer: bytes, end_offset: int, call: DirectCall, begun: float, *, wait: bool
@@ -51,16 +121,23 @@ class AnswerWhenSafe:
                 acknowledgement.when_safe(end_offset, _nobody, wait=False)
             self._times.called(self._method, "SUCCESS", time.perf_counter() - begun)
             return answer
-        turn = self._turn
-        if turn is None:
-            turn = self._turn = HeldAnswers(self)
-            acknowledgement.at_the_end_of_the_turn(self._wait)
-        turn.end_offset = max(turn.end_offset, end_offset)
+        turn = self.turn or self.begin_turn()
+        turn.reach(end_offset)
         turn.held.append((call, answer, begun))
         return HELD
 
+    def begin_turn(self) -> "HeldAnswers":
+        """Hold the first answer of a turn."""
+        turn = self.turn = HeldAnswers(self)
+        self._acknowledgement.at_the_end_of_the_turn(self._wait)
+        return turn
+
+    def good_times(self) -> Distribution:
+        """Where the times of calls that ended well are counted; milliseconds."""
+        return self._times.times(self._method, "SUCCESS")
+
     def _wait(self) -> None:
-        turn, self._turn = self._turn, None
+        turn, self.turn = self.turn, None
         if turn is not None:
             self._acknowledgement.when_safe(turn.end_offset, turn, wait=True)
 
@@ -82,11 +159,18 @@ class HeldAnswers:
         self._way = way
         self.end_offset = 0
         """Where the last of their messages ends."""
-        self.held: list[tuple[DirectCall, bytes, float]] = []
-        """Calls, their answers, and when they began."""
+        self.held: list[Held] = []
+
+    def reach(self, end_offset: int) -> None:
+        """One more message ends there."""
+        if end_offset > self.end_offset:
+            self.end_offset = end_offset
 
     def __call__(self, status: PutStatus) -> None:
         """They are as safe as they are to be, or will not be."""
+        if status is PutStatus.PUT_OK and self._way.core is not None:
+            self._way.core.answer_held(self.held)
+            return
         way, now, outcome = self._way, time.perf_counter(), "SUCCESS"
         for call, answer, begun in self.held:
             try:

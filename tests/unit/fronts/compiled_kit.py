@@ -1,7 +1,26 @@
 """What a broker looks like after sends, to compare two of them."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tandemmq.common.grpc_transport import Direct
+from tandemmq.store.compiled_core import short_way
 from tandemmq.store.format.record import Record, decode_record, split_records
 from tests.unit.broker.broker_kit import Kit
+
+Way = Callable[[Any], Direct]
+"""What is around the core, of a DirectSend, DirectSendBatch or DirectSendMessage."""
+
+
+def itself(sends: Any) -> Direct:
+    """The way in Python."""
+    direct: Direct = sends
+    return direct
+
+
+around_the_core = pytest.mark.parametrize("way", [short_way, itself], ids=["compiled", "python"])
 
 
 def changed_by_sends(kit: Kit) -> object:

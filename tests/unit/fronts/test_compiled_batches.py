@@ -16,15 +16,16 @@ from tandemmq.common.slices import Slices
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.compiled_core import compiled_core, core_problem
 from tandemmq.store.format.batch import LOOKED_INTO, encode_client_batch
+from tandemmq.store.fronts.held_answer import SendCore
 from tandemmq.store.fronts.native import answers, requests
-from tandemmq.store.fronts.native.direct_send import DirectSendBatch, SendCore
+from tandemmq.store.fronts.native.direct_send import DirectSendBatch
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.settings import CoreChoice
 from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
 from tests.faults.faulty_disk import Fault, FaultyDisk
 from tests.unit.broker.broker_kit import HOST, Kit
-from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
+from tests.unit.fronts.compiled_kit import Way, around_the_core, changed_by_sends, comparable, logged
 from tests.unit.fronts.direct_caller import DirectCaller
 from tests.unit.fronts.test_compiled_send import PEERS, _counted, python_way, request, sending
 
@@ -203,11 +204,12 @@ async def test_no_core_where_copies_are_looked_for(tmp_path: Path) -> None:
         assert batch_core(kit).answer(batch(queue_id=0), HOST.packed) is None
 
 
-async def test_a_batch_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path: Path) -> None:
+@around_the_core
+async def test_a_batch_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path: Path, way: Way) -> None:
     async with sending(tmp_path, compiled=False, flush_disk_type="SYNC_FLUSH") as (kit, _):
         python_way(kit, request(queue_id=0), PEERS[0])
         core = batch_core(kit)
-        direct = DirectSendBatch(core, kit.broker.acknowledgement, kit.traffic)
+        direct = way(DirectSendBatch(core, kit.broker.acknowledgement, kit.traffic))
         call, at_once = DirectCaller(PEERS[0]), DirectCaller(PEERS[0])
         assert direct(batch(queue_id=0, messages=MANY), call) is HELD
         await kit.store.wait_flushed(core.end_offset)
@@ -225,12 +227,13 @@ async def test_a_batch_that_waits_for_the_disk_is_held_until_it_is_there(tmp_pat
         assert receipt.status == store_pb2.FLUSH_DISK_TIMEOUT
 
 
-async def test_a_disk_that_fails_leaves_the_batch_to_python(tmp_path: Path) -> None:
+@around_the_core
+async def test_a_disk_that_fails_leaves_the_batch_to_python(tmp_path: Path, way: Way) -> None:
     disk = FaultyDisk()
     async with sending(tmp_path, compiled=False, disk=disk) as (kit, _):
         python_way(kit, request(queue_id=0), PEERS[0])
         core = batch_core(kit)
-        direct = DirectSendBatch(core, kit.broker.acknowledgement, kit.traffic)
+        direct = way(DirectSendBatch(core, kit.broker.acknowledgement, kit.traffic))
         large = batch(queue_id=0, messages=encode_client_batch([(0, b"x" * 1000, b"")] * 60))
         before = changed_by_sends(kit)
         disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)

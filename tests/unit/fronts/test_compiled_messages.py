@@ -23,9 +23,10 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import compiled_core, core_problem
 from tandemmq.store.fronts.direct_port import stored
+from tandemmq.store.fronts.held_answer import SendCore
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.rocketmq5 import body_digest
-from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage, MessageCore
+from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage
 from tandemmq.store.fronts.rocketmq5.message_types import check_type
 from tandemmq.store.fronts.rocketmq5.names import topic_name
 from tandemmq.store.fronts.rocketmq5.sending import entry_of
@@ -34,7 +35,7 @@ from tandemmq.store.fronts.rocketmq5.statuses import joined
 from tandemmq.store.settings import CoreChoice
 from tests.campaigns import examples
 from tests.unit.broker.broker_kit import HOST, Kit, broker
-from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
+from tests.unit.fronts.compiled_kit import Way, around_the_core, changed_by_sends, comparable, logged
 from tests.unit.fronts.direct_caller import DirectCaller
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
@@ -44,7 +45,7 @@ MOST = 16 * 1024
 
 
 @asynccontextmanager
-async def serving(root: Path, **settings: Any) -> AsyncIterator[tuple[Kit, MessageCore]]:
+async def serving(root: Path, **settings: Any) -> AsyncIterator[tuple[Kit, SendCore]]:
     size: dict[str, Any] = {"mapped_file_size_commit_log": 1 << 20, "rules": {"file_size": 1 << 20}}
     async with broker(root, **{**size, "window": 0, **settings}) as kit:
         for topic, kind in (("orders", ""), ("normal", "NORMAL"), ("fifo", "FIFO"), ("%RETRY%workers", "")):
@@ -204,11 +205,13 @@ async def test_nothing_else_is_taken(tmp_path: Path) -> None:
         assert changed_by_sends(kit) == before
 
 
-async def test_who_calls_must_be_named_and_in_no_namespace_and_waits_for_the_disk(tmp_path: Path) -> None:
+@around_the_core
+async def test_who_calls_must_be_named_and_in_no_namespace_and_waits_for_the_disk(tmp_path: Path, way: Way) -> None:
     async with serving(tmp_path, flush_disk_type="SYNC_FLUSH") as (kit, core):
         for _ in range(2):
             python_way(kit, request())
-        direct = DirectSendMessage(core, kit.broker.acknowledgement, kit.traffic)
+        sends = DirectSendMessage(core, kit.broker.acknowledgement, kit.traffic)
+        direct = way(sends)
         for metadata in ((), (("x-mq-client-id", " "),), (("x-mq-client-id", "me"), ("x-mq-namespace", "shop"))):
             assert direct(request(), DirectCaller(headers=metadata)) is None
         caller = DirectCaller()
@@ -216,6 +219,6 @@ async def test_who_calls_must_be_named_and_in_no_namespace_and_waits_for_the_dis
         while not caller.answers:
             await asyncio.sleep(0.001)
         assert calls_pb2.SendMessageResponse.FromString(caller.answers[0]).status.code == pb.OK
-        answer, outcome = direct._when_safe.less_safe(caller.answers[0], PutStatus.FLUSH_DISK_TIMEOUT)
+        answer, outcome = sends.when_safe.less_safe(caller.answers[0], PutStatus.FLUSH_DISK_TIMEOUT)
         assert outcome == "MASTER_PERSISTENCE_TIMEOUT"
         assert calls_pb2.SendMessageResponse.FromString(answer).entries[0].status.code == pb.MASTER_PERSISTENCE_TIMEOUT

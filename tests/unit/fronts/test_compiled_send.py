@@ -23,9 +23,9 @@ from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import CoreNotUsable, check_core, compiled_core, core_problem
 from tandemmq.store.format.host import Host
-from tandemmq.store.fronts.held_answer import HeldAnswers
+from tandemmq.store.fronts.held_answer import HeldAnswers, SendCore
 from tandemmq.store.fronts.native.answers import send_response
-from tandemmq.store.fronts.native.direct_send import DirectSend, SendCore
+from tandemmq.store.fronts.native.direct_send import DirectSend
 from tandemmq.store.fronts.native.requests import new_message, peer_host
 from tandemmq.store.log.marks.running_flags import Reason
 from tandemmq.store.settings import CoreChoice
@@ -33,7 +33,7 @@ from tandemmq.store.v1 import message_pb2, store_pb2
 from tests.campaigns import examples
 from tests.faults.faulty_disk import Fault, FaultyDisk
 from tests.unit.broker.broker_kit import HOST, Kit, broker, records
-from tests.unit.fronts.compiled_kit import changed_by_sends, comparable, logged
+from tests.unit.fronts.compiled_kit import Way, around_the_core, changed_by_sends, comparable, logged
 from tests.unit.fronts.direct_caller import DirectCaller
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
@@ -317,7 +317,7 @@ async def test_records_have_the_same_bytes_where_no_map_has_an_order_of_its_own(
 
 async def test_what_a_held_answer_says_when_the_disk_does_not_answer(tmp_path: Path) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, _):
-        way = DirectSend(kit.broker, kit.traffic)._when_safe
+        way = DirectSend(kit.broker, kit.traffic).when_safe
         answer, call = send_response_of(store_pb2.PUT_OK), DirectCaller(PEERS[0])
         held = HeldAnswers(way)
         held.held.append((call, answer, 0.0))
@@ -330,11 +330,12 @@ def send_response_of(status: store_pb2.SendStatus.ValueType) -> bytes:
     return store_pb2.SendResponse(receipt=receipt).SerializeToString()
 
 
-async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path: Path) -> None:
+@around_the_core
+async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path: Path, way: Way) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         assert core is not None
         python_way(kit, request(queue_id=0), PEERS[0])
-        direct = DirectSend(kit.broker, kit.traffic, core)
+        direct = way(DirectSend(kit.broker, kit.traffic, core))
         call = DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), call) is HELD
         assert core.taken == 1
@@ -347,11 +348,12 @@ async def test_a_send_that_waits_for_the_disk_is_held_until_it_is_there(tmp_path
         assert isinstance(at_once, bytes)
 
 
-async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path: Path) -> None:
+@around_the_core
+async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path: Path, way: Way) -> None:
     """Where a flush that began before ends before it, none of them is answered."""
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         python_way(kit, request(queue_id=0), PEERS[0])
-        direct = DirectSend(kit.broker, kit.traffic, core)
+        direct = way(DirectSend(kit.broker, kit.traffic, core))
         waits: list[tuple[int, Callable[[PutStatus], None], bool]] = []
 
         def when_safe(end_offset: int, told: Callable[[PutStatus], None], *, wait: bool) -> None:
@@ -374,10 +376,13 @@ async def test_the_sends_of_a_turn_wait_as_one_for_the_end_of_the_last(tmp_path:
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(tmp_path: Path, flush: str) -> None:
+@around_the_core
+async def test_sends_that_wait_for_replicas_are_held_until_these_have_them(
+    tmp_path: Path, way: Way, flush: str
+) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type=flush, broker_role="SYNC_MASTER") as (kit, core):
         python_way(kit, request(queue_id=0), PEERS[0])
-        direct, log = DirectSend(kit.broker, kit.traffic, core), kit.store.commit_log
+        direct, log = way(DirectSend(kit.broker, kit.traffic, core)), kit.store.commit_log
         transfer = kit.broker.acknowledgement.transfer
         transfer.begin()
         transfer.progress(True, 0, 1)
@@ -425,10 +430,11 @@ def status_of(call: DirectCaller) -> store_pb2.SendStatus.ValueType:
     return store_pb2.SendResponse.FromString(call.later).receipt.status
 
 
-async def test_sends_that_cannot_be_made_durable_are_told_so(tmp_path: Path) -> None:
+@around_the_core
+async def test_sends_that_cannot_be_made_durable_are_told_so(tmp_path: Path, way: Way) -> None:
     async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         python_way(kit, request(queue_id=0), PEERS[0])
-        direct = DirectSend(kit.broker, kit.traffic, core)
+        direct = way(DirectSend(kit.broker, kit.traffic, core))
         call, late = DirectCaller(PEERS[0]), DirectCaller(PEERS[0])
         assert direct(request(queue_id=0), call) is HELD
         kit.store._flush._fail(OSError("the disk is gone"))

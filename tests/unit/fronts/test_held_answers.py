@@ -15,6 +15,8 @@ from tandemmq.store.fronts.held_receives import HeldReceives
 
 
 class _Way:
+    core = None
+
     def less_safe(self, answer: bytes, status: PutStatus) -> tuple[bytes, str]:
         if answer == b"odd":
             raise ValueError("it cannot be read")

@@ -5,7 +5,6 @@ first, one that is refused, one with hooks around it. `StoreServicer.Send` does 
 """
 
 import time
-from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -16,7 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.broker.submission import Receipt
-from tandemmq.store.fronts.held_answer import AnswerWhenSafe
+from tandemmq.store.fronts.held_answer import AnswerWhenSafe, SendCore
 from tandemmq.store.fronts.native.answers import send_response
 from tandemmq.store.fronts.native.requests import new_message, peer_host
 from tandemmq.store.metrics import StoreMetrics
@@ -26,47 +25,31 @@ PATH = "/tandemmq.store.v1.Store/Send"
 BATCH_PATH = "/tandemmq.store.v1.Store/SendBatch"
 
 
-class SendCore(Protocol):
-    """The compiled twin, of Send or SendBatch: `CompiledSendCodec`, `CompiledBatchCodec` (`native/compiled`)."""
-
-    @property
-    def end_offset(self) -> int:
-        """Log offset after the message that was stored last."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether its request waits for disk and replicas, where sends do."""
-        ...
-
-    @property
-    def taken(self) -> int:
-        """Calls that it took so far."""
-        ...
-
-    def answer(self, message: bytes, peer: bytes) -> bytes | None:
-        """The answer, with PUT_OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
-        ...
-
-
 class DirectSend:
     """See `grpc_transport.Direct`."""
+
+    accepts = None
 
     def __init__(self, broker: Broker, metrics: StoreMetrics, core: SendCore | None = None) -> None:
         """`core`, if there is one, is asked first."""
         self._broker = broker
-        self._acknowledgement = broker.acknowledgement
-        self._when_safe = AnswerWhenSafe("Send", broker.acknowledgement, metrics, _less_safe)
-        self._core = core
+        self.acknowledgement = broker.acknowledgement
+        self.when_safe = AnswerWhenSafe("Send", broker.acknowledgement, metrics, _less_safe)
+        self.core = core
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
         begun = time.perf_counter()
-        core, acknowledgement = self._core, self._acknowledgement
-        if core is not None and not acknowledgement.refuses:
+        core = self.core
+        if core is not None and not self.acknowledgement.refuses:
             answer = core.answer(message, peer_host(call.peer()).packed)
             if answer is not None:
-                return self._when_safe(answer, core.end_offset, call, begun, wait=core.waits)
+                return self.when_safe(answer, core.end_offset, call, begun, wait=core.waits)
+        return self.otherwise(message, call)
+
+    def otherwise(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
+        """The same by Python alone."""
+        begun = time.perf_counter()
         try:
             request = store_pb2.SendRequest.FromString(message)
             wait = not request.no_wait
@@ -77,26 +60,32 @@ class DirectSend:
             return None
         ready, place = stored
         answer = send_response(new_tuple(Receipt, (ready, place, PutStatus.PUT_OK))).SerializeToString()
-        return self._when_safe(answer, place.end_offset, call, begun, wait=ready.wait and wait)
+        return self.when_safe(answer, place.end_offset, call, begun, wait=ready.wait and wait)
 
 
 class DirectSendBatch:
     """See `grpc_transport.Direct`. Where the core does not take a request, nothing else is tried here."""
 
+    accepts = None
+
     def __init__(self, core: SendCore, acknowledgement: Acknowledgement, metrics: StoreMetrics) -> None:
-        self._acknowledgement = acknowledgement
-        self._when_safe = AnswerWhenSafe("SendBatch", acknowledgement, metrics, less_safe_batch)
-        self._core = core
+        self.acknowledgement = acknowledgement
+        self.when_safe = AnswerWhenSafe("SendBatch", acknowledgement, metrics, less_safe_batch)
+        self.core = core
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """See DirectSend."""
         begun = time.perf_counter()
-        if self._acknowledgement.refuses:
+        if self.acknowledgement.refuses:
             return None
-        answer = self._core.answer(message, peer_host(call.peer()).packed)
+        answer = self.core.answer(message, peer_host(call.peer()).packed)
         if answer is None:
             return None
-        return self._when_safe(answer, self._core.end_offset, call, begun, wait=self._core.waits)
+        return self.when_safe(answer, self.core.end_offset, call, begun, wait=self.core.waits)
+
+    def otherwise(self, _message: bytes, _call: DirectCall) -> None:
+        """See CoreSends."""
+        return
 
 
 def _less_safe(answer: bytes, status: PutStatus) -> tuple[bytes, str]:

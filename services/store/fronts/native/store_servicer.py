@@ -18,8 +18,8 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage, SentAll
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.held_answer import SendCore
 from tandemmq.store.fronts.native import answers, requests
-from tandemmq.store.fronts.native.direct_send import SendCore
 from tandemmq.store.fronts.native.limits import ServiceLimits
 from tandemmq.store.fronts.native.pull_stream import PullStream
 from tandemmq.store.fronts.native.requests import peer_host

@@ -6,7 +6,6 @@ What that does not take goes the way of every call: `sending`.
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
 from tandemmq.rocketmq5.v2 import calls_pb2
@@ -14,7 +13,7 @@ from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.fronts.held_answer import AnswerWhenSafe, SendTimes
+from tandemmq.store.fronts.held_answer import AnswerWhenSafe, SendCore, SendTimes
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.rocketmq5.caller import MOST_CLIENT_ID
 from tandemmq.store.fronts.rocketmq5.message_types import accepted
@@ -23,41 +22,32 @@ from tandemmq.store.fronts.rocketmq5.sending import STATUSES
 PATH = "/apache.rocketmq.v2.MessagingService/SendMessage"
 
 
-class MessageCore(Protocol):
-    """The compiled twin: `tandemmq.store.fronts.rocketmq5.compiled.send_message.CompiledSendMessage`."""
-
-    @property
-    def end_offset(self) -> int:
-        """Log offset after the message that was stored last."""
-        ...
-
-    @property
-    def taken(self) -> int:
-        """Calls that it took so far."""
-        ...
-
-    def answer(self, message: bytes, peer: bytes) -> bytes | None:
-        """The answer, with OK, to a caller at a packed address. None: it is not taken, and nothing has changed."""
-        ...
-
-
 class DirectSendMessage:
     """See `grpc_transport.Direct`."""
 
-    def __init__(self, core: MessageCore, acknowledgement: Acknowledgement, times: SendTimes) -> None:
-        self._core = core
-        self._acknowledgement = acknowledgement
-        self._when_safe = AnswerWhenSafe("SendMessage", acknowledgement, times, _less_safe)
+    def __init__(self, core: SendCore, acknowledgement: Acknowledgement, times: SendTimes) -> None:
+        self.core = core
+        self.acknowledgement = acknowledgement
+        self.when_safe = AnswerWhenSafe("SendMessage", acknowledgement, times, _less_safe)
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """The answer to a request; HELD: when disk and replicas have answered; None: it is not answered here."""
-        begun, core = time.perf_counter(), self._core
-        if self._acknowledgement.refuses or not _is_named(call.invocation_metadata()):
+        begun, core = time.perf_counter(), self.core
+        if self.acknowledgement.refuses or not self.accepts(call):
             return None
         answer = core.answer(message, peer_host(call.peer()).packed)
         if answer is None:
             return None
-        return self._when_safe(answer, core.end_offset, call, begun, wait=True)
+        return self.when_safe(answer, core.end_offset, call, begun, wait=core.waits)
+
+    @staticmethod
+    def accepts(call: DirectCall) -> bool:
+        """See CoreSends."""
+        return _is_named(call.invocation_metadata())
+
+    def otherwise(self, _message: bytes, _call: DirectCall) -> None:
+        """See CoreSends."""
+        return
 
 
 def takes_normal(config: TopicConfig) -> bool:

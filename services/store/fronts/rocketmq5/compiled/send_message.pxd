@@ -38,6 +38,7 @@ cdef class CompiledSendMessage:
     cdef frozenset _internal
     cdef Sent _sent
     cdef readonly int64_t end_offset
+    cdef readonly bint waits
     cdef readonly int64_t taken
     cdef int _read(self, const unsigned char* data, Py_ssize_t size) except -1
     cdef int _message(self, const unsigned char* data, Py_ssize_t at, Py_ssize_t end) except -1

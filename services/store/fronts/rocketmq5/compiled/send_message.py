@@ -91,6 +91,7 @@ class CompiledSendMessage:
         self._table = topics
         self._takes_normal = takes_normal
         self._seen = None
+        self.waits = True
         self._internal = frozenset(name.encode() for name in INTERNAL)
 
     def answer(self, message: bytes, peer: bytes) -> bytes | None:

@@ -7,6 +7,7 @@ from tandemmq.store.broker.topics import TopicConfig, TopicTable
 
 class CompiledSendMessage:
     end_offset: int
+    waits: bool
     taken: int
     def __init__(
         self, sender: CompiledSender, topics: TopicTable, takes_normal: Callable[[TopicConfig], bool]
