@@ -243,15 +243,16 @@ class Protocol(ServerHolding):
         """What was put off to a turn of its own: waiting requests and writers, then a flush."""
         if self._transport is None:
             return  # lost meanwhile: what came before that is nobody's
-        sender = self.connection.sender
-        self.slice_ends = self.server.turns.slice_ends()
-        if self.connection.reader.behind and not self._paused:
-            self._read_on()
-        if not sender.congested:
-            sender.flush_all()
-            self._unpark()
-            for call in list(self.writers.values()):
-                call.writable()
+        sender, behind = self.connection.sender, self.connection.reader.behind
+        if behind or self.parked or sender.ready or self.writers:  # else there are answers, and nothing to begin
+            self.slice_ends = self.server.turns.slice_ends()
+            if behind and not self._paused:
+                self._read_on()
+            if not sender.congested:
+                sender.flush_all()
+                self._unpark()
+                for call in list(self.writers.values()):
+                    call.writable()
         self.flush()
         if self.holds:
             self.settle()
