@@ -30,7 +30,7 @@ class LogSettings:
     prefault_bytes: int = setting(
         8 << 20,
         "Ours: how much of the log file is made resident ahead of the append position, where messages are copied into "
-        "its mapping: with ASYNC_FLUSH, and without the compiled core.",
+        "its mapping: with ASYNC_FLUSH.",
         unit="bytes",
         low=0,
     )

@@ -496,7 +496,7 @@ def test_every_module_of_the_core_is_looked_for() -> None:
 
 async def test_a_record_that_the_system_writes_by_half_is_not_there(tmp_path: Path) -> None:
     """The Python way says what is wrong; nothing has changed, and what was written is zeros again."""
-    async with sending(tmp_path, compiled=True) as (kit, core):
+    async with sending(tmp_path, compiled=True, flush_disk_type="SYNC_FLUSH") as (kit, core):
         assert core is not None
         python_way(kit, request(queue_id=0), PEERS[0])
         file, end, before = kit.store.commit_log.files.files[0], kit.store.commit_log.max_offset, changed_by_sends(kit)
@@ -517,7 +517,7 @@ async def test_a_record_that_the_system_writes_by_half_is_not_there(tmp_path: Pa
 
 async def test_a_disk_that_is_watched_sees_what_the_core_writes(tmp_path: Path) -> None:
     disk = FaultyDisk()
-    async with sending(tmp_path, compiled=True, disk=disk) as (kit, core):
+    async with sending(tmp_path, compiled=True, disk=disk, flush_disk_type="SYNC_FLUSH") as (kit, core):
         assert core is not None
         python_way(kit, request(queue_id=0), PEERS[0])
         end, before = kit.store.commit_log.max_offset, changed_by_sends(kit)

@@ -18,6 +18,17 @@ cdef extern from *:
     static inline void tandem_put64(unsigned char* to, uint64_t value) {
         tandem_put32(to, (uint32_t)(value >> 32)); tandem_put32(to + 4, (uint32_t)value);
     }
+    /* The eight bytes that make a record of what lies behind them: all of that is written before. */
+    static inline void tandem_publish(unsigned char* to, uint32_t size, uint32_t magic) {
+        unsigned char head[8];
+        uint64_t word;
+        tandem_put32(head, size); tandem_put32(head + 4, magic);
+        memcpy(&word, head, 8);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        if (((uintptr_t)to & 7) == 0) __atomic_store_n((uint64_t*)to, word, __ATOMIC_RELEASE);
+        else memcpy(to, &word, 8);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
     /* How much of it was written, which is all unless the disk refuses. */
     static inline int64_t tandem_pwrite(int fd, const unsigned char* from, int64_t size, int64_t at) {
         int64_t done = 0;
@@ -31,6 +42,7 @@ cdef extern from *:
     """
     void tandem_put32(unsigned char* to, unsigned int value) nogil
     void tandem_put64(unsigned char* to, unsigned long long value) nogil
+    void tandem_publish(unsigned char* to, unsigned int size, unsigned int magic) nogil
     int64_t tandem_pwrite(int fd, const unsigned char* data, int64_t size, int64_t at) nogil
     unsigned int tandem_get32(const unsigned char* at) nogil
     const char* TANDEM_CORE_SOURCE
@@ -90,7 +102,7 @@ cdef class CompiledAppender:
     cdef int64_t _run_size, _run_count
     cdef int64_t _messages
     cdef Crc _crc
-    cdef bint _direct
+    cdef bint _direct, _mapped
     cdef unsigned char* _apart
     cdef int64_t _apart_size
     cdef PlainTopic topic(self, const unsigned char* name, Py_ssize_t size)
@@ -100,6 +112,7 @@ cdef class CompiledAppender:
         self, PlainTopic topic, Plain* plain, Batch* batch, int64_t most_body, Place* place
     ) except -1
     cdef int _make_room(self, int64_t size) except -1
+    cdef int _copy(self, object file, int64_t at, int64_t size) except -1
     cdef int _put(self, object file, int64_t at, int64_t size) except -1
     cdef void _lay_out(self, PlainTopic topic, Plain* plain, Batch* batch, Place place) noexcept
     cdef int append(self, PlainTopic topic, Plain* plain, Place* place) except -1

@@ -1,7 +1,8 @@
 """CompiledAppender: plain records, laid out apart and written to the newest log file; its Python twin is `CommitLog`.
 
-Each record, and each batch that a producer has laid out, is written by one system call, as `CommitLog` does from then
-on: the kernel need not zero pages before, nor, as the file is synced, take each page from a mapping.
+With SYNC_FLUSH each record, and always each batch that a producer has laid out, is written by one system call: the
+kernel need not zero pages before, nor, as the file is synced, take each page from a mapping. With ASYNC_FLUSH a record
+is copied into the mapping, which is cheaper then.
 
 It does what `CommitLog.append` does for a record that is plain: version 1, no checksum of the whole record, a queue
 whose next offset is known, and room for it in the newest file. For all else `append` gives 0 before anything has
@@ -15,7 +16,7 @@ loop, as do the metrics.
 from collections.abc import Callable
 
 import cython
-from cython.cimports.cpython.buffer import PyBUF_READ
+from cython.cimports.cpython.buffer import PyBUF_READ, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cpython.dict import PyDict_GetItem
 from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
@@ -158,7 +159,7 @@ class CompiledAppender:
         self._end_turn = self.end_turn
         self._run_topic = ""
         self._direct = store.commit_log.files.writes_are_plain
-        store.commit_log.write_by_calls()
+        self._mapped = not store.config.sync_flush
         try:
             self._crc = cython.cast(Crc, cython.cast(cython.size_t, crc_address()))
         except ImportError:
@@ -212,11 +213,16 @@ class CompiledAppender:
         crc: cython.uint = self._body_crc(plain)
         self._make_room(total)
         self._write(self._apart, topic, plain, place, crc)
-        if not self._put(file, at, total):
+        if self._mapped:
+            self._copy(file, at, total)
+        elif not self._put(file, at, total):
             return 0
+        warm_from: int64_t = log._warm_from
         log.last_store_timestamp = place.store_timestamp
         log._at = at + total
         self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + 1
+        if at + total > warm_from:
+            log._warm()
         self._count(topic, 1, total, seconds_now() - begun)
         return 1
 
@@ -299,9 +305,22 @@ class CompiledAppender:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
+    def _copy(self, file: object, at: int64_t, size: int64_t) -> cython.int:
+        """Copy the record that was laid out into the mapping of a file, its first eight bytes last."""
+        view: Py_buffer
+        PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
+        record: cython.p_uchar = cython.cast(cython.p_uchar, view.buf) + at
+        memcpy(record + 8, self._apart + 8, size - 8)
+        tandem_publish(record, cython.cast(cython.uint, size), _MAGIC)
+        PyBuffer_Release(cython.address(view))
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _put(self, file: object, at: int64_t, size: int64_t) -> cython.int:
         """Write what was laid out to a position of a file: 1; or 0 where the disk refuses, and nothing is there."""
         if self._direct:
+            self._log._expect_reads_in_place(file)
             written: int64_t = tandem_pwrite(file.fd, self._apart, size, at)
             if written == size:
                 return 1

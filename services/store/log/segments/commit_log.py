@@ -1,7 +1,7 @@
 """The commit log: every message of every topic, one record after the other (RocketMQ: ``CommitLog``).
 
-All methods run on one thread, which therefore is the append lock. Records go to the file by a system call where the
-compiled core appends, or each group is synced (`write_by_calls`): then the kernel need not zero pages before, nor write
+All methods run on one thread, which therefore is the append lock. Records go to the file by a system call where
+each group is synced (`write_by_calls`): then the kernel need not zero pages before, nor write
 whole folios that a mapping has made dirty. A process killed in between may leave half a record, which recovery cuts.
 Else a record is copied into the mapping with its first eight bytes last, so that a process killed while copying leaves
 zeros where the record would begin.
