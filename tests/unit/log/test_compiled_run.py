@@ -2,12 +2,14 @@
 
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.store.compiled_core import core_problem, reading_core
+from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.java import tags_code
 from tandemmq.store.format.record import CorruptRecord, Message, decode_record, encode_record
@@ -153,3 +155,45 @@ async def test_pulls_are_the_same(tmp_path: Path) -> None:
                     pulled = kit.pull("orders", queue_id, offset, max_messages=messages, max_bytes=size)
                     assert pulled == expected
                     assert bodies(pulled)
+
+
+class Counted:
+    """The core; it refuses to be asked for ever."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def read(
+        self, units: bytes, log: ReadBuffer, start: int, stop: int, topic: bytes, queue_id: int, first: int, room: int
+    ) -> tuple[int, bytes]:
+        self.asked += 1
+        assert self.asked < 100
+        return core().read(units, log, start, stop, topic, queue_id, first, room)
+
+
+async def test_a_pull_ends_where_there_is_no_room_for_a_unit_that_names_what_is_not_in_the_log(tmp_path: Path) -> None:
+    """Not yet in the log, but within its newest file."""
+    async with broker(tmp_path) as kit:
+        for number in range(10):
+            kit.send("orders", b"%d" % number, 0)
+        await kit.dispatched()
+        queue, end = kit.store.queue("orders", 0), kit.store.commit_log.max_offset
+        assert queue is not None
+        units = queue.read(0, 10)
+        queue.put(5, pack_unit(end, units[5].size, units[5].tags_code))
+        room = sum(unit.size for unit in units[:5])
+        kit.store.use_core(Counted())
+        assert bodies(kit.pull("orders", 0, 0, max_messages=10, max_bytes=room)) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_a_queue_file_that_ends_within_a_unit_is_read_one_by_one(tmp_path: Path) -> None:
+    async with broker(tmp_path) as kit:
+        for number in range(3):
+            kit.send("orders", b"%d" % number, 0)
+        await kit.dispatched()
+        queue = kit.store.queue("orders", 0)
+        assert queue is not None
+        short = queue.read_bytes(0, 3)[:-15]
+        kit.store.use_core(core())
+        with patch.object(type(queue), "read_bytes", lambda _, offset, __: short[offset * UNIT_SIZE :]):
+            assert kit.store.read_bulk(queue, 0, 3, 1 << 20) is None

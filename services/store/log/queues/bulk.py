@@ -55,7 +55,7 @@ def _read_named(
         if count:
             pieces.append(records)
         at, room = at + count, room - len(records)
-        if count * UNIT_SIZE < len(units) and file.start <= place_of(units, count) < stop:
+        if not count or (count < len(units) // UNIT_SIZE and file.start <= place_of(units, count) < stop):
             break  # there is no more room
     return (at - offset, b"".join(pieces)) if pieces else None
 
