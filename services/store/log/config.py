@@ -46,7 +46,10 @@ class LogSettings:
         False, "Recovery verifies that checksum instead of the body's.", name="forceVerifyPropCRC"
     )
     check_crc_on_recover: bool = setting(
-        True, "Recovery verifies the checksum of every body.", name="checkCRCOnRecover"
+        True,
+        "Recovery verifies the checksum of every body, and that no record is cut. Without that, half a record that a "
+        "killed process has left may be taken for a message.",
+        name="checkCRCOnRecover",
     )
 
     # -- flush ------------------------------------------------------------------------------------------------------
