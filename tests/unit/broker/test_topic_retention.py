@@ -198,6 +198,31 @@ async def test_a_clock_that_goes_back_brings_nothing_back(tmp_path: Path) -> Non
         assert first(kit) == 21
 
 
+async def test_a_clock_that_was_ahead_hides_nothing_that_comes_afterwards(tmp_path: Path) -> None:
+    """In queues that are new since, in those that were looked at then, and with other hours."""
+    async with broker(tmp_path) as kit:
+        follow(kit)
+        for topic in ("orders", "later"):
+            keep(kit, "6", topic)
+        kit.send("orders", b"old")
+        await kit.dispatched()
+        kit.clock.now += 48 * HOUR_MS
+        await passes(kit)
+        assert first(kit) == 1
+        kit.clock.now -= 48 * HOUR_MS
+        for topic in ("orders", "later"):
+            kit.send(topic, b"new")
+        await kit.dispatched()
+        await passes(kit)
+        assert (first(kit), first(kit, "later")) == (1, 0)
+        keep(kit, "3")
+        await passes(kit)
+        assert first(kit) == 0, "as young as the old one is by this clock"
+        kit.clock.now += 4 * HOUR_MS
+        await passes(kit)
+        assert (first(kit), first(kit, "later")) == (2, 0)
+
+
 async def test_the_files_of_the_log_go_as_before(tmp_path: Path) -> None:
     """What the log has no more is gone, whatever the topic says."""
     async with broker(tmp_path, file_reserved_time=2, delete_when=tuple(range(24))) as kit:
@@ -268,14 +293,15 @@ def test_the_first_message_is_the_first_young_one(
                 kit.send("orders", b"x")
                 times.append(kit.clock.now)
             await kit.dispatched()
-            latest = 0
+            before, expected = 0, 0
             for minutes, hours in steps:
                 kit.clock.now += minutes * 60_000
                 keep(kit, str(hours))
                 await passes(kit)
-                if hours:
-                    latest = max(latest, kit.clock.now)
-                young = [n for n, stored in enumerate(times) if not hours or stored >= latest - hours * HOUR_MS]
-                assert first(kit) == (young[0] if young else len(times))
+                since = kit.clock.now - hours * HOUR_MS if hours else 0
+                young = next((n for n, stored in enumerate(times) if stored >= since), len(times))
+                expected = max(expected, young) if hours == before else young
+                before = hours
+                assert first(kit) == expected
 
     asyncio.run(run())

@@ -6,7 +6,8 @@ hours of the topic and the store times in the log, so that files, manifest, rebu
 without it, and a start or a promotion finds it again.
 
 The bound of a queue only rises while the hours stay the same, whatever the clock does. With other hours it is found
-anew: more of them bring back what the log still has.
+anew: more of them bring back what the log still has. How old messages are is asked of the clock as it is: one that was
+ahead for a while hides nothing that is stored afterwards.
 """
 
 import logging
@@ -30,9 +31,10 @@ _LOOK_BACK = 8
 
 
 class _Kept(NamedTuple):
-    """For how many hours the messages of a queue are kept, and when that is to be looked at again, ms."""
+    """For how many hours the messages of a queue are kept, when that was looked at, and when it is to be again, ms."""
 
     hours: int
+    looked: int
     due: int
 
 
@@ -45,7 +47,6 @@ class TopicRetention:
         self._log_end = log_end
         self._hours: Callable[[str], int] | None = None
         self._kept: dict[ConsumeQueue, _Kept] = {}
-        self._latest = 0
 
     def follow(self, hours: Callable[[str], int]) -> None:
         """Have the messages of a topic kept for so many ``hours`` from now on; 0: as long as the files of the log.
@@ -96,8 +97,8 @@ class TopicRetention:
                 del self._kept[queue]
                 queue.kept_from = 0
             return
-        now = self._latest = max(self._latest, self._parts.clock.now_ms())
-        if known is not None and known.hours == hours and now < known.due:
+        now = self._parts.clock.now_ms()
+        if known is not None and known.hours == hours and known.looked <= now < known.due:
             return
         if known is None or known.hours != hours:
             queue.kept_from = 0
@@ -106,7 +107,7 @@ class TopicRetention:
         queue.kept_from = self._first_kept(queue, now - hours * _HOUR_MS)
         first = store_time_at(self._parts, queue, queue.readable_begin, self._log_end())
         due = now if first is None else first + hours * _HOUR_MS
-        self._kept[queue] = _Kept(hours, max(due, now + _REST_MS))
+        self._kept[queue] = _Kept(hours, now, max(due, now + _REST_MS))
 
     def _first_kept(self, queue: ConsumeQueue, since_ms: int) -> int:
         """The first message that readers may see and that was stored at ``since_ms`` or later."""
