@@ -57,6 +57,8 @@ _MOST_TURNS = 32
 """A receive that has found something looks so many turns of the loop for more."""
 _MOST_AT_ONCE = 64
 """Messages of a receive that is answered in the turn of the loop in which it comes."""
+_ENOUGH_BYTES = 1 << 20
+"""Receives that are answered together look no further when they have so much: nobody has asked whether there is room."""
 _LATER_SECONDS = 0.2
 """A queue that is being put right is looked at again after so long."""
 
@@ -290,7 +292,8 @@ class Receiving:
         call = self._calls.of(wish, group)
         sources = self._sources_of(group, wish)
         batches: list[GivenBatch] = []
-        while len(batches) < calls:
+        size = 0
+        while len(batches) < calls and size < _ENOUGH_BYTES:
             together = min(calls - len(batches), _MOST_AT_ONCE // wish.most)
             answer = Answer(wish.most * together, wish.most_bytes)
             try:
@@ -303,6 +306,7 @@ class Receiving:
                 if len(self.waiters) and (answer.is_full() or look.more or look.left):
                     self.waiters.wake_line(LineKey(wish.group, wish.topic, wish.queue))
                 batches += self._batches(wish, answer)
+                size += answer.bytes
             if look.over or not (answer.messages and (answer.is_full() or look.left)):
                 break
         return batches

@@ -285,6 +285,20 @@ async def test_a_large_answer_leaves_the_next_to_the_handler_and_not_all_that_co
         await ways.received()
 
 
+async def test_calls_of_a_turn_are_not_all_given_large_answers(tmp_path: Path) -> None:
+    """Together they may be more than there is memory; handlers wait until there is room for each."""
+    async with delivering(tmp_path, max_message_size=128 << 10, mapped_file_size_commit_log=1 << 20) as at:
+        ways = await begun(at, messages=1)
+        await at.send(TOPIC, 30, size=100_000)
+        callers = [DirectCaller() for _ in range(31)]
+        assert [ways.receive(one, max_bytes=300_000) for one in callers] == [HELD] * 31
+        await until(lambda: all(one.answers or one.handed_over for one in callers))
+        assert sum(len(answer) for one in callers for answer in one.answers) < 2 << 20
+        given = sum(len(one.answers) for one in callers)
+        assert at.delivery.ledger.in_flight(PLACE) == given
+        assert given + sum(len(one.handed_over) for one in callers) == 31
+
+
 async def test_nothing_to_give_is_waited_for_by_the_handler(tmp_path: Path) -> None:
     async with delivering(tmp_path) as at:
         ways = await begun(at, messages=1)

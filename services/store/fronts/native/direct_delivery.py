@@ -94,7 +94,7 @@ class DirectReceive:
         return self._held.hold(call, message, answer, batch, begun, long_polling=plain.wish.wait_ms > 0)
 
     def _give_together(self, plain: _PlainWish, kept: list[KeptCall[None]]) -> None:
-        """Give each call its messages; the handler has them where there are none at all."""
+        """Give each call its messages; the handler has them where there are none at all, or answers are large."""
         kept = [one for one in kept if not one.call.gone]
         try:
             batches = self._delivery.receive_at_once(plain.wish, len(kept)) if kept else ()
@@ -107,7 +107,7 @@ class DirectReceive:
                 log.exception("messages were given out, and not answered with")
                 call.hand_over(request)
         rest = kept[len(batches) :]
-        if not batches:
+        if not batches or time.perf_counter() < plain.later:
             hand_over(rest)
         elif rest:
             self._same.again(plain, rest)
