@@ -184,6 +184,7 @@ class Journal:
             if self._failure is not None:
                 self._failure = None
                 log.info("the journal of deliveries is written again")
+                self._store.timers.call_soon(self._turn)  # the one that was to try it again comes late
             if self._base_is_late:
                 self._schedule()
         return self.end_offset

@@ -415,6 +415,29 @@ async def test_a_receive_does_not_wait_for_a_journal_that_cannot_be_written(
         await until(lambda: at.delivery.journal.failure is None)
 
 
+async def test_who_comes_when_the_journal_is_written_again_does_not_wait_for_the_turn_that_was_to_try_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That turn is up to a second away."""
+    async with delivering(tmp_path) as at:
+        ways = await begun(at)
+        [handle] = await ways.received()
+
+        def full(*_: Any, **__: Any) -> Any:
+            raise DiskFull("There is no room.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(at.store, "append", full)
+            assert ways.acknowledge(caller := DirectCaller(), handle) is HELD
+            await until(lambda: bool(caller.handed_over))
+        at.delivery.journal.write()  # as a handler does
+        callers = [DirectCaller() for _ in range(3)]
+        assert [ways.receive(one) for one in callers] == [HELD] * 3
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [len(one.answers) for one in callers] == [1, 1, 1]
+
+
 async def test_a_topic_that_grows_is_received_from_whole(tmp_path: Path) -> None:
     """Where a receive looks is kept only while group, topics and places are the same."""
     async with delivering(tmp_path) as at:
