@@ -14,6 +14,8 @@ from tandemmq.store.delivery.selection import Selection, Selections
 
 _MOST_KNOWN = 4_096
 """So many are kept; then they are put together anew."""
+_LONGEST_KEPT = 1_024
+"""Characters of what is wanted, and by whom; a request may have megabytes."""
 
 
 class ReceiveCall(NamedTuple):
@@ -54,6 +56,8 @@ class PreparedCalls:
             return known.call
         topic, selection = self.check(wish)
         call = receive_call(wish, group, topic, selection)
+        if len(wish.subscription.expression) + len(wish.client_id) > _LONGEST_KEPT:
+            return call
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[wish] = _Known(topic, call)

@@ -58,7 +58,7 @@ _MOST_TURNS = 32
 _MOST_AT_ONCE = 64
 """Messages of a receive that is answered in the turn of the loop in which it comes."""
 _ENOUGH_BYTES = 1 << 20
-"""Receives that are answered together look no further when they have so much: nobody has asked whether there is room."""
+"""Receives that are answered together look no further when they have so much: nobody asked whether there is room."""
 _LATER_SECONDS = 0.2
 """A queue that is being put right is looked at again after so long."""
 
