@@ -428,7 +428,8 @@ async def test_who_comes_when_the_journal_is_written_again_does_not_wait_for_the
 
         with monkeypatch.context() as patch:
             patch.setattr(at.store, "append", full)
-            assert ways.acknowledge(caller := DirectCaller(), handle) is HELD
+            caller = DirectCaller()
+            assert ways.acknowledge(caller, handle) is HELD
             await until(lambda: bool(caller.handed_over))
         at.delivery.journal.write()  # as a handler does
         callers = [DirectCaller() for _ in range(3)]
