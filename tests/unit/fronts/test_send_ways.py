@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.compiled_core import core_problem, short_way
@@ -126,3 +127,21 @@ async def test_a_held_call_that_fails_does_not_take_the_others_along(
         assert [call.later is None for call in calls] == [False, True, False]
         assert "was not answered" in caplog.text
         turn.held.clear()
+
+
+@around_the_core
+async def test_where_the_core_fails_nobody_tries_again(tmp_path: Path, way: Way) -> None:
+    """It is stored, perhaps: the handler would store it once more."""
+
+    class Failing:
+        waits, end_offset, taken = True, 0, 0
+
+        def answer(self, message: bytes, peer: bytes) -> bytes | None:
+            raise TandemError("what follows the log is broken")
+
+    async with sending(tmp_path, compiled=True) as (kit, _):
+        sends = DirectSend(kit.broker, kit.traffic, Failing())
+        before = changed_by_sends(kit)
+        with pytest.raises(TandemError, match="broken"):
+            way(sends)(PLAIN, DirectCaller())
+        assert changed_by_sends(kit) == before

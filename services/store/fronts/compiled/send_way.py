@@ -11,7 +11,6 @@ import cython
 from cython.cimports.cpython.dict import PyDict_GetItem
 from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 
-from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD
 
 _MOST_PEERS: cython.int = 4096
@@ -53,10 +52,7 @@ class CompiledSendWay:
             return self._otherwise(message, call)
         if self._accepts is not None and not self._accepts(call):
             return None
-        try:
-            answer: object = self._answer(message, self._host(call.peer()))
-        except TandemError:
-            return None
+        answer: object = self._answer(message, self._host(call.peer()))
         if answer is None:
             return self._otherwise(message, call)
         if not waits:
