@@ -54,6 +54,11 @@ class PlaceReader:
         """Log offset of the oldest file."""
         return self._store.commit_log.min_offset
 
+    def begin(self, place: Place) -> int:
+        """Offset of the first message that may be seen."""
+        queue = self._store.queue(place.topic, place.queue)
+        return 0 if queue is None else queue.readable_begin
+
     def has_beyond(self, place: Place, offset: int) -> bool:
         """Whether there is a message at an offset, or after it, that may be seen."""
         queue = self._store.queue(place.topic, place.queue)

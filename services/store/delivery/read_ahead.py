@@ -1,6 +1,7 @@
 """Reading a few messages more than a small receive asks for: the next one of that group need not read again.
 
-What was read ahead counts for the state that it was read for, and for as long as no file of the log has gone.
+What was read ahead counts for the state that it was read for, and for as long as no file of the log has gone, and the
+topic keeps the first of it.
 """
 
 from collections import deque
@@ -49,6 +50,7 @@ class ReadAhead:
             read.records[0][0] == progress.given
             and read.progress is progress
             and read.log_begin == self._reader.log_begin
+            and progress.given >= self._reader.begin(progress.place)
         )
 
     def _read_more(self, progress: QueueProgress) -> _Read | None:

@@ -71,6 +71,16 @@ async def test_what_it_holds_does_not_come_again(tmp_path: Path) -> None:
         assert (at.cursor(), at.receiving.expired()) == (2, {(GROUP, TOPIC): 1})
 
 
+async def test_what_was_read_ahead_for_it_is_too_old_too(tmp_path: Path) -> None:
+    """A few messages after the last that it got: it came again hours later, and got them."""
+    async with scene(tmp_path) as at:
+        await old_and_new(at)
+        assert bodies(await at.take(1)) == ["a"]
+        await passes(at)
+        assert bodies(await at.take(1)) == ["x"]
+        assert at.receiving.expired() == {(GROUP, TOPIC): 4}
+
+
 async def test_it_is_not_in_the_lag(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
         await old_and_new(at)
