@@ -178,6 +178,8 @@ def standings(results: Results) -> list[GoalStanding]:
 
     ratio, value = results.ratio, results.value
     add("3.5", "append alone, single", value("append.1k", "single", "us"), 0.7, at_most=True, unit="µs")
+    core = value("append.1k", "single, core", "us")
+    add("3.5", "append by the core, single, from request to answer", core, 0.7, at_most=True, unit="µs")
     add(
         "3.5", "append alone, encoded batches", value("append.1k", "encoded, by 64", "us"), 0.3, at_most=True, unit="µs"
     )

@@ -1,17 +1,27 @@
 """Append to the mapping alone: no network, no dispatch, no flush; pages resident."""
 
+import asyncio
 import mmap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 from bench import payloads
 from bench.model import Sample
+from bench.store import message as sent_message
+from tandemmq.store.broker.send import Sender, SendRules
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.compiled_core import compiled_core
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
+from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import EncodedBatch
+from tandemmq.store.settings import CoreChoice
+from tandemmq.store.v1 import store_pb2
 
 _FILE_SIZE = 128 << 20
 _MESSAGES = 64 * 1024
@@ -21,6 +31,11 @@ _HOST = Host("127.0.0.1", 10911)
 
 def measure(directory: Path, rounds: int) -> dict[str, list[Sample]]:
     """CPU microseconds a message, for each way in and for a bare copy."""
+    return asyncio.run(_measured(directory, rounds))
+
+
+async def _measured(directory: Path, rounds: int) -> dict[str, list[Sample]]:
+    """In one turn of a loop: what a store does behind an append has no turn."""
     config = StoreConfig(directory / "store", mapped_file_size_commit_log=_FILE_SIZE, compiled_walker="always")
     store = MessageStore.open(config)
     log = store.commit_log
@@ -37,12 +52,16 @@ def measure(directory: Path, rounds: int) -> dict[str, list[Sample]]:
     }
     copy = _Copy(file.map, log.append(message).size)
     ways["bare copy"] = (1, copy.step)
+    core = _Core(directory / "core")
+    if core.is_there:
+        ways["single, core"] = (1, core.step)
     samples: dict[str, list[Sample]] = {way: [] for way in ways}
     for _, step in ways.values():
         step()
     for _ in range(rounds):
         for way, (messages, step) in ways.items():
             log.resume_at(0, 0)
+            core.log.resume_at(0, 0)
             copy.at = 0
             samples[way].append(_timed(step, messages))
     return samples
@@ -62,6 +81,44 @@ class _Copy:
         end = self.at + self._size
         self._target[self.at : end] = self._data
         self.at = end
+
+
+class _Core:
+    """Requests of Send through the compiled core: from their bytes to those of their answers, in turns of 64."""
+
+    def __init__(self, directory: Path) -> None:
+        config = StoreConfig(directory, mapped_file_size_commit_log=_FILE_SIZE, compiled_walker="always")
+        store = MessageStore.open(config)
+        topics = cast(Any, {payloads.TOPIC: TopicConfig(payloads.TOPIC, 8, 8)})
+        new_id = UniqueIdGenerator(b"\x7f\0\0\1", 1, 1).next
+        sender = Sender(store, topics, cast(Any, None), SendRules(_HOST), store.clock, new_id)  # nothing of it waits
+        traffic = SimpleNamespace(sent=lambda topic, messages, size: None)
+        parts = SimpleNamespace(store=store, sender=sender, topics=topics, traffic=traffic)
+        self._ends: list[Callable[[], None]] = []
+        self._answer = compiled_core(cast(Any, parts), self._ends.append, CoreChoice.AUTO, "bench").send
+        self._request = store_pb2.SendRequest(message=sent_message()).SerializeToString()
+        self._count = 0
+        self.log = store.commit_log
+        file = self.log.files.last
+        assert file is not None
+        _populate(file.map)
+        store.append(Message(payloads.TOPIC, 0, b"first", born_host=_HOST, store_host=_HOST))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is built."""
+        return self._answer is not None
+
+    def step(self) -> None:
+        """Send once."""
+        assert self._answer is not None
+        if self._answer.answer(self._request, _HOST.packed) is None:
+            raise AssertionError("the core does not take it")
+        self._count += 1
+        if self._count % payloads.BATCH == 0:
+            for end in self._ends:
+                end()
+            self._ends.clear()
 
 
 def _timed(step: Callable[[], object], messages: int) -> Sample:
