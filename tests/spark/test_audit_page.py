@@ -76,7 +76,7 @@ def test_a_store_with_faults() -> None:
 
 def test_a_topic_cannot_write_into_the_page(tmp_path: Path) -> None:
     """No checksum covers a topic: anything may stand there, also what browsers and matplotlib take for markup."""
-    topics = ["<script>alert(1)</script>", "$\\frac{1}{", "_hidden", "\"'&amp;", "订单", "bad\n\0"]
+    topics = ["<script>alert(1)</script>", "$\\frac{1}{", "_hidden", "\"'&amp;", "订单", "bad\n\0."]
     log, at = b"", 0
     for number in range(50):
         message = Message(topics[number % 6], 0, b"x", b"", born_host=HOST, store_host=HOST)
