@@ -151,6 +151,16 @@ class Delivery:
         """Whether messages are given out now: this store is the master, and its journal is read."""
         return self._life.delivering
 
+    @property
+    def opening(self) -> bool:
+        """Whether this store is the master, and has yet to find out how far groups are: the ledger is not whole."""
+        return self._life.opening
+
+    async def known(self) -> None:
+        """Wait until the ledger is whole; on a slave it is what the master's journal says. Raises NotDelivering."""
+        if self.opening:
+            await self.begun()
+
     async def ready(self) -> None:
         """Wait until messages are given out: for ever on a slave."""
         await self._life.ready()

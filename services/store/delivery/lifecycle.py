@@ -59,6 +59,11 @@ class Lifecycle:
         """Whether messages are given out now."""
         return self._begun
 
+    @property
+    def opening(self) -> bool:
+        """Whether this master has yet to find out how far groups are."""
+        return self._may_deliver and not self._begun
+
     async def ready(self) -> None:
         """Wait until messages are given out."""
         while not self._begun:

@@ -1,5 +1,7 @@
 """Offsets: where queues begin and end, where groups stand, and what they have dealt with."""
 
+from collections.abc import Awaitable
+
 from tandemmq.common.access.needs import Action, subscribe
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
@@ -40,7 +42,15 @@ class RemotingOffsets:
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
-    def position(self, call: RemotingCall) -> Command:
+    def position(self, call: RemotingCall) -> Awaitable[Command] | Command:
+        """QUERY_CONSUMER_OFFSET; of a master that has just become one, as soon as it knows."""
+        return self._position_when_known(call) if self._delivery.opening else self._position(call)
+
+    async def _position_when_known(self, call: RemotingCall) -> Command:
+        await self._delivery.known()
+        return self._position(call)
+
+    def _position(self, call: RemotingCall) -> Command:
         """QUERY_CONSUMER_OFFSET: below it all is dealt with.
 
         A group that is new begins at 0 where that is near, and where there is nothing yet: else it might miss what

@@ -90,6 +90,7 @@ class TableAnswers:
         return {"forbiddenTable": {}, "subscriptionGroupTable": await _by_name(self._delivery.groups.all(), slices)}
 
     async def _all_offsets(self, slices: Slices) -> Document:
+        await self._delivery.known()
         table: dict[str, dict[int, int]] = {}
         for progress in self._delivery.ledger.all():
             place = progress.place
