@@ -42,7 +42,7 @@ def compare(grpcio: Served, fast: Served, script: Script) -> None:
             check(ours[stream], call)
         else:
             check_reset(ours.get(stream, Answer()), call)
-            check_reset(theirs.get(stream, Answer()), call)
+            check_reset(theirs.get(stream, Answer()), call, waits_for_the_end=False)
 
 
 def run(served: Served, script: Script) -> dict[int, Answer]:
@@ -96,11 +96,14 @@ def check(answer: Answer, call: Call) -> None:
         assert answer.reset in (None, wire.Code.NO_ERROR)
 
 
-def check_reset(answer: Answer, call: Call) -> None:
-    """Nothing but the beginning of what the call would have got; nothing at all when it never was a whole request."""
+def check_reset(answer: Answer, call: Call, *, waits_for_the_end: bool = True) -> None:
+    """Nothing but the beginning of what the call would have got; nothing at all when it never was a whole request.
+
+    grpcio does not wait for the end of a request with one message: it may have answered before it hears of the reset.
+    """
     if call.expected.messages is not None:
         assert tuple(answer.messages) == call.expected.messages[: len(answer.messages)]
-    if not call.ends and call.method not in ("Converse", "Nowhere"):
+    if waits_for_the_end and not call.ends and call.method not in ("Converse", "Nowhere"):
         assert not answer.messages or call.expected.messages is None
     if answer.status is not None and call.ends:
         assert answer.status == call.expected.status
