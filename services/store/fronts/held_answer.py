@@ -40,8 +40,8 @@ class AnswerCore(Protocol):
         ...
 
 
-class SendCore(Protocol):
-    """The compiled twin of a decoder of requests that send: the compiled codecs of the fronts."""
+class StoringCore(Protocol):
+    """What every compiled decoder of messages says of what it has stored."""
 
     @property
     def end_offset(self) -> int:
@@ -55,8 +55,12 @@ class SendCore(Protocol):
 
     @property
     def taken(self) -> int:
-        """Calls that it took so far."""
+        """Calls, or frames, that it took so far."""
         ...
+
+
+class SendCore(StoringCore, Protocol):
+    """The compiled twin of a decoder of requests that send: the compiled codecs of the fronts."""
 
     def answer(self, message: bytes, peer: bytes) -> bytes | None:
         """The good answer to a caller at a packed address. None: it is not taken, and nothing has changed."""

@@ -13,6 +13,7 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization, frame_size
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
+from tandemmq.store.fronts.held_answer import StoringCore
 from tandemmq.store.fronts.remoting.call import host_of
 from tandemmq.store.fronts.remoting.dispatch import RemotingTimes
 from tandemmq.store.fronts.remoting.sending import STATUSES, RemotingSending
@@ -29,23 +30,8 @@ _AT_ONCE = 256
 _FAULT = "the server failed; its log says more"
 
 
-class FramesCore(Protocol):
+class FramesCore(StoringCore, Protocol):
     """The compiled twin: `tandemmq.store.fronts.remoting.compiled.send_frames.CompiledSendFrames`."""
-
-    @property
-    def end_offset(self) -> int:
-        """Log offset after the message that was stored last."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether that message waits for disk and replicas, where sends do."""
-        ...
-
-    @property
-    def taken(self) -> int:
-        """Frames that it took so far."""
-        ...
 
     def answer(self, header: bytes, body: bytes, peer: bytes, binary: bool) -> bytes | None:
         """The frame of the answer, with SUCCESS; empty where none is wanted. None: not taken, nothing has changed."""

@@ -13,6 +13,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, Direct, DirectCall, HeldCall
 from tandemmq.common.guard import own
 from tandemmq.rocketmq5.v2 import calls_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.caller import Caller, caller_of
 from tandemmq.store.fronts.rocketmq5.identity import SigningIdentity
 from tandemmq.store.fronts.rocketmq5.names import group_name, topic_name
@@ -56,12 +57,15 @@ def of_send(message: bytes, caller: Caller) -> Iterable[Need]:
 def of_receive(message: bytes, caller: Caller) -> Iterable[Need]:
     """ReceiveMessage: to use its group and to read its topic."""
     request = calls_pb2.ReceiveMessageRequest.FromString(message)
-    topic = topic_name(request.message_queue.topic, caller.namespace)
-    return group(group_name(request.group, caller.namespace)), subscribe(topic)
+    return _consuming(request.group, request.message_queue.topic, caller)
 
 
 def of_acknowledge(message: bytes, caller: Caller) -> Iterable[Need]:
     """AckMessage: the same."""
     request = calls_pb2.AckMessageRequest.FromString(message)
-    topic = topic_name(request.topic, caller.namespace)
-    return group(group_name(request.group, caller.namespace)), subscribe(topic)
+    return _consuming(request.group, request.topic, caller)
+
+
+def _consuming(consumers: pb.Resource, topic: pb.Resource, caller: Caller) -> tuple[Need, Need]:
+    names = group_name(consumers, caller.namespace), topic_name(topic, caller.namespace)
+    return group(names[0]), subscribe(names[1])
