@@ -1,4 +1,4 @@
-"""The rebuild as a script: ``spark-submit spark/rebuild.py STORE [options]``; `tandem rebuild` is the same, and nicer.
+"""The rebuild as a script: ``spark-submit spark/rebuild.py STORE [options]``; `tandem data rebuild` is the same, nicer.
 
 The session is the one that spark-submit describes (``--master``, ``--conf``), the arguments those of the command.
 """
@@ -53,7 +53,7 @@ def main(line: list[str]) -> int:
         publish=not told.no_publish,
     )
     try:
-        session = open_session(app_name="tandem rebuild")
+        session = open_session(app_name="tandem data rebuild")
         try:
             report = rebuild(request, SparkRunner(session))
         finally:

@@ -21,7 +21,7 @@ TOPIC_NOT_EXIST = 17
 
 
 class NamesProcess:
-    """`tandem names --json`. Settings are given as attributes of NamingSettings."""
+    """`tandem serve names --json`. Settings are given as attributes of NamingSettings."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.directory = directory

@@ -63,9 +63,9 @@ _OWN_PORTS = ("grpcPort", "metricsPort")
 _SETTINGS_HEAD = """# Settings
 
 Names are RocketMQ's where RocketMQ has the setting. Each can be given as a line `name=value` in a properties file
-(`tandem store --config broker.conf`), as the environment variable in the second column, or on the command line
-(`tandem store --set name=value`); the later of these wins. `tandem settings --service SERVICE` shows what is in force
-and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `gateway`, `names`.
+(`tandem serve store --config broker.conf`), as the environment variable in the second column, or on the command line
+(`tandem serve store --set name=value`); the later of these wins. `tandem settings --service SERVICE` shows what is in
+force and where each value comes from; services are `store`, `replicator`, `metasync`, `admin`, `gateway`, `names`.
 
 One file, and one environment, serve all services of a node: each takes the settings it has and passes over those of the
 others. A name that no service knows is an error that names the nearest known one. Ports and other settings that every

@@ -1,4 +1,4 @@
-"""What a job runs on a node's files: `tandem audit` and `tandem rebuild`; of a stopped slave `tandem reseed`."""
+"""What a job runs on a node's files: an audit, a rebuild; of a stopped slave a reseed."""
 
 import os
 import re
@@ -14,7 +14,11 @@ from tandemmq.common.addresses import is_loopback
 from tandemmq.node.v1 import node_pb2
 from tandemmq.store.v1 import store_pb2
 
-_NAMES = {admin_pb2.AUDIT: "audit", admin_pb2.REBUILD: "rebuild", admin_pb2.RESEED: "reseed"}
+_COMMANDS = {
+    admin_pb2.AUDIT: ("data", "audit"),
+    admin_pb2.REBUILD: ("data", "rebuild"),
+    admin_pb2.RESEED: ("replica", "reseed"),
+}
 
 _MASTERS = re.compile(r"local(\[(\d+|\*)\])?|spark://\S+|sc://\S+|processes(\[([1-9]\d*|\*)\])?")
 
@@ -50,7 +54,7 @@ class JobCommand(NamedTuple):
 
 async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCommand:
     """The command of a job. Raises BadAdminRequest, NotPossible; CallRefused if the store does."""
-    if request.kind not in _NAMES:
+    if request.kind not in _COMMANDS:
         raise BadAdminRequest("kind is missing: AUDIT, REBUILD or RESEED")
     if request.spark_master and not _MASTERS.fullmatch(request.spark_master):
         raise BadAdminRequest(
@@ -63,9 +67,9 @@ async def plan_job(node: KnownNode, request: admin_pb2.StartJobRequest) -> JobCo
     if store is None and request.kind == admin_pb2.REBUILD:
         raise NotPossible(
             f"the store of node {node.name} does not answer, and admin cannot know its settings",
-            remedy=f"start it; or, while it is stopped, on its machine: tandem rebuild {shlex.quote(str(root))}",
+            remedy=f"start it; or, while it is stopped, on its machine: tandem data rebuild {shlex.quote(str(root))}",
         )
-    arguments = [_NAMES[request.kind], str(root)]
+    arguments = [*_COMMANDS[request.kind], str(root)]
     if store is not None:
         arguments += ["--running", node.addresses.store]
         if request.kind == admin_pb2.REBUILD:
@@ -78,7 +82,7 @@ def _reseed(node: KnownNode, request: admin_pb2.StartJobRequest, store: store_pb
     """The command looks whether the directory is a slave's, and whether nobody uses it. Raises NotPossible."""
     root = node.addresses.files
     there = store.root if store is not None else "STORE" if root is None else str(root)
-    by_hand = f"tandem reseed --data {shlex.quote(there)}"
+    by_hand = f"tandem replica reseed --data {shlex.quote(there)}"
     if store is not None:
         raise NotPossible(
             f"the store of node {node.name} runs: its log is moved aside only while it is stopped",
@@ -107,7 +111,7 @@ def _files(node: KnownNode, request: admin_pb2.StartJobRequest, store: store_pb2
     if root is not None and (root / "commitlog").is_dir() and os.access(root / "commitlog", os.R_OK | os.X_OK):
         return root
     there = store.root if store is not None else "STORE"
-    by_hand = f"tandem {_NAMES[request.kind]} {shlex.quote(there)} --running {node.addresses.store}"
+    by_hand = f"tandem {' '.join(_COMMANDS[request.kind])} {shlex.quote(there)} --running {node.addresses.store}"
     why = "adminNodes names no files=DIR for it" if root is None else f"{root} has no readable commitlog/"
     raise NotPossible(
         f"admin does not see the files of node {node.name}: {why}", remedy=f"run it on the node's machine: {by_hand}"
@@ -123,9 +127,10 @@ async def _internal(node: KnownNode) -> list[str]:
     if not internal or port == "0":
         return []
     if is_loopback(internal) and not is_loopback(host):
+        running = f"{internal}:{node.addresses.store.rpartition(':')[2]}"
         raise NotPossible(
             f"the store of node {node.name} takes rebuilt files over on its own machine only (internalHost={internal})",
-            remedy=f"run it there: tandem rebuild STORE --running {internal}:{node.addresses.store.rpartition(':')[2]}",
+            remedy=f"run it there: tandem data rebuild STORE --running {running}",
         )
     return ["--internal", f"{host if internal in _EVERYWHERE else internal}:{port}"]
 

@@ -63,7 +63,7 @@ def _of_store(node: admin_pb2.Node) -> Iterator[str]:
 def _follow(node: admin_pb2.Node) -> str:
     """The command that makes a slave of a master that was replaced."""
     replicator = next((one.address for one in node.services if one.service == "replicator"), "THIS-NODE:8084")
-    return f"`tandem follow NEW-MASTER:10912 --address {replicator}` (the new one's HA address)"
+    return f"`tandem replica follow NEW-MASTER:10912 --address {replicator}` (the new one's HA address)"
 
 
 def _of_slave(node: admin_pb2.Node) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Promotion, and whom a node follows. All checks are those of the node's replicator, as for `tandem promote`."""
+"""Promotion, and whom a node follows. All checks are the replicator's, as for `tandem replica promote`."""
 
 from tandemmq.admin.brokers import Brokers
 from tandemmq.admin.errors import BadAdminRequest, NotPossible

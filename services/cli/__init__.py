@@ -13,7 +13,7 @@ One command a module, in rooms; each maps its own modules::
     files/          a store's directory: looking, comparing, rebuilding, exporting
     pair/           a master and its slaves
     access/         users and roles
-    nouns/          topics, groups, nodes and jobs, by the admin service
+    nouns/          topics, groups, messages, nodes and jobs, most by the admin service
     demo/           `tandem demo`
     talk/           what all of them share: options, connections, output, failures
 

@@ -1,4 +1,4 @@
-"""Where each command is. It is imported, and made, when it is asked for: a call needs one of fifty."""
+"""Where each command is. It is imported, and made, when it is asked for: a call needs one of many."""
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
@@ -9,61 +9,72 @@ import typer.core
 
 from tandemmq.cli.examples import epilog_of
 
-_COMMANDS = {
-    "processes": ("up", "store", "replicator", "metasync", "admin", "gateway", "names"),
-    "messaging.send": ("send",),
-    "messaging.recall": ("recall",),
-    "messaging.consume": ("consume", "worker"),
-    "messaging.pull": ("pull",),
-    "messaging.find": ("query", "view"),
-    "messaging.offsets": ("offsets",),
-    "files.inspect": ("inspect",),
-    "processes.settings": ("settings",),
-    "pair.replication": ("replicas", "promote", "follow"),
-    "pair.reseed": ("reseed",),
-    "pair.accept_loss": ("accept-loss",),
-    "files.rebuild": ("rebuild",),
-    "files.audit": ("audit",),
-    "files.export": ("export",),
-    "processes.check": ("check",),
-    "messaging.top": ("top",),
-    "messaging.bench": ("bench",),
-    "completion": ("completion",),
-    "demo.command": ("demo",),
+_VERBS = {
+    "up": "processes.up",
+    "demo": "demo.command",
+    "send": "messaging.send",
+    "pull": "messaging.pull",
+    "consume": "messaging.consume",
+    "worker": "messaging.consume",
+    "recall": "messaging.recall",
+    "check": "processes.check",
+    "top": "messaging.top",
+    "bench": "messaging.bench",
+    "completion": "completion",
+    "settings": "processes.settings",
 }
-"""By module; those of `processes` have one each."""
+"""What stands by itself, with its module, which has a function of that name."""
 
 _NOUNS = {
     **{noun: f"nouns.{noun}" for noun in ("cluster", "node", "topic", "group", "client", "message", "job")},
+    "replica": "pair.replica",
+    "data": "files.data",
+    "serve": "processes.serve",
     "user": "access.user",
     "context": "access.context",
 }
 """With verbs after them, and by them."""
 
 SECTIONS = {
-    "To begin with": ("up", "demo", "context", "completion"),
-    "Messages": ("send", "recall", "consume", "worker", "pull", "query", "view", "offsets", "message", "bench"),
-    "A cluster": ("check", "top", "cluster", "node", "topic", "group", "client", "job", "user", "settings"),
-    "Two nodes": ("replicas", "promote", "follow", "reseed"),
-    "The files of a store": ("inspect", "audit", "rebuild", "export", "accept-loss"),
-    "Services, each by itself": _COMMANDS["processes"][1:],
+    "To begin with": ("up", "demo", "completion"),
+    "Every day": ("send", "pull", "consume", "worker", "recall", "check", "top", "bench"),
+    "And by nouns, each with verbs of its own": (
+        *("message", "topic", "group", "client", "cluster", "node", "replica", "data", "job", "serve"),
+        *("settings", "user", "context"),
+    ),
 }
 """Of the help: what a person looks for together."""
 
+FORMER = {
+    **{name: ("serve", name) for name in ("store", "replicator", "metasync", "admin", "gateway", "names")},
+    **{name: ("data", name) for name in ("inspect", "audit", "rebuild", "export", "accept-loss")},
+    **{name: ("replica", name) for name in ("promote", "follow", "reseed")},
+    "replicas": ("replica", "list"),
+    **{name: ("message", name) for name in ("query", "view")},
+    "offsets": ("topic", "offsets"),
+}
+"""What commands were called before they had nouns, for scripts and units that call them so."""
 
-OF_THIS_MACHINE = frozenset({*_COMMANDS["processes"], "inspect", "settings", "completion", "demo", "user", "context"})
+_OF_THIS_MACHINE = {("data", "inspect")} | {
+    (word,) for word in ("up", "demo", "completion", "serve", "settings", "user", "context")
+}
 """Commands that call no cluster of the user's: contexts are nothing to them."""
+
+_TYPED = "tandemmq.cli.typed"
+"""Where a call keeps its words."""
+
+
+def calls_cluster(call: Any) -> bool:
+    """Whether what is typed may call a cluster of the user's."""
+    typed = call.meta.get(_TYPED, ())
+    return not any(typed[: len(words)] == words for words in _OF_THIS_MACHINE)
 
 
 class CommandsByName(MutableMapping[str, Any]):
-    """All commands, each of which is made when it is looked at."""
+    """All commands but former names, each of which is made when it is looked at."""
 
     def __init__(self) -> None:
-        self._modules = {
-            name: f"{module}.{name}" if module == "processes" else module
-            for module, names in _COMMANDS.items()
-            for name in names
-        } | _NOUNS
+        self._modules = _VERBS | _NOUNS
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -94,6 +105,12 @@ class RootGroup(typer.core.TyperGroup):
         super().__init__(**attributes)
         self.commands = CommandsByName()
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """What is typed, by its present name."""
+        words = [*FORMER.get(args[0], args[:1]), *args[1:]]
+        ctx.meta[_TYPED] = tuple(words)
+        return super().resolve_command(ctx, words)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list in the help, by sections."""
         width = max(map(len, self.commands))
@@ -112,7 +129,7 @@ def _make(name: str, module: Any) -> Any:
     if name in _NOUNS:
         around.add_typer(module.app)
     else:
-        around.command()(getattr(module, name.replace("-", "_")))
+        around.command()(getattr(module, name))
     made = typer.main.get_command(around)
     assert isinstance(made, typer.core.TyperGroup)
     command = made.commands[name]

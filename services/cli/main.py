@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tandemmq.cli.commands import OF_THIS_MACHINE, RootGroup
+from tandemmq.cli.commands import RootGroup, calls_cluster
 from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SECRET_HOSTS, SERVER, choose, variables_of
 from tandemmq.cli.talk.failures import (
     FAILED,
@@ -77,7 +77,7 @@ def _root(
         given[SERVER] = None
     # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
-    if call.invoked_subcommand not in OF_THIS_MACHINE and not call.resilient_parsing:
+    if calls_cluster(call) and not call.resilient_parsing:
         _find_cluster()
 
 

@@ -25,32 +25,35 @@ Every command tells people what they want to know, and programs the same as JSON
   milliseconds since 1970, sizes bytes. A body that is not UTF-8 is in `body_base64` instead of `body`.
 * **Errors** are one line on stderr: what happened, and what to do. With `--json` the line is
   `{"error": {"status", "rocketmq_status", "message"}}`, with the statuses of gRPC and RocketMQ where there are any.
-* **Exit codes**: 0 done; 1 failed, not found, or (`inspect`, `audit`, `demo`) something is damaged or lost, or
-  (`replicas`) a slave that cannot follow; 2 the command line or a setting is wrong; 130 interrupted.
+* **Exit codes**: 0 done; 1 failed, not found, or (`data inspect`, `data audit`, `demo`) something is damaged or lost,
+  or (`replica list`) a slave that cannot follow; 2 the command line or a setting is wrong; 130 interrupted.
 * **Where the store is**: `--address HOST:PORT`, or the environment variable `TANDEM_ADDRESS`; else 127.0.0.1:8081.
-  **Where the replicator is** (`replicas`, `promote`, `follow`): the same with `TANDEM_REPLICATOR_ADDRESS`; else
-  127.0.0.1:8084. **Where the admin is** (nouns, `top`, `check`): with `TANDEM_ADMIN_ADDRESS`; else 127.0.0.1:8083.
+  **Where the replicator is** (`replica`): the same with `TANDEM_REPLICATOR_ADDRESS`; else 127.0.0.1:8084.
+  **Where the admin is** (`top`, `check` and most nouns; each help says whom it asks): with `TANDEM_ADMIN_ADDRESS`; else
+  127.0.0.1:8083.
 * **One address for all of them**: `tandem --server HOST:PORT …` or `TANDEM_SERVER`, of a store or an admin; the others
   are found from there. `tandem context add prod --server …` keeps it under a name, with user and certificates;
   `tandem context use prod` makes it the one that is called.
-* **Where Spark runs** (`rebuild`, `audit`, `export`): `--master URL`, or `TANDEM_SPARK_MASTER`; else all cores of this
-  machine ([spark.md](spark.md)).
+* **Where Spark runs** (`data rebuild`, `data audit`, `data export`): `--master URL`, or `TANDEM_SPARK_MASTER`; else all
+  cores of this machine ([spark.md](spark.md)).
+* **Former names**, from before there were nouns, go on working and are listed nowhere: `store` after `tandem` is
+  `serve store`, `inspect` is `data inspect`, `promote` is `replica promote`, and so on.
 * **Times** as arguments: `2026-01-31T12:00` (local, or with a zone), `10m` (10 minutes ago; s, h, d), `now`, or
   milliseconds since 1970.
 
 ```sh
-TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH tandem store --data /srv/store     # acknowledge on disk
-tandem send orders --file orders.txt --tag new                       # a message a line
-journalctl -f | tandem send journal --file - --batch 1               # lines as they come
-tandem pull orders --offset 10m --max 0 --json | jq -r .body         # the last ten minutes
+TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH tandem serve store --data /srv/store   # acknowledge on disk
+tandem send orders --file orders.txt --tag new                           # a message a line
+journalctl -f | tandem send journal --file - --batch 1                   # lines as they come
+tandem pull orders --offset 10m --max 0 --json | jq -r .body             # the last ten minutes
 tandem pull orders --follow --tag 'new || paid'
-tandem query orders --key order-17 --begin 2026-01-31 --body
-tandem inspect data --json | jq .damage
-tandem up --slave --set flushDiskType=SYNC_FLUSH                     # two nodes, acknowledged on both, on disk
-tandem replicas --json | jq '.replicas[] | {identity, lag_bytes, lag_seconds}'
-tandem promote --address 127.0.0.1:8184                              # the slave of `tandem up --slave` takes over
-tandem rebuild /srv/store                                            # its consume queues and index were lost
-tandem rebuild /srv/store --running 127.0.0.1:8081 --topic orders    # while it takes messages
+tandem message query orders --key order-17 --begin 2026-01-31 --body
+tandem data inspect data --json | jq .damage
+tandem up --slave --set flushDiskType=SYNC_FLUSH                         # two nodes, acknowledged on both, on disk
+tandem replica list --json | jq '.replicas[] | {identity, lag_bytes, lag_seconds}'
+tandem replica promote --address 127.0.0.1:8184                          # the slave of `tandem up --slave` takes over
+tandem data rebuild /srv/store                                           # its consume queues and index were lost
+tandem data rebuild /srv/store --running 127.0.0.1:8081 --topic orders   # while it takes messages
 ```
 
 ## What `tandem up --json` tells

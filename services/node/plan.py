@@ -55,8 +55,8 @@ class ServicePlan:
         return f"{self.node} {self.service}"
 
     def command(self) -> list[str]:
-        """What runs it: `tandem store --json ...`, which tells its events as JSON lines on stdout."""
-        return [sys.executable, "-m", "tandemmq.cli.main", self.service, "--json", *self.options()]
+        """What runs it: `tandem serve store --json ...`, which tells its events as JSON lines on stdout."""
+        return [sys.executable, "-m", "tandemmq.cli.main", "serve", self.service, "--json", *self.options()]
 
     def options(self) -> list[str]:
         """Of the command: its broker.conf and its settings."""
@@ -253,7 +253,7 @@ class NodeDirectories(NamedTuple):
 
 
 def node_directories(directory: Path) -> NodeDirectories:
-    """Those of nodes in `directory`: the first is a store's directory as `tandem store` has it, the second lies within.
+    """Those of nodes in `directory`: the first is that of a `tandem serve store`, the second lies within.
 
     Before that was so they lay in DIR/master and DIR/slave: there they stay. Raises BadPlan where there are both.
     """
@@ -269,7 +269,7 @@ def _now_or_earlier(now: Path, earlier: Path) -> Path:
     if (now / "commitlog").exists():
         raise BadPlan(
             f"{now} is a store's directory, and so is {earlier}",
-            remedy=f"look into {earlier} with `tandem inspect`, and move it away: then {now} is used",
+            remedy=f"look into {earlier} with `tandem data inspect`, and move it away: then {now} is used",
         )
     return earlier
 

@@ -69,7 +69,7 @@ class Claim(NamedTuple):
                 yield NewerMaster(
                     f"{name_of(one)} has followed a master of epoch {epoch}, and this node knows of none after "
                     f"{self._epoch}",
-                    remedy="promote that slave instead, or let this node follow that master first (tandem follow)",
+                    remedy="promote that slave instead, or let this node follow that master (tandem replica follow)",
                 )
 
     def _not_enough(self) -> Iterator[PromotionStopped]:

@@ -17,7 +17,7 @@ class StillServing(TandemError):
     """A master that takes messages cannot become a slave: it would have what its new master has not."""
 
     kind = Kind.NOT_POSSIBLE
-    remedy = "promote the other node first (tandem promote there): that fences this one"
+    remedy = "promote the other node first (tandem replica promote there): that fences this one"
 
 
 class WrongMaster(TandemError):
@@ -93,14 +93,14 @@ class OldMasterSilent(PromotionStopped):
 class NotFollowing(PromotionStopped):
     """The old master lives and takes messages, and this node does not get them; nothing has changed."""
 
-    remedy = "let this node catch up first (tandem replicas says how it is), or accept a loss (--accept-loss)"
+    remedy = "let this node catch up first (tandem replica list says how it is), or accept a loss (--accept-loss)"
 
 
 class NewerMaster(PromotionStopped):
     """There is a newer master than the one that this node knows, or this is a master that was replaced."""
 
     remedy = (
-        "make it a slave of the newer master (tandem follow); or, when that one never came to be, say so with "
+        "make it a slave of the newer master (tandem replica follow); or, when that one never came to be, say so with "
         "old_master_is_gone (--old-master-is-gone)"
     )
 

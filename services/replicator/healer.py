@@ -185,7 +185,7 @@ class Healer:
         if theirs != ours:
             raise OtherLog(
                 f"its log is not ours at offsets {begin:,}-{end:,}, beside the damage",
-                remedy="tandem audit --pair finds out where they differ",
+                remedy="tandem data audit --pair finds out where they differ",
             )
 
 

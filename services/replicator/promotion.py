@@ -261,7 +261,7 @@ class Promotion:
             if identity.role in _MASTERS and identity.epoch > self._own.identity.epoch and not identity.fenced_by_epoch:
                 raise NewerMaster(
                     f"the node at {one.address} is a master of epoch {identity.epoch}, and it lives",
-                    remedy="make this node its slave (tandem follow)",
+                    remedy="make this node its slave (tandem replica follow)",
                 )
         return [one for one in answers if old is None or one.address != old.address]
 

@@ -202,7 +202,7 @@ class ReplicationService(ReplicationServicer):
             await channel.close()
         theirs = status.identity
         if theirs.role == BrokerRole.SLAVE:
-            raise WrongNodeRole(f"the node at {address} is a slave", remedy="promote it first (tandem promote)")
+            raise WrongNodeRole(f"the node at {address} is a slave", remedy="promote it first (tandem replica promote)")
         if theirs.epoch < known:
             raise WrongNodeRole(f"the master at {address} is of epoch {theirs.epoch}, an older one than {known}")
         if serving and theirs.epoch <= ours.epoch:

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from tandemmq.common.errors import Kind, TandemError
 
-_RESEED = 're-seed this slave (tandem reseed), or follow another master: docs/replication.md, "Re-seeding a slave"'
+_RESEED = (
+    're-seed this slave (tandem replica reseed), or follow another master: docs/replication.md, "Re-seeding a slave"'
+)
 
 
 class FollowError(TandemError):
@@ -86,7 +88,7 @@ class NoMasterNamed(SlaveRefusal):
     """Nobody said whom to follow."""
 
     reason = "nobody"
-    remedy = "set haMasterAddress, or say it with `tandem follow`"
+    remedy = "set haMasterAddress, or say it with `tandem replica follow`"
 
 
 class LogsDiffer(SlaveRefusal):
@@ -95,8 +97,8 @@ class LogsDiffer(SlaveRefusal):
     reason = "fork"
     seen_in_frames = True
     remedy = (
-        "first ask which of the two is damaged: tandem audit --pair, which heals it with --repair; only where both "
-        "logs are whole, re-seed this slave (tandem reseed), or follow another master: "
+        "first ask which of the two is damaged: tandem data audit --pair, which heals it with --repair; only where "
+        "both logs are whole, re-seed this slave (tandem replica reseed), or follow another master: "
         'docs/replication.md, "When the logs differ"'
     )
 
@@ -119,7 +121,7 @@ class MasterEndsEarlier(SlaveRefusal):
 
     reason = "ahead"
     remedy = (
-        "make this node the master if its messages count, else re-seed it (tandem reseed): "
+        "make this node the master if its messages count, else re-seed it (tandem replica reseed): "
         'docs/replication.md, "Promotion" and "Re-seeding a slave"'
     )
 
@@ -142,7 +144,7 @@ class OlderMaster(SlaveRefusal):
     """The master's epoch is lower than ours: it was replaced, and does not know."""
 
     reason = "epoch"
-    remedy = "fence it (tandem promote does), and set haMasterAddress to the newest master"
+    remedy = "fence it (tandem replica promote does), and set haMasterAddress to the newest master"
 
 
 class NotAMaster(SlaveRefusal):

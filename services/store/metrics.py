@@ -371,8 +371,8 @@ class StoreMetrics(DeliveryMetrics):
         """Nothing but the names where no audit is known: 0 faults would say that somebody has looked."""
         findings = self._gauge(
             "tandem_audit_findings",
-            "What the last audit of the directory (tandem audit) found, by kind; fault: whether readers run into it "
-            "(true), or it is a note (false). None where it found nothing.",
+            "What the last audit of the directory (tandem data audit) found, by kind; fault: whether readers run into "
+            "it (true), or it is a note (false). None where it found nothing.",
             "kind",
             "fault",
         )

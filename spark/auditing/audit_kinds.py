@@ -20,7 +20,7 @@ class FindingKind:
     trap: str = ""
 
 
-_REBUILD = "`tandem rebuild` makes them anew from the log"
+_REBUILD = "`tandem data rebuild` makes them anew from the log"
 
 KINDS: dict[str, FindingKind] = {
     kind.name: kind

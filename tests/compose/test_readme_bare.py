@@ -50,7 +50,7 @@ printf 'two teas\nthree teas\n' >lines.txt
 printf '%s' "$WORKER" >orders.py
 set -x
 """
-OF_SPARK = ("tandem audit", "tandem rebuild", "tandem export")
+OF_SPARK = ("tandem data audit", "tandem data rebuild", "tandem data export")
 """What the README says needs more."""
 
 
@@ -71,7 +71,7 @@ def _typed(line: str) -> str:
         return f"until_told {status[1]} {line}"
     if any(words in line for words in ENDLESS):
         return f"for_a_while {line}"
-    return f"down; {line}" if verb in OF_A_STOPPED_STORE else line
+    return f"down; {line}" if line.startswith(OF_A_STOPPED_STORE) else line
 
 
 def test_the_readme_is_one_script_where_there_is_only_python(

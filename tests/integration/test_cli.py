@@ -57,7 +57,7 @@ def tandem(*arguments: str, given: str | None = None, environment: dict[str, str
 
 
 class RunningStore:
-    """`tandem store --json` in a process."""
+    """`tandem serve store --json` in a process."""
 
     def __init__(self, directory: Path, *settings: str) -> None:
         options = [part for setting in (*SMALL, *settings) for part in ("--set", setting)]
@@ -438,7 +438,7 @@ def test_view_of_a_unique_key_says_how_to_find_the_message(store: RunningStore, 
     key = drinks[1]["unique_key"]
     refused = store("view", key)
     assert refused.code == 1
-    assert f"it looks like a unique key: tandem query TOPIC --unique-key {key}" in refused.err
+    assert f"it looks like a unique key: tandem message query TOPIC --unique-key {key}" in refused.err
     assert json.loads(store("view", key, "--json").err)["error"]["status"] == "NOT_FOUND"
 
 
@@ -486,7 +486,7 @@ def test_no_store_there(arguments: tuple[str, ...]) -> None:
     refused = tandem(*arguments, "--address", "127.0.0.1:1")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "tandem: no store answers at 127.0.0.1:1; start one with `tandem store`, or name its address with --address\n"
+        "tandem: no store answers at 127.0.0.1:1; `tandem up` starts one; or name its address with --address\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""`tandem inspect`: store directories in use, closed, written by Java, and damaged."""
+"""`tandem data inspect`: store directories in use, closed, written by Java, and damaged."""
 
 import asyncio
 import json

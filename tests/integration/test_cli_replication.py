@@ -1,4 +1,4 @@
-"""`tandem replicator`, `metasync`, `replicas`, `promote`, `follow` and `reseed`, as a person runs them."""
+"""`tandem serve replicator`, `metasync`, `replicas`, `promote`, `follow` and `reseed`, as a person runs them."""
 
 import json
 import signal
@@ -135,7 +135,7 @@ def test_a_replicator_that_is_not_there(command: str) -> None:
     refused = tandem(command, "--address", "127.0.0.1:1")
     assert refused.code == 1
     assert refused.err == (
-        "tandem: no replicator answers at 127.0.0.1:1; `tandem up` and `tandem replicator` start one\n"
+        "tandem: no replicator answers at 127.0.0.1:1; `tandem up` and `tandem serve replicator` start one\n"
     )
 
 

@@ -109,7 +109,7 @@ def test_one_store_loses_nothing_and_an_earlier_store_goes_on(tmp_path: Path) ->
     assert again.returncode == 0, again.stdout + again.stderr
     assert "The store of an earlier demo goes on" in again.stdout
     assert "Nothing is lost." in again.stdout
-    assert "tandem store --data" in again.stdout
+    assert "tandem up --data" in again.stdout
 
 
 @pytest.mark.slow

@@ -32,10 +32,10 @@ def test_units_start_a_service_and_give_wrong_settings_up(path: Path) -> None:
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(path)
-    program, service, option, config = unit["Service"]["ExecStart"].split()
+    program, verb, service, option, config = unit["Service"]["ExecStart"].split()
     assert program.endswith("/tandem")
     assert path.name == f"tandem-{service}.service"
-    assert service in CommandsByName()
+    assert service in CommandsByName()[verb].commands
     assert (option, Path(config).suffix) == ("--config", ".conf")
     assert unit["Service"]["RestartPreventExitStatus"] == "2"
     assert unit["Service"]["Restart"] == "always"

@@ -71,7 +71,7 @@ MISTAKES = [
     wrong("send orders x --user ann", "no such option: --user"),
     wrong("send orders x --address localhost", "write it as HOST:PORT, as in 127.0.0.1:8081"),
     wrong("send orders x --address localhost:99999", "'localhost:99999' is no address"),
-    failed(f"send orders x --address {NOBODY}", f"no store answers at {NOBODY}", "start one with `tandem store`"),
+    failed(f"send orders x --address {NOBODY}", f"no store answers at {NOBODY}", "`tandem up` starts one"),
     failed("send no/such x --address {store}", "'no/such'", "other characters than a-z"),
     failed("send orders x --queue 99 --address {store}", "4 write queues", "no queue 99"),
     failed("pull nothing --address {store}", "no topic nothing"),

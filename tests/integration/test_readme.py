@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ENDLESS = ("--follow", "tandem worker", "tandem top")
 """In commands that go on until Ctrl-C."""
-OF_A_STOPPED_STORE = ("audit", "rebuild", "export")
+OF_A_STOPPED_STORE = ("tandem data audit", "tandem data rebuild", "tandem data export")
 STATUS = re.compile(r"^tandem send .*# (PUT_OK|SLAVE_NOT_AVAILABLE)\b")
 DEADLINE = 60.0
 WORKER = "def handle(message):\n    print('made', message.text)\n"
@@ -54,7 +54,7 @@ class Terminal:
             done = self._run(f"timeout --signal INT 5 {line}")
             assert done.returncode in (0, 124, 130), (line, done.stdout, done.stderr)
         else:
-            if verb in OF_A_STOPPED_STORE:
+            if line.startswith(OF_A_STOPPED_STORE):
                 self.stop()
             self._until_told(line)
 

@@ -373,7 +373,7 @@ def anonymous_bytes(pid: int) -> int:
 
 @contextmanager
 def store_alone(directory: Path) -> Iterator[str]:
-    """`tandem store` on a directory, with the settings that `running` gives; its address."""
+    """`tandem serve store` on a directory, with the settings that `running` gives; its address."""
     given = (*SMALL, "grpcPort=0", "internalPort=0", "metricsPort=0", "remotingMode=off")
     settings = [part for setting in given for part in ("--set", setting)]
     command = [sys.executable, "-m", "tandemmq.cli.main", "store", "--json", "--data", str(directory), *settings]

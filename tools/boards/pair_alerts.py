@@ -54,8 +54,8 @@ PAIR_ALERTS = (
         'tandem_ha_follow_ends_total{reason=~"fork|ahead"} > 0\n'
         'and on (instance) tandem_follower_state{state="refused"} == 1', "",
         "The logs of {{ $labels.node }} and its master have parted ({{ $labels.reason }})",
-        "The slave has bytes that its master does not have. Before you throw any away: tandem audit --pair tells which "
-        "of the two is damaged, and heals it with --repair.",
+        "The slave has bytes that its master does not have. Before you throw any away: tandem data audit --pair tells "
+        "which of the two is damaged, and heals it with --repair.",
     ),
     Alert(
         "replication", "TandemReplicaBytesRefused", "warning",

@@ -28,7 +28,7 @@ _STATE = Row(
         ),
         stat(
             "Damaged bytes", "bytes",
-            "Bytes of the log whose checksums are wrong. Must be 0. `tandem inspect` says where they are.",
+            "Bytes of the log whose checksums are wrong. Must be 0. `tandem data inspect` says where they are.",
             "tandem_damaged_bytes{@}", "{{node}}", width=6, steps=(("red", 1),),
         ),
     ),
@@ -179,8 +179,8 @@ _INTEGRITY = Row(
         ),
         stat(
             "Faults of the last audit", "short",
-            "What the last `tandem audit` of each store found that readers run into. Must be 0; nothing here: nobody "
-            "has audited it.",
+            "What the last `tandem data audit` of each store found that readers run into. Must be 0; nothing here: "
+            "nobody has audited it.",
             'sum by (node) (tandem_audit_findings{@,fault="true"}) or sum by (node) (0 * '
             "tandem_audit_timestamp_seconds{@})",
             "{{node}}", width=6, height=8, steps=(("red", 1),),

@@ -120,8 +120,8 @@ STORE_ALERTS = (
         "store", "TandemAuditFindings", "warning",
         'tandem_audit_findings{fault="true"} > 0', "",
         "The last audit of {{ $labels.node }} found faults ({{ $labels.kind }})",
-        "tandem audit compared log, queues and index, and found {{ $value }} faults of this kind. It stays so until an "
-        "audit finds none.",
+        "tandem data audit compared log, queues and index, and found {{ $value }} faults of this kind. It stays so "
+        "until an audit finds none.",
     ),
     Alert(
         "store", "TandemUnusableFiles", "warning",

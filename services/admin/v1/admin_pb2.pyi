@@ -2100,7 +2100,7 @@ class Job(_message.Message):
     """0 to 1, of all."""
     problem: _builtins.str
     report_json: _builtins.str
-    """What the job reported, as `tandem audit --json` and `tandem rebuild --json` do."""
+    """What the job reported, as `tandem data audit --json` and `tandem data rebuild --json` do."""
     command: _builtins.str
     """What was run."""
     @_builtins.property

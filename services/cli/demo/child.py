@@ -102,12 +102,12 @@ class StoreProcess:
     """A store in a child process, on the usual ports where they are free, else on any. Restarts keep the ports."""
 
     def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
-        """`settings`: KEY=VALUE, as for `tandem store --set`."""
+        """`settings`: KEY=VALUE, as for `tandem serve store --set`."""
         usual, free = Ports.from_base(DEFAULT_BASE), Ports.free()
         ports = {"grpcPort": "store", "internalPort": "internal", "metricsPort": "store_metrics"}
         chosen = [f"{setting}={_free_one(getattr(usual, of), getattr(free, of))}" for setting, of in ports.items()]
         options = [part for setting in (*chosen, *settings) for part in ("--set", setting)]
-        self._command = DemoCommand("store", "--json", "--data", str(directory), *options, heard=self._serves)
+        self._command = DemoCommand("serve", "store", "--json", "--data", str(directory), *options, heard=self._serves)
         self.serving: dict[str, Any] = {}
         """What the store said of itself when it began to serve."""
         self.start_seconds = 0.0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tandemmq.cli.demo.steps import Steps
 
 _DEFAULT = Path("data/demo")
-"""Beside whatever `tandem store` and `tandem up` have put into ./data."""
+"""Beside whatever `tandem serve store` and `tandem up` have put into ./data."""
 _DEFAULT_SINGLE = Path("data/single")
 
 
@@ -77,13 +77,13 @@ def _check(directory: Path) -> None:
 def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, str]]:
     from tandemmq.node.plan import node_directories
 
-    again = f"tandem store --data {directory}" if single else f"tandem up --slave --data {directory}"
+    again = f"tandem up --data {directory}" if single else f"tandem up --slave --data {directory}"
     inspected = directory if single else node_directories(directory).second
     return [
-        (f"tandem inspect {inspected}", "what the files hold, read without a store"),
+        (f"tandem data inspect {inspected}", "what the files hold, read without a store"),
         (again, "the same in the foreground; then, in another terminal:"),
-        *([] if single else [("tandem replicas", "who follows whom, and how far behind")]),
-        (f"tandem query demo-packages --key {key}", "find a message by its key"),
+        *([] if single else [("tandem replica list", "who follows whom, and how far behind")]),
+        (f"tandem message query demo-packages --key {key}", "find a message by its key"),
         ("tandem pull demo-library --max 3", "read messages"),
         ("tandem send hello 'first message'", "send your own"),
     ]

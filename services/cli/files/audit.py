@@ -1,4 +1,4 @@
-"""`tandem audit`: consume queues and index of a store, compared with its commit log."""
+"""`tandem data audit`: consume queues and index of a store, compared with its commit log."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -218,7 +218,7 @@ def _runner(
     if not on_spark:
         yield InProcessRunner()
         return
-    with job_runner(output, "tandem audit", master, conf, memory) as runner:
+    with job_runner(output, "tandem data audit", master, conf, memory) as runner:
         yield runner
 
 

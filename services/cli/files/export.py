@@ -1,4 +1,4 @@
-"""`tandem export`: messages of a log as Parquet files."""
+"""`tandem data export`: messages of a log as Parquet files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,9 +59,9 @@ def export(
     They go to OUT/topic=NAME/day=2026-01-31/, one file each, or more where it would become large. The day is that of
     the store's time stamp in UTC. A log of up to 4 GiB is written by one process, without Spark; a larger one on Spark,
     if that is installed. --master says otherwise. The store may run meanwhile; nothing of it is changed or locked.
-    Damaged parts of the log are left out and counted: `tandem audit` says more of them. So is what is older than its
-    topic keeps messages, without being counted; from a commitlog directory alone all is written. Bodies are written as
-    they are stored: compressed ones stay compressed, and sys_flag says so.
+    Damaged parts of the log are left out and counted: `tandem data audit` says more of them. What is older than its
+    topic keeps messages is left out too, without being counted; from a commitlog directory alone all is written. Bodies
+    are written as they are stored: compressed ones stay compressed, and sys_flag says so.
 
     With --json: one document, {"messages", "damaged", "log_bytes", "files", "bytes", "seconds"}.
     """
@@ -82,7 +82,7 @@ def export(
     if _needs_spark(output, request, master, conf):
         from tandemmq.spark.export import export as run_job
 
-        with spark_session(output, "tandem export", master, conf, memory, rows_cross=True) as session:
+        with spark_session(output, "tandem data export", master, conf, memory, rows_cross=True) as session:
             report = run_job(session, request)
     else:
         from tandemmq.spark.direct_export import export_directly
@@ -128,4 +128,6 @@ def _say(output: Output, report: "ExportReport", out: str) -> None:
         ]
     )
     if report.damaged:
-        output.say(f"damage: {report.damaged:,} records or stretches of the log were left out; see `tandem audit`.")
+        output.say(
+            f"damage: {report.damaged:,} records or stretches of the log were left out; see `tandem data audit`."
+        )

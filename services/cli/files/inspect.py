@@ -1,4 +1,4 @@
-"""`tandem inspect`: what lies in a store directory, without opening it."""
+"""`tandem data inspect`: what lies in a store directory, without opening it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

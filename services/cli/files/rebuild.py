@@ -1,4 +1,4 @@
-"""`tandem rebuild`: consume queues and index of a store, from its commit log."""
+"""`tandem data rebuild`: consume queues and index of a store, from its commit log."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -112,7 +112,7 @@ def rebuild(
     be stopped, or named with --running: then it takes the files over without a pause, and adds what has been stored
     meanwhile.
 
-    Sizes of files are those that the store's settings say: --config and --set are those of `tandem store`. Without
+    Sizes of files are those that the store's settings say: --config and --set as of `tandem serve store`. Without
     them, what the files show: of the index, else of the commit log, whose size tells which defaults the store has.
 
     With --json: one document, {"messages", "log_bytes", "begin", "end", "queues", "queue_units", "index_files",
@@ -130,7 +130,7 @@ def rebuild(
     try:
         with (
             _told(output, store, metrics_port, as_lines=progress) as tell,
-            job_runner(output, "tandem rebuild", master, conf, memory) as runner,
+            job_runner(output, "tandem data rebuild", master, conf, memory) as runner,
         ):
             report = run_job(request, runner, tell)
     except KeyboardInterrupt:

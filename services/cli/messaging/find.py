@@ -1,4 +1,4 @@
-"""`tandem query` and `tandem view`: finding messages by key, and reading one by its id."""
+"""`tandem message query` and `tandem message view`: finding messages by key, and reading one by its id."""
 
 from typing import Annotated
 
@@ -79,7 +79,7 @@ def view(
         if error.failure.status == "NOT_FOUND" and _is_like_a_unique_key(message_id):
             raise NotThere(
                 f"{message_id} names no place in a log; it looks like a unique key: "
-                f"tandem query TOPIC --unique-key {message_id}"
+                f"tandem message query TOPIC --unique-key {message_id}"
             ) from error
         raise
     output = Output(as_json=as_json_document)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _BODY_LINES_MAX = 20
 _BODY_CHARS_MAX = 2000
-"""What a person sees of a body in a list; `tandem view` and --json show all of it."""
+"""What a person sees of a body in a list; `tandem message view` and --json show all of it."""
 
 
 def message_id(record: "Record") -> str:
@@ -123,4 +123,4 @@ def shown_body(body: bytes, *, whole: bool) -> str:
     lines = text[:_BODY_CHARS_MAX].splitlines()
     shown_text = "\n".join(lines[:_BODY_LINES_MAX])
     is_cut = len(lines) > _BODY_LINES_MAX or len(text) > _BODY_CHARS_MAX
-    return printable(shown_text) + ("\n... (`tandem view` shows all of it)" if is_cut else "")
+    return printable(shown_text) + ("\n... (`tandem message view` shows all of it)" if is_cut else "")

@@ -1,4 +1,4 @@
-"""`tandem offsets`: what topics and queues there are, and where they begin and end."""
+"""`tandem topic offsets`: what topics and queues there are, and where they begin and end."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

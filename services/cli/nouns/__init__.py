@@ -9,10 +9,10 @@
     lone_store.py  topics and groups made by a store that runs alone
     cluster.py     tandem cluster show|waiting|actions|bundle
     node.py        tandem node list|config
-    topic.py       tandem topic list|show|create|update|delete
+    topic.py       tandem topic list|offsets|show|create|update|delete
     group.py       tandem group list|show|members|progress|reset|create|update|delete
     client.py      tandem client threads|try
-    message.py     tandem message find|tail|send|resend; message_trace.py: trace
+    message.py     tandem message find|query|view|tail|send|resend; message_trace.py: trace
     job.py         tandem job start|list|show|watch|cancel
 
 Which of RocketMQ's mqadmin commands each is, is in docs/mqadmin.md.

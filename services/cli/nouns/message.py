@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tandemmq.cli.messaging.find import query, view
 from tandemmq.cli.messaging.messages import shown_body
 from tandemmq.cli.nouns.calls import (
     DEFAULT_ADMIN_ADDRESS,
@@ -26,8 +27,9 @@ from tandemmq.cli.talk.output import Output, printable
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage, ResendMessagesResponse
 
-app = noun("message", "Messages: find, follow, trace, send one, send again.")
-app.command()(trace)
+app = noun("message", "Messages: find, view, follow, trace, send again.")
+for _verb in (query, view, trace):
+    app.command()(_verb)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tandemmq.cli.messaging.offsets import offsets
 from tandemmq.cli.nouns import names
 from tandemmq.cli.nouns.calls import (
     DEFAULT_ADMIN_ADDRESS,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
 
 app = noun("topic", "Topics: list, look at, create, change, delete.")
+app.command()(offsets)
 
 _KINDS = ("normal", "retry", "dead_letter", "system")
 _PERMISSIONS = {"r": 4, "w": 2}

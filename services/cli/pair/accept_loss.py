@@ -1,4 +1,4 @@
-"""`tandem accept-loss`: lets a store start whose newest log files are gone for good."""
+"""`tandem data accept-loss`: lets a store start whose newest log files are gone for good."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +30,7 @@ def accept_loss(
     A store whose newest log files are missing does not start: it would give the offsets of lost messages out again.
     Look for the files first: a volume that is not mounted, a backup, a slave, which can be promoted instead. Where
     there is none, this makes an empty log file after the place that the log had reached, with the store's settings
-    (--config, --data, --set as for tandem store). The next start goes on there: log and queue offsets count on, and
+    (--config, --data, --set as for tandem serve store). The next start goes on there: offsets count on, and
     what is lost is reported as damage. Should the files turn up later, put them back: the next start takes them up.
 
     Exit code 1 without --yes-lose-messages, and where nothing is missing.

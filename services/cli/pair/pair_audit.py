@@ -1,4 +1,4 @@
-"""`tandem audit --pair`: the logs of two nodes, compared with each other by their replicators."""
+"""`tandem data audit --pair`: the logs of two nodes, compared with each other by their replicators."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,4 +1,4 @@
-"""`tandem replicas`, `tandem promote` and `tandem follow`: who follows whom, and how that is changed by hand."""
+"""`tandem replica list|promote|follow`: who follows whom, and how that is changed by hand."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -121,8 +121,8 @@ def follow(
 ) -> None:
     """Turn a master that was replaced into a slave of the new one.
 
-    If its log has messages that the new master does not have, it will refuse to follow and say so (`tandem replicas`);
-    `tandem reseed` then lets it begin anew. Role and master outlive restarts, whatever the settings say.
+    If its log has messages that the new master does not have, it refuses to follow and says so (`tandem replica list`);
+    `tandem replica reseed` then lets it begin anew. Role and master outlive restarts, whatever the settings say.
 
     With --json: one document, {"role", "epoch", "min_offset", "max_offset", ...}.
     """

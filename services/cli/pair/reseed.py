@@ -1,4 +1,4 @@
-"""`tandem reseed`: lets a slave begin anew, when it can no longer follow with the log that it has."""
+"""`tandem replica reseed`: lets a slave begin anew, when it can no longer follow with the log that it has."""
 
 import os
 from collections.abc import Iterator

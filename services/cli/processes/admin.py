@@ -1,4 +1,4 @@
-"""`tandem admin`: the service in the foreground."""
+"""`tandem serve admin`: the service in the foreground."""
 
 import os
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`tandem gateway`: the service in the foreground."""
+"""`tandem serve gateway`: the service in the foreground."""
 
 import os
 from typing import TYPE_CHECKING, Annotated

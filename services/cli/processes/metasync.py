@@ -1,4 +1,4 @@
-"""`tandem metasync`: the service in the foreground."""
+"""`tandem serve metasync`: the service in the foreground."""
 
 import os
 from typing import TYPE_CHECKING

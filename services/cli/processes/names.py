@@ -1,4 +1,4 @@
-"""`tandem names`: RocketMQ's name server in the foreground."""
+"""`tandem serve names`: RocketMQ's name server in the foreground."""
 
 import os
 from typing import TYPE_CHECKING

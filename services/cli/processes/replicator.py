@@ -1,4 +1,4 @@
-"""`tandem replicator`: the service in the foreground."""
+"""`tandem serve replicator`: the service in the foreground."""
 
 import os
 from typing import TYPE_CHECKING
@@ -61,7 +61,7 @@ def _in_words(settings: "ReplicatorSettings", host: "ServiceHost") -> list[tuple
     told = [
         (
             "status",
-            f"{settings.grpc_host}:{host.port}   (gRPC tandemmq.replication.v1.Replication; see tandem replicas)",
+            f"{settings.grpc_host}:{host.port}   (gRPC tandemmq.replication.v1.Replication; see tandem replica list)",
         ),
         ("store", f"{settings.store_address}   files {settings.store_path_root_dir.absolute()}"),
         ("as master", f"accepts slaves on {settings.ha_listen_host}:{settings.ha_listen_port}"),

@@ -42,8 +42,8 @@ def settings(
 ) -> None:
     """Show every setting of a service, its origin and effect.
 
-    The other options are those of the commands that run the services (`tandem store`, `tandem names`, ...): what is
-    shown is what a service started with them would use. Each setting can also be given in the environment, as TANDEM_
+    The other options are those of `tandem serve`, which runs the services: what is shown is what a service started
+    with them would use. Each setting can also be given in the environment, as TANDEM_
     and its name in capitals: TANDEM_FLUSH_DISK_TYPE=SYNC_FLUSH.
 
     With --json: one document, {"settings": [...], "without_effect": {name: reason}}; the latter are settings of

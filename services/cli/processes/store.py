@@ -1,4 +1,4 @@
-"""`tandem store`: the service in the foreground."""
+"""`tandem serve store`: the service in the foreground."""
 
 import os
 from typing import TYPE_CHECKING

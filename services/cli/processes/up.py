@@ -58,7 +58,7 @@ def up(
         typer.Option(
             "--data",
             metavar="DIR",
-            help="Where the files go: those of the first node as `tandem store` has them, with --slave those of the "
+            help="Where the files go: those of the first node as of `tandem serve store`, with --slave those of the "
             "second to DIR/b.",
         ),
     ] = Path("data"),
@@ -105,8 +105,8 @@ def up(
     address is told. Two processes run a node: the store with its replicator, and the others. One that dies is started
     again, and if it dies again and again everything is stopped. All listen on 127.0.0.1, unless --host says otherwise.
     Their logs come as one, on stderr. Ctrl-C or SIGTERM stops them in order; a second one kills them. Settings go to
-    the services that know them. DIR may be that of a `tandem store`, and `tandem inspect`, `audit`, `rebuild` and
-    `export` take it. The nodes are called a and b; which is master may change.
+    the services that know them. DIR may be that of a `tandem serve store`, and the verbs of `tandem data`
+    take it. The nodes are called a and b; which is master may change.
 
     With --json: one JSON line an event, {"event", "node", "service", ...}; "up" has the addresses of all nodes and of
     the console. The log is JSON lines too, with "node" and "service" in each.

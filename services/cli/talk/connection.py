@@ -27,15 +27,17 @@ class ServiceKind(NamedTuple):
 
 
 STORE = ServiceKind(
-    "store", f"127.0.0.1:{default_ports.STORE}", "start one with `tandem store`, or name its address with --address"
+    "store", f"127.0.0.1:{default_ports.STORE}", "`tandem up` starts one; or name its address with --address"
 )
 RUNNING_STORE = STORE._replace(start="--running names a store that runs on this directory; is it up?")
 REPLICATOR = ServiceKind(
-    "replicator", f"127.0.0.1:{default_ports.REPLICATOR}", "`tandem up` and `tandem replicator` start one"
+    "replicator", f"127.0.0.1:{default_ports.REPLICATOR}", "`tandem up` and `tandem serve replicator` start one"
 )
-METASYNC = ServiceKind("metasync", f"127.0.0.1:{default_ports.METASYNC}", "`tandem up` and `tandem metasync` start one")
+METASYNC = ServiceKind(
+    "metasync", f"127.0.0.1:{default_ports.METASYNC}", "`tandem up` and `tandem serve metasync` start one"
+)
 HA = ServiceKind("master's HA port", f"127.0.0.1:{default_ports.HA}", "the master's replicator has it")
-ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem admin` start one")
+ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem serve admin` start one")
 
 
 @contextmanager

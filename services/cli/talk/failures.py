@@ -2,7 +2,7 @@
 
 ::
 
-    tandem: no store answers at 127.0.0.1:8081; start one with `tandem store`, or name it with --address
+    tandem: no store answers at 127.0.0.1:8081; `tandem up` starts one; or name its address with --address
     tandem: There is no topic orders. (Send to it first.)
     {"error": {"status": "NOT_FOUND", "rocketmq_status": "NO_MATCHED_LOGIC_QUEUE", "message": "There is no ..."}}
 

@@ -1,6 +1,6 @@
 """The file ``tandem.audit``: how many faults the last audit of a directory has found (ours; RocketMQ ignores it).
 
-``tandem audit`` writes it beside the store's other files, and the store tells Prometheus what it says. JSON::
+``tandem data audit`` writes it beside the store's other files, and the store tells Prometheus what it says. JSON::
 
     {"version": 1, "made": 1764000000000, "begin": 0, "end": 3646758, "faults": {"rot": 2}, "notes": {}, "crc32": 42}
 

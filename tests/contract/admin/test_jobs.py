@@ -94,7 +94,7 @@ def filled(node: Node) -> Node:
 def test_an_audit_tells_its_progress_and_reports(admin: AdminProcess, filled: Node) -> None:
     job = start(admin)
     assert (job.state, job.node, job.kind) == (pb.RUNNING, "one", pb.AUDIT)
-    assert job.command == f"tandem audit {filled.root} --running {filled.address('store')}"
+    assert job.command == f"tandem data audit {filled.root} --running {filled.address('store')}"
     *_, last = watch(admin, job)
     assert (last.state, last.problem, last.progress) == (pb.SUCCEEDED, "", 1.0), list(last.log)
     assert last.started_ms <= last.ended_ms
@@ -133,7 +133,7 @@ def test_an_audit_that_finds_faults_has_failed_and_says_how_many(tmp_path: Path)
         with unit.open("r+b") as file:
             file.write(b"\0" * 7 + b"\1")
         job = start(admin)
-        assert job.command == f"tandem audit {node.root}", "the store does not run"
+        assert job.command == f"tandem data audit {node.root}", "the store does not run"
         *_, last = watch(admin, job)
         assert last.state == pb.FAILED
         faults = json.loads(last.report_json)["faults"]
@@ -141,7 +141,7 @@ def test_an_audit_that_finds_faults_has_failed_and_says_how_many(tmp_path: Path)
         assert last.problem == f"it found {faults:,} faults"
         code, words = refusal(admin, kind=pb.REBUILD)
         assert code == grpc.StatusCode.FAILED_PRECONDITION
-        assert f"tandem rebuild {node.root}" in words
+        assert f"tandem data rebuild {node.root}" in words
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_files_that_admin_does_not_see(filled: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": filled}) as admin:
         code, words = refusal(admin)
         assert code == grpc.StatusCode.FAILED_PRECONDITION
-        assert f"tandem audit {filled.root} --running {filled.address('store')}" in words
+        assert f"tandem data audit {filled.root} --running {filled.address('store')}" in words
     elsewhere = lone_node(tmp_path / "other").root
     (elsewhere / "commitlog").mkdir(parents=True)
     (elsewhere / "commitlog" / f"{0:020}").write_bytes(b"\0" * 131072)

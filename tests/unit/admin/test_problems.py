@@ -50,7 +50,7 @@ def test_a_store_that_takes_no_messages() -> None:
     assert problems(node(role=pb.SLAVE, log=log)) == [[]], "a slave never does"
     (replaced,) = problems(node(role=pb.FENCED, log=log))[0]
     assert "a newer master has replaced this one" in replaced
-    assert "`tandem follow NEW-MASTER:10912 --address h:1`" in replaced
+    assert "`tandem replica follow NEW-MASTER:10912 --address h:1`" in replaced
 
 
 def test_damage_and_a_full_disk() -> None:

@@ -16,7 +16,7 @@ def test_a_shell_gets_its_answer() -> None:
     asked = {"_TANDEM_COMPLETE": "complete_bash", "COMP_WORDS": "tandem se", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "tandemmq.cli.main"]
     told = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=True)
-    assert {"send", "settings"} == set(told.stdout.split())
+    assert {"send", "serve", "settings"} == set(told.stdout.split())
 
 
 @pytest.mark.parametrize("shell", Shell)

@@ -45,5 +45,5 @@ def test_every_command_is_found_under_its_name() -> None:
     root = typer.main.get_command(app)
     assert isinstance(root, typer.core.TyperGroup)
     assert [command.name for command in root.commands.values()] == list(root.commands)
-    assert "accept-loss" in root.commands
+    assert "replica" in root.commands
     assert root.commands.get("nothing") is None

@@ -184,7 +184,7 @@ def test_what_the_node_chooses_cannot_be_set(name: str) -> None:
 def test_a_command_carries_configuration_and_settings(tmp_path: Path) -> None:
     master = plan_node("a", tmp_path, Ports.from_base(1000), given={}, config=tmp_path / "broker.conf")
     command = master.services["store"].command()
-    assert command[2:6] == ["tandemmq.cli.main", "store", "--json", "--config"]
+    assert command[2:7] == ["tandemmq.cli.main", "serve", "store", "--json", "--config"]
     assert f"storePathRootDir={tmp_path}" in command
 
 

@@ -16,7 +16,7 @@ const TITLES = {
 };
 
 const REMEDIES = {
-  AWAY: "Is `tandem admin` running? The page goes on by itself as soon as it answers.",
+  AWAY: "Is `tandem serve admin` running? The page goes on by itself as soon as it answers.",
   UNAVAILABLE: "The page Cluster shows which service is away, and why.",
 };
 

@@ -75,7 +75,7 @@ async function reseed(node, app) {
     action: "Re-seed",
     explanation: `For a slave whose log and its master's differ: its log, queues and index are moved aside, into its own directory, and it
       takes the master's whole history anew when it starts. Nothing is deleted. Stop its store first. Ask which of the two logs is
-      right before, with "tandem audit --pair".`,
+      right before, with "tandem data audit --pair".`,
     fields: () => checkbox("wasMaster", false, "It was a master: messages that only this node has are in no running store any more then"),
     submit: ({ wasMaster }) => call("StartJob", { kind: "RESEED", node: node.name, wasAMaster: wasMaster }),
   });

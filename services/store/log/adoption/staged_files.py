@@ -31,7 +31,7 @@ TAIL = "tandem.tail"
 
 _NAME = re.compile(r"tandem\.rebuild[A-Za-z0-9._-]{0,64}")
 _WORTH_LOADING = 1 << 20
-_REMEDY = "Rebuild again: tandem rebuild."
+_REMEDY = "Rebuild again: tandem data rebuild."
 
 
 class StagedFiles:

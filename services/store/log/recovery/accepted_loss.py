@@ -104,7 +104,7 @@ def accept_loss(config: StoreConfig, disk: Disk) -> AcceptedLoss:
         if Mastership(root, disk, BrokerRole(config.broker_role)).is_slave:
             raise WrongRole(
                 f"{root} is a slave's: its master has what is missing.",
-                remedy="Let it take the master's history anew: tandem reseed. Or make another node the master.",
+                remedy="Let it take the master's history anew: tandem replica reseed. Or make another node the master.",
             )
         loss = find_loss(config, disk)
         if loss.end > loss.begin:

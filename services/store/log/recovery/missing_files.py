@@ -242,7 +242,7 @@ def missing_end(config: StoreConfig, end: int, witness: Witness) -> LogFilesMiss
     return LogFilesMissing(
         f"{have}, but {known}. Missing: {gone}. Nothing was changed.",
         remedy="Is the volume mounted? Were files deleted, or replaced by older ones? Mount or restore them and start "
-        "again, or promote a slave, which has its own copy. To go on without these messages: tandem accept-loss "
+        "again, or promote a slave, which has its own copy. To go on without these messages: tandem data accept-loss "
         f"--data {config.store_path_root_dir}",
     )
 

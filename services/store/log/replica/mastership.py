@@ -177,7 +177,7 @@ class Mastership:
         if not self.is_slave:
             raise WrongRole(
                 f"This store is {self.role}: it takes no replica bytes.",
-                remedy="Point the replicator at the right store, or make this one a slave (tandem follow).",
+                remedy="Point the replicator at the right store, or make this one a slave (tandem replica follow).",
             )
         if not epoch and self.newest_known > 1:
             raise WrongRole(

@@ -225,7 +225,7 @@ class Replica:
             flags.set(
                 Reason.FENCED,
                 f"a newer master was promoted (epoch {mastership.fenced_by}; this one has {mastership.epoch}); "
-                "make this store its slave (tandem follow)",
+                "make this store its slave (tandem replica follow)",
             )
         else:
             flags.clear(Reason.FENCED)

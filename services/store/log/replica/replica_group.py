@@ -9,8 +9,8 @@ slave is seeded anew: an empty log does not mean that there was nothing. JSON, s
      "master": ["10.0.0.5:10912", "10.0.0.5:8084"], "crc32": 42}
 
 The fields are those of ``ReplicaGroup`` in replica_log.proto; ``members``: identity, store id, address, joining.
-``master``: where ``tandem follow`` said that the master is (HA, replicator), which wins over the settings; empty texts
-where it said nothing.
+``master``: where ``tandem replica follow`` said that the master is (HA, replicator), which wins over the settings;
+empty texts where it said nothing.
 """
 
 from dataclasses import dataclass, replace

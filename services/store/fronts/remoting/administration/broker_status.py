@@ -125,7 +125,7 @@ class BrokerStatus:
         )
 
     def replication(self, call: RemotingCall) -> Command:
-        """GET_BROKER_HA_STATUS: as far as the store knows; `tandem replicas` knows each of them."""
+        """GET_BROKER_HA_STATUS: as far as the store knows; `tandem replica list` knows each of them."""
         call.demand(_VIEW)
         store = self._broker.store
         body = {
