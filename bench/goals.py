@@ -13,6 +13,7 @@ from bench.groups.growth import LARGE, SMALL
 from bench.groups.mixed import MIXED
 from bench.groups.replication import BARE, BARE_COLD
 from bench.groups.spark import READ, SEQUENTIAL, START, TWO
+from bench.groups.watched import ALONE, WATCHED
 from bench.model import Results
 from bench.peers.rocketmq_pair import VERSIONS, pair_name
 from bench.spark_scaling import CORES_GOAL, scaling
@@ -237,6 +238,8 @@ def _admin(results: Results) -> list[GoalStanding]:
     for name, (what, _) in CALLS.items():
         reached = results.value(f"admin.{name}", CONSOLE, "p50_us")
         add("6.1", f"console: {what}, p50", None if reached is None else reached / 1000, 100, "ms")
+    slower = results.ratio("admin.watched", WATCHED, ALONE, "p99_us")
+    add("6.4", "sends with the console open, p99, against without", slower, 1.3, "x")
     for service in SERVICES:
         add("6.2", f"start of {service}", results.value("admin.start", service, "seconds"), 1.0, "s")
         add("6.3", f"idle memory of {service}", results.value("admin.start", service, "rss_mb"), 100, "MB")

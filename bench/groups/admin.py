@@ -15,6 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from bench.context import Context
+from bench.groups.watched import watched
 from bench.model import Case, Contestant, Sample, Unavailable
 from bench.process import ServerProcess, free_port
 from bench.store import Store
@@ -47,10 +48,11 @@ CALLS: Mapping[str, tuple[str, Message]] = {
 
 
 def admin(context: Context) -> None:
-    """Start and idle memory of each service; then a node with many topics and groups, and its admin."""
+    """Start and idle memory of each service, sends while people look, and the admin of many topics and groups."""
     starts = [Contestant(one, partial(_start, context, one)) for one in SERVICES]
     title = "Start of each service to its first connection, and idle"
     context.run([Case("admin.start", title, "seconds", starts, rounds=3)])
+    watched(context)
     names = [f"admin.{name}" for name in CALLS]
     if not any(map(context.wants, names)):
         return
