@@ -139,7 +139,7 @@ def _sequential(root: Path, target: Path, end: int, walkers: Walkers, *, queues:
                 entries.put(step.walk)
     unsynced = time.perf_counter() - begun
     for queue in store:
-        for path in queue.take_dirty():
+        for path in queue.take_dirty().files:
             _sync(path)
     entries.sync()
     seconds = time.perf_counter() - begun

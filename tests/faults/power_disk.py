@@ -2,7 +2,8 @@
 
 Of every file it keeps the content of its last sync, of every directory the names of its last sync. An image of a power
 cut takes, per page of 4 KiB that has changed since, the synced or the present content at will: pages reach a disk in
-any order, or not at all (torn and reordered writes). Per directory it takes the synced or the present names.
+any order, or not at all (torn and reordered writes). Per directory it takes the synced or the present names. A file
+that was never synced may be empty.
 """
 
 import os
@@ -88,6 +89,8 @@ class PowerDisk(LocalDisk):
             found, data = self._read(path)
             synced_data = self._content.get(inode, b"")
             now = data if found == inode else synced_data
+            if inode not in self._content and chance.random() < 0.25:
+                now = b""
             (target / name).write_bytes(self._mixture(synced_data, now, chance))
 
     @staticmethod

@@ -456,7 +456,7 @@ async def test_t24_names_are_durable_before_anything_is_acknowledged(tmp_path: P
     store.start()
     for number in range(300):
         store.append(message(QUEUES[number % 6], f"c1-p0-{number}"))
-    assert await store.wait_flushed(store.commit_log.max_offset)
+    await settle(store)
     await store._checkpointer.take()
     used = [file.path for file in store._parts.files] + [path for queue in store.queues() for path in queue.files]
     used += [file.file.path for file in store._parts.index.files] if store._parts.index else []

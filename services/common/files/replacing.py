@@ -21,23 +21,28 @@ def write_atomically(files: FileSystem, path: Path, data: bytes, temporary: Path
     create_file(files, path, temporary or path.with_name(path.name + ".tmp"), fill)
 
 
-def create_file(files: FileSystem, path: Path, temporary: Path, fill: Callable[[int], None]) -> None:
+def create_file(
+    files: FileSystem, path: Path, temporary: Path, fill: Callable[[int], None], *, durable: bool = True
+) -> None:
     """Make a file under a temporary name, let ``fill(fd)`` give it its content, sync it and give it its name.
 
-    A failure removes the temporary file and leaves whatever was at ``path``.
+    A failure removes the temporary file and leaves whatever was at ``path``. Unless it is to be ``durable``, nothing
+    waits for the disk: the caller syncs the file, and then its directory.
     """
     fd = files.open(temporary, os.O_RDWR | os.O_CREAT)
     try:
         try:
             fill(fd)
-            files.sync(fd)
+            if durable:
+                files.sync(fd)
         finally:
             os.close(fd)
         files.rename(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    files.sync_dir(path.parent)
+    if durable:
+        files.sync_dir(path.parent)
 
 
 def make_dirs(files: FileSystem, path: Path) -> None:

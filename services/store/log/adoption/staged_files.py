@@ -226,7 +226,7 @@ class StagedFiles:
         """Make everything that was added durable, and the names of the files too."""
         disk = self._parts.disk
         for queue in self.queues:
-            for path in queue.take_dirty():
+            for path in queue.take_dirty().files:
                 _sync(self._parts, path)
         for directory in self._directories():
             disk.sync_dir(directory)

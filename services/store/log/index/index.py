@@ -7,7 +7,7 @@ and compares (traps T8, T9).
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tandemmq.common.files.replacing import make_dirs
@@ -36,27 +36,31 @@ class Index:
         self._disk = disk
         self._clock = clock
         self._walkers = walkers
+        self._names_dirty = False
         self.position = 0  # records below this log offset are indexed
         self.suspected: Callable[[str, str], None] = lambda place, reason: None
         """Called with a place that cannot be, and what is wrong with it, when a query meets one."""
 
     def load(self) -> None:
-        """Map the files.
+        """Map the files. Those of zero bytes are no more than names that have outlived a power cut: they go.
 
         Raises:
             FileSizeMismatch: a file was made for other numbers of slots and entries.
             ForeignFile: a name that is no number.
         """
         size = index_layout.file_size(self.slots, self.entries)
-        paths = []
+        paths, empty = list[Path](), list[Path]()
         for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
             if path.suffix == ".tmp":
                 continue
             if not (path.name.isascii() and path.name.isdigit()):
                 raise ForeignFile(f"{path} is no index file: their names are numbers.", remedy="Move it away.")
-            if path.stat().st_size != size:
+            if (length := path.stat().st_size) == 0:
+                empty.append(path)
+                continue
+            if length != size:
                 raise FileSizeMismatch(
-                    f"{path} has {path.stat().st_size:,} bytes; with maxHashSlotNum {self.slots:,} and maxIndexNum "
+                    f"{path} has {length:,} bytes; with maxHashSlotNum {self.slots:,} and maxIndexNum "
                     f"{self.entries:,} it would have {size:,}.",
                     remedy="Set both to what this store was written with, or remove the directory: it is rebuilt.",
                 )
@@ -65,7 +69,7 @@ class Index:
         for leftover in (".old", ".rebuild"):
             if self.directory.suffix != leftover:
                 shutil.rmtree(self.directory.with_name(self.directory.name + leftover), ignore_errors=True)
-        for path in self.directory.glob("*.tmp"):
+        for path in (*empty, *self.directory.glob("*.tmp")):
             self._disk.unlink(path)
         self.files = [IndexFile.open(self._disk, path, self.slots, self.entries) for path in paths]
 
@@ -110,7 +114,9 @@ class Index:
 
     def _roll(self) -> None:
         previous = self.files[-1].header if self.files else None
+        """Go on in a new file. The loop does not wait for the disk: see `take_dirty`."""
         path = self.directory / self._new_name()
+        self._names_dirty = True
         self.files.append(IndexFile.create(self._disk, path, self.slots, self.entries, previous))
 
     def _new_name(self) -> str:
@@ -210,11 +216,28 @@ class Index:
         for file in fresh.files:
             file.file.path = self.directory / file.file.path.name
         self.files, self.position = fresh.files, fresh.position
+        self._names_dirty = self._names_dirty or fresh._names_dirty
 
     def sync(self) -> None:
-        """Make the files durable as they are; blocks. They count as dirty still: `put` may go on meanwhile."""
+        """Make files and names durable as they are; blocks. They count as dirty still: `put` may go on meanwhile."""
         for file in self.files:
             file.file.sync()
+        self._disk.sync_dir(self.directory)
+
+    def take_dirty(self) -> tuple[list[IndexFile], list[Path]]:
+        """Give the files that were written, and the directory if it has new names; the caller syncs them."""
+        files = [file for file in self.files if file.dirty]
+        names = [self.directory] if self._names_dirty else []
+        for file in files:
+            file.dirty = False
+        self._names_dirty = False
+        return files, names
+
+    def mark_dirty(self, files: Iterable[IndexFile] | None = None, names: Iterable[Path] | None = None) -> None:
+        """Let these be synced again, all by default."""
+        for file in self.files if files is None else files:
+            file.dirty = True
+        self._names_dirty = self._names_dirty or names is None or bool(list(names))
 
     def counts(self) -> list[tuple[str, int]]:
         """Name and next entry number of every file: what a manifest remembers."""

@@ -30,8 +30,13 @@ class IndexFile:
 
     @classmethod
     def create(cls, disk: Disk, path: Path, slots: int, entries: int, previous: IndexHeader | None) -> "IndexFile":
-        """Make a file; it takes its first times and offsets from the end of the one before it, as RocketMQ's does."""
-        file = cls(MappedFile.create(disk, path, index_layout.file_size(slots, entries), 0), slots, entries)
+        """Make a file; it takes its first times and offsets from the end of the one before it, as RocketMQ's does.
+
+        Nothing of it is durable yet.
+        """
+        size = index_layout.file_size(slots, entries)
+        file = cls(MappedFile.create(disk, path, size, 0, durable=False), slots, entries)
+        file.dirty = True
         if previous is not None:
             when, offset = previous.end_timestamp, previous.end_physical_offset
             file.set_header(IndexHeader(when, when, offset, offset))

@@ -6,20 +6,21 @@ last time, everything is synced up to one log offset, and manifest and checkpoin
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import FlushFailed
+from tandemmq.store.log.index.index import Index
 from tandemmq.store.log.index.index_file import IndexFile
 from tandemmq.store.log.marks.manifest import Manifest, read_manifest, write_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.parts import StoreParts
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.queues.unsynced import Unsynced, final_sync, sync_files, sync_names
 from tandemmq.store.log.segments.flush import GroupCommit
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class Checkpointer:
 
     async def _sync_dirty(self, least: int) -> None:
         async with self._busy:
-            await self._sync_all([queue for queue in self._parts.queues.opened if queue.dirty_bytes >= least], [])
+            await self._sync_all([queue for queue in self._parts.queues.opened if queue.dirty_bytes >= least], None)
 
     async def take(self) -> None:
         """Sync log, queues and index up to one offset, then write manifest and checkpoint.
@@ -96,7 +97,7 @@ class Checkpointer:
             counts = parts.index.counts() if parts.index is not None else []
             if not await self._flush.wait(position):
                 raise FlushFailed("The commit log could not be made durable.")
-            await self._sync_all(parts.queues.opened, parts.index.files if parts.index is not None else [])
+            await self._sync_all(parts.queues.opened, parts.index)
             if complete:
                 await in_thread(self._write, begin, position, timestamp, bounds, counts)
                 self.recorded = position
@@ -147,24 +148,21 @@ class Checkpointer:
         async with self._busy:
             yield self.complete
 
-    async def _sync_all(self, queues: Sequence[ConsumeQueue], index_files: Sequence[IndexFile]) -> None:
+    async def _sync_all(self, queues: Sequence[ConsumeQueue], index: Index | None) -> None:
         """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
         if self._flags.holds(Reason.FLUSH_FAILED):
             raise FlushFailed("The disk has failed; nothing more is made durable.")
         dirty = [(queue, queue.take_dirty()) for queue in queues if queue.is_dirty]
-        files = [file for file in index_files if file.dirty]
-        for file in files:
-            file.dirty = False
-        paths = [path for _, taken in dirty for path in taken]
-        if not paths and not files:
+        files, names = index.take_dirty() if index is not None else ([], [])
+        if not dirty and not files and not names:
             return
         try:
-            await in_thread(self._sync, paths, files)
+            await in_thread(self._sync, [taken for _, taken in dirty], files, names)
         except BaseException as error:
             for queue, taken in dirty:
                 queue.mark_dirty(taken)
-            for file in files:
-                file.dirty = True
+            if index is not None:
+                index.mark_dirty(files, names)
             if isinstance(error, FlushFailed):
                 self._fail(error)
             raise
@@ -174,26 +172,15 @@ class Checkpointer:
             log.critical("The store is read-only from here on, the disk failed: %s", error)
             self._parts.observer.failed("flush")
 
-    def _sync(self, paths: Iterable[Path], files: Iterable[IndexFile]) -> None:
-        """Sync queue files by path and index files; in a thread.
-
-        Raises:
-            FlushFailed: the disk refused, and may have lost the pages.
-            OSError: a file cannot be opened, such as for want of descriptors; its pages are as dirty as before.
-        """
-        for path in paths:
-            try:
-                fd = self._parts.disk.open(path, os.O_RDWR)
-            except FileNotFoundError:  # expired meanwhile
-                continue
-            try:
-                with _final():
-                    self._parts.disk.sync(fd)
-            finally:
-                os.close(fd)
+    def _sync(self, queues: Sequence[Unsynced], files: Iterable[IndexFile], names: Iterable[Path]) -> None:
+        """Sync queues and index, files before names; in a thread. Raises as `sync_files`."""
+        disk = self._parts.disk
+        for taken in queues:
+            sync_files(disk, taken.files)
         for file in files:
-            with _final():
+            with final_sync():
                 file.file.sync()
+        sync_names(disk, {*names, *(directory for taken in queues for directory in taken.directories)})
 
     def _write(
         self,
@@ -213,12 +200,3 @@ class Checkpointer:
         manifest = Manifest(times, position, bounds, counts, previous=previous, begin=begin, damaged=damaged)
         write_manifest(root, manifest, parts.disk)
         parts.checkpoint.write(*times)
-
-
-@contextmanager
-def _final() -> Iterator[None]:
-    """A sync within: one that fails is never tried again. Raises FlushFailed."""
-    try:
-        yield
-    except OSError as error:
-        raise FlushFailed(f"Consume queues or index could not be made durable: {error}.") from error

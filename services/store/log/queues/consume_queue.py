@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from tandemmq.common.files.replacing import create_file, make_dirs
+from tandemmq.common.files.replacing import create_file
 from tandemmq.store.format.record import Record
 from tandemmq.store.format.sysflag import is_indexed_in_queue
 from tandemmq.store.format.unit import (
@@ -29,6 +29,7 @@ from tandemmq.store.format.unit import (
 from tandemmq.store.log.edges.disk import Disk, data_stretches, is_zero
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.observer import NullObserver, Observer
+from tandemmq.store.log.queues.unsynced import Unsynced
 from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.segments.mapped_file import file_name
 from tandemmq.store.log.segments.mapped_file_queue import list_files, remove_leftovers
@@ -78,6 +79,7 @@ class ConsumeQueue:
         self.rebuilding = False
         self.dirty_bytes = 0
         self._dirty_files: set[int] = set()
+        self._dirty_directories: set[Path] = set()  # with names that are not durable
         self.corrected_for = 0
         """Where the log began when the first readable offset was looked for; see `correct_min_offset`."""
         self.kept_from = 0
@@ -92,7 +94,7 @@ class ConsumeQueue:
         Raises:
             FileSizeMismatch, ForeignFile: see `list_files`.
         """
-        self._starts = list_files(self.directory, self._file_size, "mappedFileSizeConsumeQueue")
+        self._starts = list_files(self.directory, self._file_size, "mappedFileSizeConsumeQueue", derived=True)
         if not read_only:
             remove_leftovers(self.directory, self._disk)
 
@@ -121,13 +123,22 @@ class ConsumeQueue:
         return self._named[1]
 
     def _ensure_file(self, start: int) -> None:
+        """Have a file. The loop does not wait for the disk: file and names are synced before a checkpoint counts."""
         if self._starts and (start == self._starts[-1] or start in self._starts):
             return
-        make_dirs(self._disk, self.directory)
+        self._dirty_directories.add(self.directory)
+        if not self.directory.is_dir():
+            self.mark_names()
+            self.directory.mkdir(parents=True, exist_ok=True)
         path = self._path(start)
         create_file(
-            self._disk, path, path.with_name(path.name + ".tmp"), lambda fd: self._disk.truncate(fd, self._file_size)
+            self._disk,
+            path,
+            path.with_name(path.name + ".tmp"),
+            lambda fd: self._disk.truncate(fd, self._file_size),
+            durable=False,
         )
+        self._dirty_files.add(start)
         self._cache.forget(self._name(start))  # one of that name may have been there, and gone
         self._starts.append(start)
         self._starts.sort()
@@ -517,6 +528,8 @@ class ConsumeQueue:
         for start in self._starts:
             self._cache.forget(self._name(start))
         self._starts, self._dirty_files, self._reserved = fresh._starts, fresh._dirty_files, 0
+        if fresh._dirty_directories:
+            self.mark_names()
         self.min_offset, self.max_offset, self.last_end = fresh.min_offset, fresh.max_offset, fresh.last_end
         self.dirty_bytes, self.rebuilding = fresh.dirty_bytes, False
         self.correct_min_offset(log_min)
@@ -524,21 +537,32 @@ class ConsumeQueue:
 
     # -- flush and waiters ------------------------------------------------------------------------------------------
 
-    def take_dirty(self) -> list[Path]:
-        """Give the files written since the last call; the caller syncs them."""
-        paths = [self._path(start) for start in self._dirty_files if start in self._starts]
+    def take_dirty(self) -> Unsynced:
+        """Give what was written and made since the last call; the caller syncs it."""
+        files = [self._path(start) for start in self._dirty_files if start in self._starts]
+        taken = Unsynced(files, list(self._dirty_directories))
         self._dirty_files.clear()
+        self._dirty_directories.clear()
         self.dirty_bytes = 0
-        return paths
+        return taken
 
     @property
     def is_dirty(self) -> bool:
-        """Whether anything was written that has not been handed out for syncing."""
-        return bool(self._dirty_files)
+        """Whether anything was written or made that has not been handed out for syncing."""
+        return bool(self._dirty_files or self._dirty_directories)
 
-    def mark_dirty(self, paths: "list[Path] | None" = None) -> None:
-        """Let ``paths`` be synced again, all files by default: at start-up they may be in the page cache only."""
-        self._dirty_files.update(self._starts if paths is None else (int(path.name) for path in paths))
+    def mark_dirty(self, taken: Unsynced | None = None) -> None:
+        """Let what was ``taken`` be synced again, all by default: at start-up it may be in the page cache only."""
+        self._dirty_files.update(self._starts if taken is None else (int(path.name) for path in taken.files))
+        if taken is None:
+            self.mark_names()
+        else:
+            self._dirty_directories.update(taken.directories)
+
+    def mark_names(self) -> None:
+        """Let the names of files and directories be synced: a process that was killed may not have come to that."""
+        topic = self.directory.parent
+        self._dirty_directories.update((self.directory, topic, topic.parent))
 
     def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
         """Give a future that is done when there is a message to read at ``offset``. Cancel it to stop waiting."""

@@ -178,8 +178,11 @@ class Recovery:
         if not self._report.manifest_current:
             for queue in self._parts.queues:
                 queue.mark_dirty()
-            for index_file in self._parts.index.files if self._parts.index is not None else ():
-                index_file.dirty = True
+            if self._parts.index is not None:
+                self._parts.index.mark_dirty()
+        elif not self._report.clean_exit:
+            for queue in self._parts.queues.opened:
+                queue.mark_names()
         if not self._report.records:
             return
         try:

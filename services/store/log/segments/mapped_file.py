@@ -46,15 +46,16 @@ class MappedFile:
             raise
 
     @classmethod
-    def create(cls, disk: Disk, path: Path, size: int, start: int) -> "MappedFile":
-        """Make a zero-filled file with all its blocks reserved, and map it.
+    def create(cls, disk: Disk, path: Path, size: int, start: int, *, durable: bool = True) -> "MappedFile":
+        """Make a zero-filled file with all its blocks reserved, and map it. ``durable``: see `create_file`.
 
         Raises:
             DiskFull: the blocks cannot be had.
             DiskFailed: the disk refused otherwise. Either way nothing is left that a later try would stumble over.
         """
         with disk_errors(f"Cannot create {path} with {size:,} bytes"):
-            create_file(disk, path, path.with_name(path.name + ".tmp"), lambda fd: disk.allocate(fd, 0, size))
+            temporary = path.with_name(path.name + ".tmp")
+            create_file(disk, path, temporary, lambda fd: disk.allocate(fd, 0, size), durable=durable)
             return cls(disk, path, size, start)
 
     def __del__(self) -> None:

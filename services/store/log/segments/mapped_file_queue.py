@@ -23,10 +23,11 @@ log = logging.getLogger(__name__)
 _NAME = attrgetter("name")
 
 
-def list_files(directory: Path, size: int, setting: str) -> list[int]:
+def list_files(directory: Path, size: int, setting: str, *, derived: bool = False) -> list[int]:
     """List the start offsets of the numbered files of ``directory``, in order, after checking every name and size.
 
-    Leftovers of our own (``.tmp``, a last file of zero bytes) do not count; nothing is changed here.
+    Leftovers of our own (``.tmp``, a last file of zero bytes) do not count; nothing is changed here. Where files are
+    ``derived``, none of zero bytes counts: a power cut leaves such a file where it was not synced yet.
 
     Raises:
         ForeignFile: a name that is no number; MisplacedDirectory: a directory with the name of a file.
@@ -59,7 +60,7 @@ def list_files(directory: Path, size: int, setting: str) -> list[int]:
                 "restore it from a replica or a back-up.",
             )
         starts.append(start)
-    if empty and starts and empty[0] < starts[-1]:
+    if not derived and empty and starts and empty[0] < starts[-1]:
         raise FileSizeMismatch(
             f"{directory / file_name(empty[0])} is empty although later files exist.",
             remedy="Restore it from a replica or a back-up, or remove it: its messages are then reported as damaged.",
@@ -68,7 +69,7 @@ def list_files(directory: Path, size: int, setting: str) -> list[int]:
 
 
 def remove_leftovers(directory: Path, disk: Disk) -> None:
-    """Remove what a crash while creating a file leaves behind: ``.tmp`` files and empty last files."""
+    """Remove what a crash while creating a file leaves behind: ``.tmp`` files and empty files."""
     for entry in entries_of(directory):
         if entry.name.endswith(".tmp") or (entry.is_file() and entry.stat().st_size == 0):
             disk.unlink(Path(entry.path))
