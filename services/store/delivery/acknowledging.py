@@ -22,8 +22,6 @@ from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.log.errors import QueueNotReady
 
-_GIVEN_AGAIN = "the message was given out again since"
-
 
 class Acknowledger:
     """Takes handles back."""
@@ -83,7 +81,7 @@ class Acknowledger:
         done: dict[Place, set[int]] = {}
         since = self._clock.now_ms() if in_time else -1
         # Most handles are of this start and count: these are told by what their place knows, which is asked once.
-        start = -1 if self._renewals.awaiting else self._side.start
+        start = -1 if self._renewals.awaiting else self._journal.start
         known: Place | None = None
         progress: QueueProgress | None = None
         for text, handle in zip(handles, self._handles.decode_all(handles, group, topic), strict=True):
@@ -112,7 +110,7 @@ class Acknowledger:
         try:
             entry = self._used(handle)
             if entry is None:
-                if self._waits_elsewhere(handle):
+                if self._moves.waits_elsewhere(handle):
                     self._moves.take_back(handle)
             elif entry.due <= since:
                 return _expired("its invisible time is over")
@@ -130,7 +128,7 @@ class Acknowledger:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
-        elif self._waits_elsewhere(handle):
+        elif self._moves.waits_elsewhere(handle):
             self._moves.wait_again(handle, invisible_ms)
         return text
 
@@ -140,7 +138,7 @@ class Acknowledger:
         if self._used(handle) is not None:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number - 1, self._clock.now_ms()))
-        elif self._waits_elsewhere(handle):
+        elif self._moves.waits_elsewhere(handle):
             self._moves.wait_again(handle, 0)
 
     async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
@@ -149,7 +147,7 @@ class Acknowledger:
         await self._graveyard.open(group)
         if self._used(handle) is not None:
             self._forward(handle, topic)
-        elif self._waits_elsewhere(handle):
+        elif self._moves.waits_elsewhere(handle):
             self._forward(handle, topic)
             self._moves.take_back(handle)
         await self._journal.safe(durability)
@@ -181,13 +179,6 @@ class Acknowledger:
             self._renewals.used(handle.place, handle.offset)
         return entry
 
-    def _waits_elsewhere(self, handle: ReceiptHandle) -> bool:
-        """Whether the message has moved to the retry topic and waits there. Raises HandleExpired."""
-        waits = self._moves.waits_elsewhere(handle)
-        if waits and self._side.is_of_another(handle):
-            raise _expired(_GIVEN_AGAIN)
-        return waits
-
     def open_entry(self, handle: ReceiptHandle) -> OpenEntry | None:
         """What a handle names: a message that waits to be dealt with; None if it was dealt with before.
 
@@ -198,8 +189,8 @@ class Acknowledger:
         if progress is None or progress.resets != handle.resets or offset >= progress.given:
             raise _expired("the group's position was set since, or the group or topic was deleted")
         entry = progress.entries.get(offset)
-        if entry is not None and not self._side.counts(handle, entry):
-            raise _expired(_GIVEN_AGAIN)
+        if entry is not None and not entry.is_delivery(handle.number, handle.start):
+            raise _expired("the message was given out again since")
         return entry
 
 

@@ -107,7 +107,8 @@ class HeldRun(NamedTuple):
 class Snapshot(NamedTuple):
     """All of one place: what `progress.QueueProgress` holds.
 
-    `entries`: (offset, number, due) of each message that is given out or waits to be again, in order of offsets.
+    `entries`: (offset, number, due, start) of each message that is given out or waits to be again, in order of offsets.
+    `start`: the start number of the store that has given it out last; 0: not known.
     `more`: pieces of the same snapshot follow in later records; they are added to this one.
     `held`: which of the entries are held with renewal, in order of offsets.
     """
@@ -116,7 +117,7 @@ class Snapshot(NamedTuple):
     cursor: int
     given: int
     resets: int
-    entries: tuple[tuple[int, int, int], ...]
+    entries: tuple[tuple[int, int, int, int], ...]
     more: bool = False
     held: tuple[HeldRun, ...] = ()
 

@@ -189,6 +189,7 @@ class JournalFollower:
 
     def _apply(self, record: JournalRecord, place: Position, unit: Unit) -> Iterator[None]:
         facts = []
+        self._ledger.start = record.start
         for at, fact in enumerate(record.facts):
             if self._holds(fact):
                 facts.append(fact)

@@ -123,7 +123,7 @@ class Journal:
         self._unwritten = []
         self._telling = None
         self._failure = None
-        self.start = start
+        self.start = self.ledger.start = start
         self.next = next_record
         self.end_offset = self._store.commit_log.max_offset
         self._life = object()

@@ -22,11 +22,14 @@ The body of a message of `TANDEM_SYS_DELIVERY`, all of it unsigned LEB128 number
      9  HeldBy       place, first, messages, due, client id (number of a name), since
     10  Snapshot     as 8, of a place where messages are held with renewal; then those that are, in runs;
                      each: first less the one before, messages, client id (number of a name), since
+    11  Snapshot     as 10; then which starts have given the entries out, in runs; each: entries, start number
 
+In 8 and 10, of earlier releases or without entries, it is not known which starts these were.
 Each record can be read by itself: names are whole, values absolute.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import groupby, repeat
 from typing import NamedTuple, Protocol, TypeVar
 
 from tandemmq.common import topic_names
@@ -54,7 +57,7 @@ MOST_BYTES = 256 << 10
 """A record has no more, unless a single fact takes more."""
 MOST_ENTRIES = 8_000
 """So many entries of a snapshot have room in a record."""
-_SNAPSHOT, _HELD_SNAPSHOT = _SNAPSHOTS = (8, 10)
+_SNAPSHOT, _HELD_SNAPSHOT, _STARTED_SNAPSHOT = _SNAPSHOTS = (8, 10, 11)
 _LIMIT = 1 << 63
 _A_STEP = 128
 """So many names, facts or entries are read in a step."""
@@ -200,19 +203,25 @@ class _Page:
 
     def _add_snapshot(self, fact: Snapshot) -> None:
         body = self._body
-        body.append(_HELD_SNAPSHOT if fact.held else _SNAPSHOT)
+        started = any(start for *_, start in fact.entries)
+        body.append(_STARTED_SNAPSHOT if started else _HELD_SNAPSHOT if fact.held else _SNAPSHOT)
         _put(body, self._place(fact.place), fact.cursor, fact.given, fact.resets, int(fact.more), len(fact.entries))
         last_offset = last_due = 0
-        for offset, number, due in fact.entries:
+        for offset, number, due, _ in fact.entries:
             step = due - last_due
             _put(body, offset - last_offset, number, step << 1 if step >= 0 else (-step << 1) - 1)
             last_offset, last_due = offset, due
-        if fact.held:
+        if fact.held or started:
             _put(body, len(fact.held))
             last_offset = 0
             for first, messages, client_id, since in fact.held:
                 _put(body, first - last_offset, messages, self._name(client_id), since)
                 last_offset = first
+        if started:
+            runs = [(start, sum(1 for _ in run)) for start, run in groupby(start for *_, start in fact.entries)]
+            _put(body, len(runs))
+            for start, messages in runs:
+                _put(body, messages, start)
 
     def _place(self, place: Place) -> int:
         known = self.places.get(place)
@@ -381,6 +390,18 @@ class _Reader:
             first += self.number()
             yield HeldRun(first, self.messages(), self.name(), self.number())
 
+    def starts(self, entries: int) -> Iterator[int]:
+        """The start that has given out each of the entries."""
+        left = entries
+        for _ in self.count():
+            many, start = self.number(), self.number()
+            left -= many
+            if left < 0:
+                break
+            yield from repeat(start, many)
+        if left:
+            raise UnreadableJournal(f"The journal record tells the starts of more or fewer than {entries} entries.")
+
     def messages(self) -> int:
         """How many messages a fact is about: so many that it may take each of them by itself."""
         messages = self.number()
@@ -397,8 +418,10 @@ def _snapshot(reader: _Reader, kind: int) -> Generator[None, None, Snapshot]:
         entries.append(entry)
         if len(entries) % _A_STEP == 0:
             yield
-    held = tuple(reader.held()) if kind == _HELD_SNAPSHOT else ()
-    return Snapshot(place, cursor, given_to, resets, tuple(entries), bool(more), held)
+    held = () if kind == _SNAPSHOT else tuple(reader.held())
+    starts = reader.starts(len(entries)) if kind == _STARTED_SNAPSHOT else repeat(0, len(entries))
+    rows = tuple([(*entry, start) for entry, start in zip(entries, starts, strict=True)])
+    return Snapshot(place, cursor, given_to, resets, rows, bool(more), held)
 
 
 def _fact(reader: _Reader, kind: int) -> Fact:

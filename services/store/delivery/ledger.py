@@ -23,7 +23,7 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.progress import MOST_DUE, OpenEntry, QueueProgress, pieces, runs
+from tandemmq.store.delivery.progress import MOST_DUE, QueueProgress, pieces, runs
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -90,6 +90,8 @@ class Ledger:
         """How far the timers' topic is delivered; None: nothing is known."""
         self.forgotten: set[Place] = set()
         """Places that were, and are none any more, as far as the facts since the last `clear` say."""
+        self.start = 0
+        """The start whose facts are applied: what they give out is given out by it; 0: not known."""
         self.generation = 0
         """Changes whenever a place comes or goes: until then what `progress` gave of one is its state."""
 
@@ -312,7 +314,7 @@ class Ledger:
             due = min(max(entry.due, least), most)
             if not entry.number or due == entry.due:
                 continue
-            entries[offset] = OpenEntry(entry.number, due)
+            entries[offset] = entry.until(due)
             if offset in ready:
                 del ready[offset]
                 self.ready_entries -= 1
@@ -340,6 +342,7 @@ class Ledger:
         self.levels.clear()
         self.timers = None
         self.forgotten.clear()
+        self.start = 0
         self.generation += 1
 
     # -- facts ------------------------------------------------------------------------------------------------------
@@ -390,13 +393,13 @@ class Ledger:
                 self._not_ready(account, fact.first, fact.messages)
             self._count(account, before, looked_at, fact.first)
         elif isinstance(fact, Given):
-            progress.give(fact)
+            progress.give(fact, self.start)
             self._count(account, before, looked_at, fact.first)
             first, end = max(fact.first, looked_at), fact.first + fact.messages
             if end > first:
                 self._wait(account, first, end - first, fact.due)
         elif isinstance(fact, GivenAgain):
-            progress.give_again(fact)
+            progress.give_again(fact, self.start)
             if fact.offset in progress.entries:
                 self._not_ready(account, fact.offset, 1)
                 self._wait(account, fact.offset, 1, fact.due)
@@ -479,7 +482,7 @@ class Ledger:
             before = len(progress.entries)
             progress.restore(part)
             self.entries += len(progress.entries) - before
-            for offset, _, due in part.entries:
+            for offset, _, due, _ in part.entries:
                 _prolong(runs_due.setdefault(due, []), offset)
             yield
         self._fresh[progress.place] = None

@@ -22,6 +22,9 @@ from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, Held
 _Item = TypeVar("_Item")
 _NUMBER_BITS = 16
 _MOST_NUMBER = (1 << _NUMBER_BITS) - 1
+_START_BITS = 44
+_MOST_START = (1 << _START_BITS) - 1
+_DUE_AT = _NUMBER_BITS + _START_BITS
 _PIECE = 256
 _new_number = int.__new__
 MOST_DUE = (1 << 44) - 1
@@ -29,18 +32,22 @@ MOST_DUE = (1 << 44) - 1
 
 
 class OpenEntry(int):
-    """A message that is given out or waits: how often it was given out, and when it is due again, in milliseconds.
+    """A message that is given out or waits: how often it was given out, when it is due again, and by which start.
 
-    One packed integer of 32 bytes: there may be a million of them.
+    One packed integer of 48 bytes: there may be a million of them.
     """
 
     __slots__ = ()
 
-    def __new__(cls, number: int, due: int) -> "OpenEntry":
-        """A greater `number` than 65,535 counts as that."""
+    def __new__(cls, number: int, due: int, start: int) -> "OpenEntry":
+        """A greater `number` than 65,535 counts as that. What there are no bits for is no `start` that is known."""
         if not 0 <= due <= MOST_DUE:
             due = min(max(due, 0), MOST_DUE)
-        return _new_number(cls, due << _NUMBER_BITS | (number if number < _MOST_NUMBER else _MOST_NUMBER))
+        if start > _MOST_START:
+            start = 0
+        if number > _MOST_NUMBER:
+            number = _MOST_NUMBER
+        return _new_number(cls, (due << _START_BITS | start) << _NUMBER_BITS | number)
 
     @property
     def number(self) -> int:
@@ -50,10 +57,27 @@ class OpenEntry(int):
     @property
     def due(self) -> int:
         """When it comes again, in milliseconds by the delivery clock."""
-        return self >> _NUMBER_BITS
+        return self >> _DUE_AT
+
+    @property
+    def start(self) -> int:
+        """The start that has given it out last; 0: not known, or none."""
+        return self >> _NUMBER_BITS & _MOST_START
+
+    def is_delivery(self, number: int, start: int) -> bool:
+        """Whether it was given out last for the `number`-th time, and by that start.
+
+        Facts of the last moments may be lost with a start: then numbers repeat, of messages too. Where it is not known
+        which start it was, the number tells.
+        """
+        return self.number == number and self.start in (start, 0)
+
+    def until(self, due: int) -> "OpenEntry":
+        """The same delivery, due again at another time."""
+        return OpenEntry(self.number, due, self.start)
 
     def __repr__(self) -> str:
-        return f"Entry({self.number}, {self.due})"
+        return f"Entry({self.number}, {self.due}, {self.start})"
 
 
 class RenewedBy(NamedTuple):
@@ -80,23 +104,26 @@ class QueueProgress:
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
-    def give(self, fact: Given) -> None:
-        """See `Given`. Offsets that were given before are left as they are."""
+    def give(self, fact: Given, start: int = 0) -> None:
+        """See `Given`; by which start. Offsets that were given before are left as they are."""
         _, first, messages, due = fact
         if first > self.given:
             self._look_at(first)
-        entry, end = OpenEntry(1, due), first + messages
+        entry, end = OpenEntry(1, due, start), first + messages
         for offset in range(self.given, end):
             self.entries[offset] = entry
             self._order.append(offset)
         if end > self.given:
             self.given = end
 
-    def give_again(self, fact: GivenAgain) -> None:
-        """See `GivenAgain`. What is dealt with stays so."""
-        if fact.offset in self.entries:
-            self.entries[fact.offset] = OpenEntry(fact.number, fact.due)
-            self.holdings.pop(fact.offset, None)
+    def give_again(self, fact: GivenAgain, start: int) -> None:
+        """See `GivenAgain`; by which start. What is dealt with stays so."""
+        _, offset, number, due = fact
+        entry = self.entries.get(offset)
+        if entry is not None:
+            # With the number that it has it is the same delivery, due at another time.
+            self.entries[offset] = entry.until(due) if number == entry.number else OpenEntry(number, due, start)
+            self.holdings.pop(offset, None)
 
     def hold(self, fact: HeldBy) -> list[int]:
         """See `HeldBy`. Gives the offsets, ascending, that are due at another time than before."""
@@ -107,7 +134,7 @@ class QueueProgress:
                 continue
             self.holdings[offset] = holding
             if entry.due != fact.due:
-                self.entries[offset] = OpenEntry(entry.number, fact.due)
+                self.entries[offset] = entry.until(fact.due)
                 changed.append(offset)
         return changed
 
@@ -147,10 +174,10 @@ class QueueProgress:
         """See `Snapshot`: the first piece replaces all there is, further pieces of it bring more entries."""
         self.resets, self.given = fact.resets, fact.given
         self.cursor = fact.cursor
-        for offset, number, due in fact.entries:
+        for offset, number, due, start in fact.entries:
             if offset not in self.entries:
                 self._order.append(offset)
-            self.entries[offset] = OpenEntry(number, due)
+            self.entries[offset] = OpenEntry(number, due, start)
         for first, messages, client_id, since in fact.held:
             some = (at for at in range(first, first + messages) if at in self.entries)
             self.holdings.update(dict.fromkeys(some, RenewedBy(client_id, since)))
@@ -168,7 +195,7 @@ class QueueProgress:
 
     def _look_at(self, offset: int) -> None:
         """All up to `offset` was looked at; what no fact speaks of waits."""
-        waiting = OpenEntry(0, 0)
+        waiting = OpenEntry(0, 0, 0)
         for one in range(self.given, offset):
             self.entries[one] = waiting
             self._order.append(one)
@@ -194,7 +221,7 @@ def _snapshot(
     offsets = sorted(entries)
     for begin in range(0, len(offsets) or 1, most):
         some = offsets[begin : begin + most]
-        rows = tuple([(at, entries[at] & _MOST_NUMBER, entries[at] >> _NUMBER_BITS) for at in some])
+        rows = tuple([(at, entry.number, entry.due, entry.start) for at in some for entry in (entries[at],)])
         held = tuple(held_runs(some, holdings)) if holdings else ()
         yield empty._replace(entries=rows, more=begin + most < len(offsets), held=held)
 

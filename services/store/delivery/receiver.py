@@ -239,7 +239,7 @@ class Receiver:
                 answer.chosen[place.topic].discard((place.queue, offset))
             return True
         if entry.number and self._moves.is_to_move(call.group, progress, offset):
-            fact = self._moves.move(call.group, place, offset, data, entry.number, 0)
+            fact = self._moves.move(call.group, place, offset, data, entry, 0)
             if fact is not None:
                 self._note_dealt([fact])
                 self._reader.catch_up()
@@ -250,7 +250,6 @@ class Receiver:
         number = entry.number + 1
         now = self._clock.now_ms()
         self._journal.note(GivenAgain(place, offset, number, now + call.invisible_ms))
-        self._side.given_again(place, offset)
         if call.group.consume_message_orderly:
             self._have_follow(place, offset, now)
         self._add(call, source, progress, (offset, data, number, before), answer)
@@ -369,7 +368,6 @@ class Receiver:
                 return Look(later=True)
             if stretch.end <= progress.given:
                 return Look()
-            self._side.begins_to_give(progress)
             if each:
                 before = progress.given
                 self._looked_into += len(stretch.records) + 1
@@ -457,7 +455,7 @@ class Receiver:
     ) -> None:
         """Put into the answer: offset, record, number of the delivery, and deliveries before this place's."""
         offset, data, number, before = one
-        handle = ReceiptHandle(source.place, offset, number, progress.resets, self._side.start)
+        handle = ReceiptHandle(source.place, offset, number, progress.resets, self._journal.start)
         text = self._handles.encode(handle, source.shown)
         message = GivenMessage(call.topic, data, before + number, text, call.invisible_ms)
         answer.add(message, Share(source.place, offset, number, progress.resets))
@@ -472,7 +470,7 @@ class Receiver:
     ) -> None:
         """The same for messages of a topic that was asked for, all given for the first time."""
         place, resets = source.place, progress.resets
-        first = new_tuple(ReceiptHandle, (place, records[0][0], 1, resets, self._side.start))
+        first = new_tuple(ReceiptHandle, (place, records[0][0], 1, resets, self._journal.start))
         texts = self._handles.encode_run(first, [offset for offset, _ in records])
         topic, invisible_ms = call.topic, call.invisible_ms
         messages, shares, size = answer.messages, answer.shares, 0

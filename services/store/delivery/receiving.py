@@ -133,7 +133,7 @@ class Receiving:
         """Begin, with the ledger as it is now."""
         journal, clock = self._journal, self._clock
         ledger = journal.ledger
-        side, lines = SideState(ledger, journal.start), OrderLines(ledger, self._reader, self._timers)
+        side, lines = SideState(ledger), OrderLines(ledger, self._reader, self._timers)
         renewals = Renewals(journal, self._sessions, clock, self._timers, self._look_at_alarm)
         moves = RetryMoves(
             self._moves_into, journal, self._groups, self._reader, clock, self._timers, self.rules.most_in_flight,
@@ -485,9 +485,8 @@ class Receiving:
         parts = self._parts
         if parts is None:
             return
-        for fact in facts:
-            if parts.side.dealt(fact):
-                self.waiters.wake(fact.place)
+        for place in parts.side.unblock(facts):
+            self.waiters.wake(place)
         if parts.side.all_blocked:
             for place in parts.side.unblock_all():
                 self.waiters.wake(place)
@@ -505,7 +504,6 @@ class Receiving:
             return
         for place in places:
             parts.lines.forget(place.group, place.topic)
-            parts.side.moved(place)
             self.waiters.wake(place)
         parts.alarm.look()
 

@@ -29,7 +29,7 @@ from tandemmq.store.delivery.groups import GroupConfig, GroupTable
 from tandemmq.store.delivery.handles import ReceiptHandle, Shown, own_topic, topic_shown
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.place_reader import PlaceReader
-from tandemmq.store.delivery.progress import QueueProgress
+from tandemmq.store.delivery.progress import OpenEntry, QueueProgress
 from tandemmq.store.delivery.recalls import DELETE_KEY
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.host import Host
@@ -65,9 +65,9 @@ class _Hold(NamedTuple):
 
 
 class _Copy(NamedTuple):
-    """A copy that waits: for the delivery `number`, until `due` by the wall clock. No key: it cannot be taken back."""
+    """A copy that waits: of that delivery, until `due` by the wall clock. No key: it cannot be taken back."""
 
-    number: int
+    delivery: OpenEntry
     due: int
     topic: str
     queue: int
@@ -172,7 +172,7 @@ class RetryMoves:
             data = self._reader.one(place, offset)
             if entry is None or left_ms < _LEAST_LEFT_MS or not isinstance(data, bytes):
                 continue
-            fact = self.move(group, place, offset, data, entry.number, left_ms)
+            fact = self.move(group, place, offset, data, entry, left_ms)
             if fact is None:
                 break
             self._journal.note(fact)
@@ -183,15 +183,15 @@ class RetryMoves:
     # -- how ----------------------------------------------------------------------------------------------------------
 
     def move(
-        self, group: GroupConfig, place: Place, offset: int, data: bytes, number: int, wait_ms: int
+        self, group: GroupConfig, place: Place, offset: int, data: bytes, delivery: OpenEntry, wait_ms: int
     ) -> Dealt | None:
-        """Write the copy of a message that was given out so often from its place; the fact is to be noted at once.
+        """Write the copy of a message that was given out last as `delivery` says; the fact is to be noted at once.
 
         None where it cannot be written, or cannot wait so long: the message stays where it is.
         """
         topic, record = topic_shown(place), decode_record(data, verify=False)
         retry, queue = own_topic(group.name, topic, Shown.RETRY), self.made % group.retry_queues
-        times = number + (record.reconsume_times if place.topic.startswith(RETRY) else 0)
+        times = delivery.number + (record.reconsume_times if place.topic.startswith(RETRY) else 0)
         now = self._into.wall.now_ms()
         wait = orders_for(wait_ms, now, self._into.delays)
         if wait is None:
@@ -208,7 +208,7 @@ class RetryMoves:
             return None
         self.made += 1
         key = (record.unique_key or "") if to == TIMER_TOPIC else ""
-        self._remember(place, offset, _Copy(number, now + wait_ms, retry, queue, key))
+        self._remember(place, offset, _Copy(delivery, now + wait_ms, retry, queue, key))
         self.moved[group.name, topic] = self.moved.get((group.name, topic), 0) + 1
         return Dealt(place, offset, 1, copy.physical_offset)
 
@@ -227,7 +227,8 @@ class RetryMoves:
         copy = self._copies.get((handle.place, handle.offset))
         if copy is None:
             return False
-        if copy.number != handle.number or not copy.unique_key or copy.due <= self._into.wall.now_ms():
+        is_its = copy.delivery.is_delivery(handle.number, handle.start)
+        if not is_its or not copy.unique_key or copy.due <= self._into.wall.now_ms():
             raise HandleExpired(
                 "The receipt handle counts no more: the message has moved to the group's retry topic since.",
                 remedy="Receive the message again.",
@@ -248,7 +249,7 @@ class RetryMoves:
         group, data = self._groups.get(place.group), self._reader.one(place, offset)
         fact = None
         if group is not None and isinstance(data, bytes):
-            fact = self.move(group, place, offset, data, handle.number, wait_ms)
+            fact = self.move(group, place, offset, data, before.delivery, wait_ms)
         if fact is None:
             raise HandleExpired("The message waits in the group's retry topic, and its time cannot be changed now.")
         self._journal.note(fact)

@@ -90,7 +90,7 @@ def state(ledger: Ledger, *, dues: bool = True) -> dict[Any, Any]:
             progress.cursor,
             progress.given,
             progress.resets,
-            {at: (one.number, one.due if dues else 0) for at, one in progress.entries.items()},
+            {at: (one.number, one.due if dues else 0, one.start) for at, one in progress.entries.items()},
             dict(progress.holdings),
         )
         for progress in ledger.all()

@@ -23,8 +23,9 @@ COPIES = st.integers(-1, (1 << 62) - 1)
 NAMES = st.sampled_from(("workers", "orders", "größe", "%RETRY%workers", "x" * 255))
 PLACES = st.builds(Place, NAMES, NAMES, st.integers(0, (1 << 31) - 1))
 ENTRIES = st.lists(
-    st.tuples(st.integers(0, 1 << 40), st.integers(0, 65_535), DUES), max_size=20, unique_by=lambda entry: entry[0]
-).map(lambda entries: tuple(sorted(entries)))
+    st.tuples(st.integers(0, 1 << 40), st.integers(0, 65_535), DUES, st.sampled_from((0, 1, 2, 1_760_000_000_000))),
+    max_size=20, unique_by=lambda entry: entry[0],
+).map(lambda entries: tuple(sorted(entries)))  # fmt: skip
 HELD = st.lists(
     st.builds(HeldRun, NUMBERS, st.integers(1, 1 << 20), NAMES, DUES), max_size=5, unique_by=lambda run: run.first
 ).map(lambda some: tuple(sorted(some)))

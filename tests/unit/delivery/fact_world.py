@@ -31,7 +31,6 @@ from tandemmq.store.delivery.handles import ReceiptHandle, Shown, decode_handle,
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal_format import Position
 from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.side_state import SideState
 from tandemmq.store.log.edges.disk import LocalDisk
 
 PLACE = Place("g", "t", 0)
@@ -154,7 +153,7 @@ class World:
         """Facts become true, and a record that names the base."""
         for fact in facts:
             self.ledger.apply(fact)
-        at = self.append("facts", (facts, min(base_of_the_units(self), len(self.log))))
+        at = self.append("facts", (facts, min(base_of_the_units(self), len(self.log)), self.start))
         self.base.wrote(facts, Position(at, at), 100)
 
     def messages(self, end: int | None = None) -> list[str]:
@@ -169,6 +168,7 @@ class World:
         for at in range(max(newest, self.kept_from), end):
             if log[at].kind == "facts":
                 facts = [fact for fact in log[at].what[0] if getattr(fact, "copy", -1) < end]
+                ledger.start = log[at].what[2]
                 for fact in facts:
                     ledger.apply(fact)
                 base.wrote(facts, Position(at, at), 100)
@@ -176,7 +176,7 @@ class World:
 
     def _rebuild(self) -> None:
         self.ledger, self.base = self.replayed(len(self.log))
-        self.side = SideState(self.ledger, self.start)
+        self.ledger.start = self.start
         self.begun = False
         self.indexed = 0
         self.window = TimerWindow(TimerIndex(Path("nowhere"), LocalDisk()), PRECISION_MS, self.ledger.timers)
@@ -228,12 +228,10 @@ class World:
         self.ledger.come_due(self.now)
         for offset in self.ledger.ready(PLACE, number + 1):
             delivery = progress.entries[offset].number + 1
-            self.side.given_again(PLACE, offset)
             self.note(GivenAgain(PLACE, offset, delivery, due))
             self._hand_out(values[offset], offset, delivery)
         first, count = progress.given, min(len(values) - progress.given, number + 1)
         if count > 0:
-            self.side.begins_to_give(progress)
             self.note(Given(PLACE, first, count, due))
             for offset in range(first, first + count):
                 self._hand_out(values[offset], offset, 1)
@@ -257,7 +255,7 @@ class World:
         nothing = cast(Any, None)
         journal = cast(Any, SimpleNamespace(ledger=self.ledger))
         acknowledger = Acknowledger(
-            journal, nothing, nothing, nothing, self.side, nothing, nothing, nothing, nothing, dealt=nothing
+            journal, nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, dealt=nothing
         )
         try:
             return (value, generation, handle) if acknowledger.open_entry(handle) is not None else None
@@ -311,14 +309,8 @@ class World:
         self.seen.asked.clear()
         known = set(self.messages())
         self.seen.done = {value: at for value, at in self.seen.done.items() if value in known}
-        self.seen.held = [one for one in self.seen.held if self._start_of(one) >= self.start - 1]
         noted = max((one.what[0][0].copy for one in self.log if _is_of_timers(one)), default=-1)
         self.seen.twice |= {one.what for one in self.log[noted + 1 :] if one.kind == "message" and one.what[0] == "t"}
-
-    @staticmethod
-    def _start_of(held: tuple[str, int, str]) -> int:
-        """That gave a handle out. One that is two crashes old may name what took its message's place in between."""
-        return decode_handle(held[2], "g", "t").start
 
     def _check_who_holds(self) -> None:
         """What is known from the base on is what all facts since the beginning say; snapshots add nothing to them."""

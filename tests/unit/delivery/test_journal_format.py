@@ -78,11 +78,11 @@ def test_the_bytes_of_what_is_held_with_renewal() -> None:
     )  # fmt: skip
 
 
-PLAIN = Snapshot(PLACE, 5, 9, 1, ((5, 1, 300), (6, 2, 299), (8, 1, 300)))
+PLAIN = Snapshot(PLACE, 5, 9, 1, ((5, 1, 300, 0), (6, 2, 299, 0), (8, 1, 300, 0)))
 PLAIN_BYTES = b"\x00\x05\x09\x01\x00\x03" + b"\x05\x01\xd8\x04" + b"\x01\x02\x01" + b"\x02\x01\x02"
 
 
-def test_the_bytes_of_a_snapshot_are_as_they_were_before_renewal_was_in_it() -> None:
+def test_the_bytes_of_a_snapshot_are_as_they_were_before_renewal_and_starts_were_in_it() -> None:
     [(body, _)] = encode_records(Position(5, 300), 9, [PLAIN])
     assert body == HEAD + b"\x02\x07workers\x06orders" + b"\x01\x00\x01\x03" + b"\x01\x08" + PLAIN_BYTES
     assert decode_record_body(body).facts == (PLAIN,)
@@ -97,13 +97,27 @@ def test_the_bytes_of_a_snapshot_with_renewal() -> None:
     )  # fmt: skip
 
 
+def test_the_bytes_of_a_snapshot_with_starts() -> None:
+    """In runs: those of a start's entries mostly follow one another."""
+    entries = tuple((*entry[:3], start) for entry, start in zip(PLAIN.entries, (7, 7, 300), strict=True))
+    [(body, _)] = encode_records(Position(5, 300), 9, [PLAIN._replace(entries=entries)])
+    assert body == (
+        HEAD + b"\x02\x07workers\x06orders" + b"\x01\x00\x01\x03" + b"\x01\x0b" + PLAIN_BYTES
+        + b"\x00" + b"\x02\x02\x07\x01\xac\x02"
+    )  # fmt: skip
+    assert decode_record_body(body).facts == (PLAIN._replace(entries=entries),)
+    for damaged in (body[:-3] + b"\x02\xac\x02", body[:-3] + b"\x00\xac\x02"):
+        with pytest.raises(UnreadableJournal, match="more or fewer than 3 entries"):
+            decode_record_body(damaged)
+
+
 def test_an_unknown_version_is_refused_with_its_number() -> None:
     with pytest.raises(UnreadableJournal, match="version 2"):
         decode_record_body(b"\x02\x00")
 
 
 def test_the_largest_piece_of_a_snapshot_has_room() -> None:
-    entries = tuple((number << 30, 65_535, number % 2 << 43) for number in range(MOST_ENTRIES))
+    entries = tuple((at << 30, 65_535, at % 2 << 43, 1 << 41 | at // 1_000) for at in range(MOST_ENTRIES))
     held = tuple(HeldRun(number << 30, 1, f"client-{number % 500}", 1 << 41) for number in range(MOST_ENTRIES))
     [(body, _)] = encode_records(Position(0, 0), 1, [Snapshot(PLACE, 0, 1 << 62, 1, entries, held=held)])
     assert len(body) <= MOST_BYTES

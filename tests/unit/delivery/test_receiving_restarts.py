@@ -136,6 +136,45 @@ async def test_a_handle_of_what_a_crash_took_does_not_acknowledge_what_took_its_
         assert await acknowledge(at, [other]) == [True]
 
 
+@pytest.mark.parametrize("deliveries", [1, 2])
+@pytest.mark.parametrize("told", [False, True], ids=["by facts", "told whole"])
+@pytest.mark.parametrize("ends", ["k", "s", "kskk"])
+async def test_nor_does_it_after_further_starts(tmp_path: Path, ends: str, told: bool, deliveries: int) -> None:
+    """The journal says which start gave a message out; over clean stops (s) and kills (k), and in snapshots too."""
+
+    async def given(at: DeliveringStore, body: str) -> GivenMessage:
+        await send(at, body)
+        at.store.catch_up()
+        [message] = await take(at)
+        for _ in range(1, deliveries):
+            come_due(at)
+            [message] = await take(at)
+        assert (bodies([message]), message.number) == ([body], deliveries)
+        return message
+
+    async with delivering(tmp_path / "first") as at:
+        assert await acknowledge(at, [await given(at, "first")]) == [True]
+        root = await killed(at, tmp_path / "second")
+        lost = await given(at, "lost")
+    other = None
+    for life, end in enumerate(ends):
+        async with delivering(root) as at:
+            other = other or await given(at, "other")
+            assert await acknowledge(at, [lost]) == [False]
+            progress = at.delivery.ledger.progress(Place(GROUP, TOPIC, 0))
+            assert progress is not None
+            if told:
+                at.delivery.journal.note(*progress.snapshot(1))
+            if end == "k":
+                root = await killed(at, tmp_path / f"life {life}")
+    async with delivering(root) as at:
+        assert other is not None
+        assert await acknowledge(at, [lost]) == [False]
+        assert at.delivery.ledger.entries == 1
+        assert await acknowledge(at, [other]) == [True]
+        assert at.delivery.ledger.entries == 0
+
+
 async def test_when_an_answer_can_leave_a_kill_does_not_undo_it(tmp_path: Path) -> None:
     async with delivering(tmp_path / "one") as at:
         await send(at, "a", "b")
