@@ -199,7 +199,7 @@ class ConsumingPort(Protocol):
         ...
 
     def gone(self, group: str, client_id: str) -> None:
-        """A client ends: what it holds with renewal comes again at once, and its receives that wait find nothing."""
+        """A client ends: its receives that wait find nothing, what it holds with renewal comes again in a second."""
         ...
 
 

@@ -1,8 +1,9 @@
 """Automatic renewal: what a client holds stays invisible for as long as the client lives.
 
 Such messages are given out for a minute, and for another one before that is over, while the client is a member of its
-group, for three hours at most. When it is gone they come again at once. Who holds what is in the ledger
-(`facts.HeldBy`), so it is known after a start or promotion: then clients have half a minute to come back.
+group, for three hours at most. When it is gone they come again in a second, as from RocketMQ's proxy:
+acknowledgements may be on their way. Who holds what is in the ledger (`facts.HeldBy`), so it is known after a start or
+promotion: then clients have half a minute to come back.
 
 It is noted a few seconds after the answer was sent, or when the store stops. What a kill has caught on its way, or the
 end of the connection on which it was sent, may never have arrived: it comes again when its minute is over, though the
@@ -34,6 +35,8 @@ _ARRIVALS_SECONDS = 1.0
 
 _LOOK_SECONDS = 15.0
 _LEFT_MS = 35_000
+GRACE_MS = 1_000
+"""So long after a client is gone its acknowledgements still count."""
 LONGEST_MS = 3 * 3_600_000
 """After so long a message comes again, whether its client lives or not."""
 
@@ -241,7 +244,7 @@ class Renewals:
         return False
 
     def gone(self, group: str, client_id: str) -> None:
-        """A client ends: what it holds comes again at once."""
+        """A client ends: what it holds comes again in a second."""
         holder = group, client_id
         answers, given = self._sent.pop(holder, ()), self._given.pop(holder, {})
         self._forget(holder)
@@ -259,8 +262,8 @@ class Renewals:
     def _give_back(self, held: _Held) -> None:
         progress = self._journal.ledger.progress(held.place)
         if progress is not None and self._journal.open:
-            now, entries = self._clock.now_ms(), progress.entries
-            self._journal.note(*[GivenAgain(held.place, at, entries[at].number, now) for at in held.offsets])
+            due, entries = self._clock.now_ms() + GRACE_MS, progress.entries
+            self._journal.note(*[GivenAgain(held.place, at, entries[at].number, due) for at in held.offsets])
 
     # -- renewing ---------------------------------------------------------------------------------------------------
 

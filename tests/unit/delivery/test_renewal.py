@@ -8,6 +8,7 @@ import pytest
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.figures import GroupFigures
 from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.renewal import GRACE_MS
 from tandemmq.store.delivery.sessions import Member
 from tandemmq.store.format.record import decode_record
 from tests.manual_timers import turns
@@ -26,6 +27,7 @@ async def test_what_a_living_client_holds_stays_with_it_and_comes_again_when_it_
         assert await at.take() == []
         assert [one.error for one in await at.acknowledge(held[:1])] == [None]
         at.sessions.unregister(member)
+        await at.timers.advance(1)
         again = await at.take()
         assert (bodies(again), numbers(again)) == (["b"], [2])
 
@@ -96,14 +98,18 @@ async def test_what_was_changed_before_its_answer_had_arrived_is_not_renewed(tmp
         assert (bodies(again := await at.take()), numbers(again)) == (["a"], [2])
 
 
-async def test_a_client_that_says_so_is_gone_at_once(tmp_path: Path) -> None:
+async def test_what_a_client_held_that_says_it_is_gone_comes_again_in_a_second(tmp_path: Path) -> None:
     async with scene(tmp_path) as at:
-        at.send("a")
-        await at.take(renew=True, client_id="client")
+        at.send("a", "b")
+        held = await at.take(renew=True, client_id="client")
         at.receiving.gone(GROUP, "others")
         assert await at.take() == []
         at.receiving.gone(GROUP, "client")
-        assert numbers(await at.take()) == [2]
+        await at.timers.advance(0.9)
+        assert await at.take() == []
+        assert [one.error for one in await at.acknowledge(held[:1])] == [None], "it was on its way"
+        await at.timers.advance(0.1)
+        assert (bodies(again := await at.take()), numbers(again)) == (["b"], [2])
 
 
 async def test_what_members_hold_that_leave_because_the_store_stops_stays_theirs(tmp_path: Path) -> None:
@@ -186,11 +192,19 @@ async def held_with_renewal(at: Scene, queues: int) -> tuple[Member, list[GivenM
     return member, given
 
 
+def _is_given_back(at: Scene, queue: int) -> bool:
+    """Whether what was held of a queue is due within the second that a client has that is gone."""
+    progress = at.ledger.progress(Place(GROUP, TOPIC, queue))
+    assert progress is not None
+    return all(one.due <= at.clock.now_ms() + GRACE_MS for one in progress.entries.values())
+
+
 async def given_back(at: Scene) -> int:
     """How many messages come again when all turns are over."""
     for _ in range(5):
         await turns()
     at.timers.each_look = 0.0
+    await at.timers.advance(1)
     return len(await at.take())
 
 
@@ -205,7 +219,7 @@ async def test_what_is_acknowledged_while_a_client_that_is_gone_gives_back_does_
         given = await at.take(6, renew=True, client_id="client")
         at.timers.each_look = 0.01
         at.receiving.gone(GROUP, "client")
-        [first] = [queue for queue in range(3) if at.ledger.ready(Place(GROUP, TOPIC, queue))]
+        [first] = [queue for queue in range(3) if _is_given_back(at, queue)]
         late = [one for one in given if decode_record(one.record).queue_id != first]
         assert [one.error for one in await at.acknowledge(late[:1])] == [None]
         assert await given_back(at) == 5
