@@ -109,9 +109,16 @@ def test_a_name_that_is_none_makes_no_topic(v2: V2Client, name: str) -> None:
     assert v2.send(message(name)).status.code == pb.ILLEGAL_TOPIC
 
 
-@pytest.mark.parametrize("name", ["%DLQ%nobody", "%RETRY%nobody", "SCHEDULE_TOPIC_XXXX"])
-def test_topics_of_the_broker_are_not_made_by_asking(v2: V2Client, name: str) -> None:
+@pytest.mark.parametrize("name", ["%DLQ%nobody", "%RETRY%nobody"])
+def test_topics_of_groups_are_not_made_by_asking(v2: V2Client, name: str) -> None:
     assert v2.route(name).status.code == pb.TOPIC_NOT_FOUND
+
+
+@pytest.mark.parametrize("name", ["TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_wheel_timer"])
+def test_topics_of_the_broker_are_no_topics_of_clients(v2: V2Client, name: str) -> None:
+    assert v2.route(name).status.code == pb.ILLEGAL_TOPIC
+    assert v2.send(message(name)).status.code == pb.ILLEGAL_TOPIC
+    assert [part.status.code for part in v2.parts("workers", name)] == [pb.ILLEGAL_TOPIC]
 
 
 @pytest.mark.parametrize("namespace", ["a%b", "n" * 65, "a b"])
@@ -134,7 +141,7 @@ def test_too_many_messages_are_refused_as_a_whole(v2: V2Client) -> None:
 
 
 def test_a_group_that_is_none_is_refused(v2: V2Client) -> None:
-    for group in ("", "g" * 121, "a b", "DEFAULT_CONSUMER"):
+    for group in ("", "g" * 121, "a b", "DEFAULT_CONSUMER", "CID_RMQ_SYS_mine"):
         parts = v2.parts(group, TOPIC)
         assert [part.status.code for part in parts] == [pb.ILLEGAL_CONSUMER_GROUP]
 

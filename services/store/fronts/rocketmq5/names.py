@@ -6,7 +6,14 @@ its own, or else that of the call's header: one client sends it only there.
 
 import re
 
-from tandemmq.common.topic_names import GROUP_TOPICS, PREDEFINED_GROUPS, is_name, longest_topic
+from tandemmq.common.topic_names import (
+    GROUP_TOPICS,
+    PREDEFINED_GROUPS,
+    is_name,
+    is_system_group,
+    is_system_topic,
+    longest_topic,
+)
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.receive_rules import LONGEST_GROUP
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
@@ -36,6 +43,10 @@ def topic_name(resource: pb.Resource, header: str) -> str:
             pb.ILLEGAL_TOPIC,
             f"The topic {resource.name[:60]!r} cannot be one: allowed are {longest} of a-z, A-Z, 0-9, %, |, - and _.",
         )
+    if is_system_topic(name):
+        raise ProtocolRefusal(
+            pb.ILLEGAL_TOPIC, f"The topic {name} is the broker's own.", remedy="Name a topic of your own."
+        )
     return name
 
 
@@ -48,10 +59,10 @@ def group_name(resource: pb.Resource, header: str) -> str:
             pb.ILLEGAL_CONSUMER_GROUP,
             f"The group {given[:60]!r} cannot be one: allowed are {LONGEST_GROUP} of a-z, A-Z, 0-9, %, |, - and _.",
         )
-    if given in PREDEFINED_GROUPS:
+    if given in PREDEFINED_GROUPS or is_system_group(name):
         raise ProtocolRefusal(
             pb.ILLEGAL_CONSUMER_GROUP,
-            f"The group {given} is the default of programs that name none.",
+            f"The group {given} is the broker's own, or the default of programs that name none.",
             remedy="Name a group of your own.",
         )
     return name
