@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import select
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,37 @@ def test_nothing_has_ended_before_it_was_begun_and_nothing_begins_after_the_end(
     assert thread.ended() == -1
     with pytest.raises(RuntimeError, match="ended"):
         thread.begin([])
+
+
+async def test_an_end_in_the_middle_of_a_sync_tells_how_that_ended(tmp_path: Path) -> None:
+    """Whoever waited for it would wait for ever; and it may have failed."""
+    reader, writer = os.pipe()
+    with (tmp_path / "one").open("wb") as file:
+        for descriptor, code in ((file.fileno(), None), (writer, errno.EINVAL)):
+            told: list[BaseException | None] = []
+            syncs, files = ThreadSyncs(_thread()), list[Any]([SimpleNamespace(fd=descriptor)])
+            syncs.begin(files, told.append)
+            syncs.close()
+            syncs.close()
+            assert [getattr(error, "errno", None) for error in told] == [code]
+    os.close(reader)
+    os.close(writer)
+
+
+def test_the_end_gives_what_nobody_has_asked_for_yet() -> None:
+    reader, writer = os.pipe()
+    thread = _thread()
+    thread.begin([writer])
+    assert select.select([thread.done], [], [], 60)[0]
+    assert thread.close() == errno.EINVAL
+    assert thread.close() == -1
+    asked = _thread()
+    asked.begin([writer])
+    assert select.select([asked.done], [], [], 60)[0]
+    assert asked.ended() == errno.EINVAL
+    assert asked.close() == -1
+    os.close(reader)
+    os.close(writer)
 
 
 def test_it_ends_with_what_it_is_at(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ cdef extern from *:
         pthread_t thread;
         int wake, done;  /* eventfds */
         int* files;
-        int count, error;
+        int count, begun, error;
         int ending;
     } tandem_sync;
 
@@ -27,10 +27,11 @@ cdef extern from *:
         int i;
         for (;;) {
             if (read(shared->wake, &told, 8) != 8) continue;
-            shared->error = 0;
-            for (i = 0; i < shared->count && !shared->error; i++)
-                while (fdatasync(shared->files[i])) if (errno != EINTR) { shared->error = errno; break; }
-            shared->count = 0;
+            if (shared->begun) {
+                shared->begun = shared->error = 0;
+                for (i = 0; i < shared->count && !shared->error; i++)
+                    while (fdatasync(shared->files[i])) if (errno != EINTR) { shared->error = errno; break; }
+            }
             if (__atomic_load_n(&shared->ending, __ATOMIC_ACQUIRE)) return NULL;
             tandem_sync_tell(shared->done);
         }
@@ -61,11 +62,15 @@ cdef extern from *:
         errno = failed;
         return NULL;
     }
-    static void tandem_sync_end(tandem_sync* shared) {
+    /* Gives the error of what was begun last, when that has ended. */
+    static int tandem_sync_end(tandem_sync* shared) {
+        int error;
         __atomic_store_n(&shared->ending, 1, __ATOMIC_RELEASE);
         tandem_sync_tell(shared->wake);
         pthread_join(shared->thread, NULL);
+        error = shared->error;
         tandem_sync_free(shared);
+        return error;
     }
     """
     ctypedef struct tandem_sync:
@@ -73,13 +78,14 @@ cdef extern from *:
         int done
         int* files
         int count
+        int begun
         int error
     tandem_sync* tandem_sync_start() nogil
     void tandem_sync_tell(int fd) nogil
-    void tandem_sync_end(tandem_sync* shared) nogil
+    int tandem_sync_end(tandem_sync* shared) nogil
 
 cdef class SyncThread:
     cdef tandem_sync* _shared
     cdef bint _busy
     cdef int _room
-    cdef void _end(self) noexcept
+    cdef int _end(self) noexcept

@@ -48,6 +48,7 @@ class SyncThread:
         for i in range(count):
             self._shared.files[i] = files[i]
         self._shared.count = count
+        self._shared.begun = 1
         self._busy = True
         tandem_sync_tell(self._shared.wake)
 
@@ -59,14 +60,19 @@ class SyncThread:
         self._busy = False
         return self._shared.error
 
-    def close(self) -> None:
-        """End the thread, after what it is at."""
-        self._end()
+    def close(self) -> int:
+        """End the thread, after what it is at. Gives what `ended` would have; -1: there was nothing."""
+        return self._end()
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _end(self) -> cython.void:
+    def _end(self) -> cython.int:
+        error: cython.int = -1
         if self._shared != cython.NULL:
             with cython.nogil:
-                tandem_sync_end(self._shared)
+                error = tandem_sync_end(self._shared)
             self._shared = cython.NULL
+        if not self._busy:
+            return -1
+        self._busy = False
+        return error

@@ -24,7 +24,7 @@ class Syncs(Protocol):
         ...
 
     def close(self) -> None:
-        """End the thread, after what it is at."""
+        """End the thread, after what it is at; that is told as ever."""
         ...
 
 
@@ -71,8 +71,8 @@ class SyncingThread(Protocol):
         """The number of the error with which that has ended, 0 for none; -1: it has not ended yet."""
         ...
 
-    def close(self) -> None:
-        """End the thread, after what it is at."""
+    def close(self) -> int:
+        """End the thread, after what it is at. Gives what `ended` would have; -1: there was nothing."""
         ...
 
 
@@ -95,7 +95,9 @@ class ThreadSyncs:
         self._files, self._synced = files, synced
 
     def _ended(self) -> None:
-        code = self._thread.ended()
+        self._tell(self._thread.ended())
+
+    def _tell(self, code: int) -> None:
         synced = self._synced
         if code < 0 or synced is None:
             return
@@ -107,4 +109,4 @@ class ThreadSyncs:
         if self._loop is not None:
             self._loop.remove_reader(self._thread.done)
             self._loop = None
-        self._thread.close()
+        self._tell(self._thread.close())
