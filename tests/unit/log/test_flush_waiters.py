@@ -4,10 +4,12 @@ import asyncio
 import threading
 from pathlib import Path
 
+from tandemmq.common.timers import LoopTimers
 from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.config import SYNC_FLUSH, StoreConfig
 from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.edges.offset_waiters import OffsetWaiters
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.observer import NullObserver
 
@@ -87,3 +89,23 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> 
     assert await patient is True
     assert await store._flush.wait(store.append(MESSAGE).end_offset), "it answers again, however slowly"
     await store.close()
+
+
+async def test_one_that_cannot_be_told_does_not_leave_the_others_waiting() -> None:
+    """Neither where the log fails, nor where it takes too long."""
+
+    def broken(_answer: bool) -> None:
+        raise RuntimeError("it is in pieces")
+
+    waiters, told = OffsetWaiters(LoopTimers()), list[bool]()
+    waiters.add(1, broken)
+    waiters.add(1, told.append)
+    waiters.fail()
+    assert told == [False]
+    assert not waiters
+    late: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    waiters.add(1, broken, 0.001)
+    waiters.add(1, late.set_result, 0.001)
+    async with asyncio.timeout(60):
+        assert await late is False
+    assert not waiters

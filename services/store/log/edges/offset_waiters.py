@@ -1,6 +1,7 @@
 """Those who wait until the log is somewhere up to an offset: on disk, or on replicas. All on the event loop."""
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import TypeVar
 
 from tandemmq.common.timers import Timers
 
+log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 Told = Callable[[bool], None]
@@ -65,9 +67,7 @@ class OffsetWaiters:
     def fail(self) -> None:
         """The log will never be there."""
         while self._waiters:
-            told = self._waiters.popleft().told
-            if told is not None:
-                told(False)
+            _tell_failure(self._waiters.popleft())
 
     def _give_up(self) -> None:
         """Tell those who have waited long enough. Behind one who waits for ever they stay, and are passed over."""
@@ -80,10 +80,20 @@ class OffsetWaiters:
                 self._watching = True
                 self._timers.call_at(waiter.deadline, self._give_up)
                 break
-            told, waiter.told = waiter.told, None
-            told(False)
+            _tell_failure(waiter)
         while waiters and waiters[0].told is None:
             waiters.popleft()
+
+
+def _tell_failure(waiter: _Waiter) -> None:
+    """Tell that the log will not be there, or not in time; the others are told too, whatever comes of it."""
+    told, waiter.told = waiter.told, None
+    if told is None:
+        return
+    try:
+        told(False)
+    except Exception:  # nobody else would tell them
+        log.exception("One who waited for the log was not told that it failed")
 
 
 def settling(future: "asyncio.Future[Answer]") -> Callable[[Answer], None]:
