@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import grpc
+
 from tandemmq.common.distribution import Distribution
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 
 log = logging.getLogger(__name__)
+_FAILED = "INTERNAL"
 
 
 class SendTimes(Protocol):
@@ -179,11 +182,22 @@ class HeldAnswers:
         for call, answer, begun in self.held:
             try:
                 if status is not PutStatus.PUT_OK:
-                    answer, outcome = way.less_safe(answer, status)
+                    answer, outcome = self._less_safe(call, answer, status)
+                if outcome != _FAILED:
+                    call.answer_later(answer)
                 way.ended(outcome, now - begun)
-                call.answer_later(answer)
             except Exception:  # the others are stored too, and nobody else would answer them
                 log.exception("a call that was held was not answered")
+
+    def _less_safe(self, call: DirectCall, answer: bytes, status: PutStatus) -> tuple[bytes, str]:
+        """What the answer becomes, and the outcome; where that cannot be said, the call ends with an error."""
+        try:
+            return self._way.less_safe(answer, status)
+        except Exception:  # whoever sent it waits
+            log.exception("a call that was held ends with an error")
+            details = f"The message is stored, but not as safe as it is to be: {status.name}. See the store's log."
+            call.end_with(grpc.StatusCode.INTERNAL, details, ())
+            return answer, _FAILED
 
 
 def _nobody(_status: PutStatus) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
 
 from tandemmq.store.broker.group_transfer import PutStatus
@@ -17,13 +18,16 @@ from tandemmq.store.fronts.held_receives import HeldReceives
 class _Way:
     core = None
 
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
     def less_safe(self, answer: bytes, status: PutStatus) -> tuple[bytes, str]:
         if answer == b"odd":
             raise ValueError("it cannot be read")
         return answer + status.name.encode(), "SUCCESS"
 
     def ended(self, outcome: str, seconds: float) -> None:
-        pass
+        self.outcomes.append(outcome)
 
 
 class _Call:
@@ -31,11 +35,15 @@ class _Call:
 
     def __init__(self) -> None:
         self.later: list[bytes] = []
+        self.ended: tuple[grpc.StatusCode, str] | None = None
 
     def answer_later(self, answer: bytes) -> None:
         if answer == b"broken":
             raise RuntimeError("the connection is in pieces")
         self.later.append(answer)
+
+    def end_with(self, code: grpc.StatusCode, details: str, trailing: object) -> None:
+        self.ended = code, details
 
     def hand_over(self, request: bytes) -> None:
         self.answer_later(request)
@@ -63,7 +71,13 @@ def test_one_that_fails_does_not_take_the_others_along(
     with caplog.at_level(logging.ERROR):
         held(status)
     assert [len(call.later) for call in calls] == [1, 0, 1]
-    assert "was not answered" in caplog.text
+    if bad == b"odd":  # whoever sent it hears that it is stored, and not how safe it is
+        assert calls[1].ended is not None
+        assert calls[1].ended[0] is grpc.StatusCode.INTERNAL
+        assert "is stored" in calls[1].ended[1]
+        assert way.outcomes == ["SUCCESS", "INTERNAL", "SUCCESS"]
+    else:
+        assert "was not answered" in caplog.text
 
 
 @pytest.mark.parametrize("lost", [None, NotDelivering("This store is no master.")])

@@ -68,8 +68,8 @@ class CompiledSendWay:
         begun: cython.double
         for call, answer, begun in held:
             try:
-                self._count(now - begun)
                 call.answer_later(answer)
+                self._count(now - begun)
             except Exception:  # the others are stored too, and nobody else would answer them
                 log.exception("a call that was held was not answered")
 
