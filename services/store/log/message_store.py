@@ -81,6 +81,7 @@ class MessageStore:
         self.recovery = recovery
         self.flags = RunningFlags()
         self.observer: Observer = parts.observer
+        commit_log.spoilt = self._on_flush_failed
         self._flush = GroupCommit(parts, commit_log, self._on_flushed, self._on_flush_failed, recovery.ended_at)
         self._dispatcher = Dispatcher(parts, self.flags, self._dispatch_limit, recovery.ended_at)
         self._dispatcher.last_store_timestamp = commit_log.last_store_timestamp

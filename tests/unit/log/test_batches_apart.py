@@ -1,6 +1,7 @@
 """Batches that are laid out apart, and written by one system call."""
 
 import errno
+import mmap
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,54 @@ async def test_nothing_is_left_of_a_batch_that_was_written_by_half(tmp_path: Pat
     again = _open(tmp_path)
     assert again.commit_log.offsets["orders", 1] == 42
     await again.close()
+
+
+async def test_what_was_written_by_half_is_not_removed_through_the_mapping(tmp_path: Path) -> None:
+    """A page that a failing disk does not give ends the process when it is touched (SIGBUS)."""
+    disk = FaultyDisk()
+    store = _open(tmp_path, disk)
+    store.append(_small(b"before"))
+    file = store.commit_log.files.files[0]
+    whole, file.map = file.map, mmap.mmap(file.fd, file.size, access=mmap.ACCESS_READ)
+    disk._fault = Fault("pwrite", disk.counts["pwrite"] + 1, errno.EIO)
+    with pytest.raises(DiskFailed, match="Cannot write"):
+        store.append_batch(BATCH)
+    assert not any(file.map[store.commit_log.max_offset :])
+    file.map = whole
+    assert store.append_batch(BATCH).first_queue_offset == 1
+    await store.close()
+
+
+class _DyingDisk(LocalDisk):
+    """From some time on it writes half of what it is given, and then nothing any more."""
+
+    dying = False
+    left = 1
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
+        if not self.dying:
+            super().pwrite(fd, data, offset)
+            return
+        if self.left:
+            self.left -= 1
+            super().pwrite(fd, data[: len(data) // 2], offset)
+        raise OSError(errno.EIO, "made to fail")
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_no_more_is_taken_where_a_half_cannot_be_removed(tmp_path: Path, left: int) -> None:
+    """It would count behind a record that ends where it begins. Where nothing was written, nothing has to go."""
+    disk = _DyingDisk()
+    disk.left = left
+    store = _open(tmp_path, disk)
+    store.append(_small(b"before"))
+    store.catch_up()
+    disk.dying = True
+    with pytest.raises(DiskFailed, match="Cannot write"):
+        store.append_batch(BATCH)
+    assert store.writable is not bool(left)
+    disk.dying = False
+    await store.close()
 
 
 async def test_a_full_file_is_not_kept_for_a_batch_that_was_written_to_it(tmp_path: Path) -> None:

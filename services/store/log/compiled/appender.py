@@ -325,7 +325,7 @@ class CompiledAppender:
             if written == size:
                 return 1
             if written:
-                file.map[at : at + written] = bytes(written)  # or a later start would find the first of them
+                self._log.take_back(file, at, written)
             return 0
         records: object = PyMemoryView_FromMemory(cython.cast(cython.p_char, self._apart), size, PyBUF_READ)
         try:

@@ -7,7 +7,8 @@ Else a record is copied into the mapping with its first eight bytes last, so tha
 zeros where the record would begin.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, enco
 from tandemmq.store.format.record_fields import PREFIX_SIZE
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.disk import is_zero
 from tandemmq.store.log.errors import RecordTooLarge, disk_error
 from tandemmq.store.log.queues.queue_offsets import NextOffsets, QueueKey
 from tandemmq.store.log.replica.replica_mark import ReplicaMark
@@ -106,6 +108,8 @@ class CommitLog:
         self._by_calls = False
         self._in_place: MappedFile | None = None  # the file whose page faults do not read ahead
         self.last_store_timestamp = 0
+        self.spoilt: Callable[[OSError], None] = lambda _error: None
+        """Called where something is left after the last record that cannot be removed."""
         if config.sync_flush:
             self.write_by_calls()
 
@@ -320,8 +324,20 @@ class CommitLog:
         try:
             file.write(at, records)
         except OSError as error:
-            file.map[at : at + len(records)] = bytes(len(records))  # or a later start would find the first of them
+            self.take_back(file, at, len(records))
             raise disk_error(error, f"Cannot write {len(records):,} bytes of messages to {file.path}") from error
+
+    def take_back(self, file: MappedFile, at: int, size: int) -> None:
+        """Leave nothing of records that could not be written: a later start would find the first of them.
+
+        Not through the mapping, where a page that the disk does not give ends the process (SIGBUS). If it cannot be
+        done, nothing more is to be appended: what is left would count behind a record that ends where it begins.
+        """
+        try:
+            file.write(at, bytes(size))
+        except OSError as error:
+            if not _is_blank(file, at, size):
+                self.spoilt(error)
 
     def append_bytes(self, data: memoryview, mark: ReplicaMark) -> int:
         """Append bytes of a master's log, up to the end of the file; they lie after `max_offset` until `accept`.
@@ -458,3 +474,11 @@ class CommitLog:
             f"{what} of {size:,} bytes does not fit: the limit is {self._largest:,} bytes.",
             remedy="Send a smaller message, or raise maxMessageSize and mappedFileSizeCommitLog.",
         )
+
+
+def _is_blank(file: MappedFile, at: int, size: int) -> bool:
+    """Whether nothing but zeros lies there; False where it cannot be read."""
+    try:
+        return is_zero(os.pread(file.fd, size, at))
+    except OSError:
+        return False
