@@ -181,9 +181,7 @@ class Journal:
         """Write now what is noted; gives the log offset after it. Raises StoreError: it is kept, and tried again."""
         if self._unwritten:
             self._write(self._unwritten)
-            if self._failure is not None:
-                self._failure = None
-                log.info("the journal of deliveries is written again")
+            if self._written_again():
                 self._store.timers.call_soon(self._turn)  # the one that was to try it again comes late
             if self._base_is_late:
                 self._schedule()
@@ -327,6 +325,8 @@ class Journal:
             if self.open:
                 self.write()
                 self._keep_base()
+                if self._telling is None:  # else nothing may have been written
+                    self._written_again()
         except Exception as error:  # noqa: BLE001 - whatever it is, what is noted may not be written
             if not isinstance(error, StoreError):
                 self._failed(StoreError(f"The journal cannot be written: {error!r}."))
@@ -336,6 +336,14 @@ class Journal:
                 self._store.timers.call_later(_RETRY_SECONDS, self._turn)
         finally:
             self._turn_is_over()
+
+    def _written_again(self) -> bool:
+        """The log takes what is to be written; True if it did not before."""
+        if self._failure is None:
+            return False
+        self._failure = None
+        log.info("the journal of deliveries is written again")
+        return True
 
     def _failed(self, error: StoreError) -> None:
         if self._failure is None:

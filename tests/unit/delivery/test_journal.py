@@ -32,6 +32,7 @@ from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.errors import StoreError
+from tandemmq.store.log.marks.running_flags import Reason
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter
 from tests.unit.delivery.delivery_kit import PLACE, DeliveringStore, begin, delivering, state
@@ -204,6 +205,23 @@ async def test_the_base_moves_on_and_old_records_are_not_needed(tmp_path: Path) 
         path.unlink()
     async with delivering(tmp_path / "store", whole=False) as two:
         assert state(two.delivery.ledger, dues=False) == before
+
+
+async def test_the_journal_has_not_failed_any_more_when_its_base_is_kept(tmp_path: Path) -> None:
+    """What was noted is all written: until the next note nothing else would say that the log takes records again."""
+    async with delivering(tmp_path / "store", whole=False) as one:
+        journal, store, due = one.delivery.journal, one.store, begin(one.delivery)
+        number = 0
+        while not journal._base_is_late:  # the turn that would keep it does not come in between
+            journal.note(Given(PLACE, 10 + number, 1, due), Dealt(PLACE, number))
+            journal.write()
+            number += 1
+        store.flags.set(Reason.FENCED, "there is a newer master")
+        journal._turn()
+        assert journal.failure is not None
+        store.flags.clear(Reason.FENCED)
+        journal._turn()
+        assert journal.failure is None
 
 
 async def test_a_place_that_was_forgotten_stays_so(tmp_path: Path) -> None:
