@@ -41,6 +41,7 @@ message of the commit log (`facts`); everything else here is made again from it.
 * `receiver`: one look for messages
 * `answer`: the answer to a receive, while it is filled and when it is given
 * `attempts`: receives that may be repeated
+* `remembered`: what was made of subscriptions, as long as they are used
 * `selection`: which messages a receive wants
 * `queue_cursor`: how services read queues of the broker's own: where they go on, and wait
 * `kept_positions`: where they stand, as facts

@@ -1,12 +1,12 @@
 """Which messages a receive wants: a subscription, compiled once."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from tandemmq.store.broker.tags import TagFilter, parse_tags
 from tandemmq.store.delivery.errors import BadFilter
 from tandemmq.store.delivery.port import FilterKind, Subscription
+from tandemmq.store.delivery.remembered import Remembered
 
 
 class PropertyFilter(Protocol):
@@ -43,12 +43,12 @@ _EVERYTHING = Selection()
 
 
 class Selections:
-    """Compiles subscriptions, each of them once while it is used."""
+    """Compiles subscriptions, each of them once while it is used; see `Remembered`."""
 
     def __init__(self, parse: ParseFilter | None = None) -> None:
         """`parse` is for all but tags."""
         self._parse = parse
-        self._compiled = lru_cache(maxsize=1_024)(self._compile)
+        self._compiled = Remembered(self._compile)
 
     def select(self, subscription: Subscription) -> Selection:
         """The subscription, compiled. Raises BadFilter."""

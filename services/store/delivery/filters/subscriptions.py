@@ -1,21 +1,19 @@
 """The filter of a subscription, compiled once."""
 
-from functools import lru_cache
-
 from tandemmq.store.broker.tags import parse_tags
 from tandemmq.store.delivery.errors import BadFilter
 from tandemmq.store.delivery.filters.selection import Filter
 from tandemmq.store.delivery.filters.sql import compile_sql
 from tandemmq.store.delivery.filters.tagged import AllMessages, TaggedMessages
 from tandemmq.store.delivery.port import FilterKind, Subscription
+from tandemmq.store.delivery.remembered import Remembered
 
 MOST_TAG_CHARACTERS = 32_767
-_REMEMBERED = 1024
 _ALL = AllMessages()
 
 
 def parse(subscription: Subscription) -> Filter:
-    """The filter that a subscription stands for. The latest 1024 are remembered, wrong ones too.
+    """The filter that a subscription stands for. The latest are remembered, wrong ones too: see `Remembered`.
 
     Raises:
         BadFilter: it cannot be understood; nothing else is ever raised.
@@ -26,8 +24,7 @@ def parse(subscription: Subscription) -> Filter:
     return result
 
 
-@lru_cache(_REMEMBERED)
-def _compiled(subscription: Subscription) -> Filter | BadFilter:
+def _compile(subscription: Subscription) -> Filter | BadFilter:
     expression, kind = subscription
     try:
         if kind is FilterKind.SQL:
@@ -38,3 +35,6 @@ def _compiled(subscription: Subscription) -> Filter | BadFilter:
         return BadFilter(f"A tag expression has at most {MOST_TAG_CHARACTERS} characters, not {len(expression)}.")
     tags = parse_tags(expression)
     return _ALL if tags is None else TaggedMessages(tags)
+
+
+_compiled = Remembered(_compile)
