@@ -9,7 +9,7 @@ import logging
 
 import cython
 from cython.cimports.cpython.dict import PyDict_GetItem
-from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 
 from tandemmq.common.grpc_transport import HELD
 
@@ -17,16 +17,6 @@ _MOST_PEERS: cython.int = 4096
 _MOST_BOUNDS: cython.int = 16
 
 log = logging.getLogger(__name__)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def seconds_now() -> cython.double:
-    """By the clock of `time.perf_counter`."""
-    now: timespec
-    clock_gettime(CLOCK_MONOTONIC, cython.address(now))
-    return now.tv_sec + now.tv_nsec * 1e-9
 
 
 @cython.cclass

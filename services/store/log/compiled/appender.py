@@ -24,7 +24,7 @@ from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy
-from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 from isal.isal_zlib import crc32
 
 from tandemmq.store.format.batch import LEAST_SIZE, LOOKED_INTO
@@ -57,16 +57,6 @@ _SHORTEST_NAME: cython.int = min(map(len, LOOKED_INTO))
 def source() -> str:
     """Digest of the source that this was built from, as `tools/core_source.py` makes it."""
     return TANDEM_CORE_SOURCE.decode()
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def seconds_now() -> cython.double:
-    """Of a clock that only goes forward."""
-    now: timespec
-    clock_gettime(CLOCK_MONOTONIC, cython.address(now))
-    return now.tv_sec + now.tv_nsec / 1e9
 
 
 @cython.cfunc
