@@ -113,8 +113,8 @@ class Index:
             self.files[-1].set_header(header)
 
     def _roll(self) -> None:
-        previous = self.files[-1].header if self.files else None
         """Go on in a new file. The loop does not wait for the disk: see `take_dirty`."""
+        previous = self.files[-1].header if self.files else None
         path = self.directory / self._new_name()
         self._names_dirty = True
         self.files.append(IndexFile.create(self._disk, path, self.slots, self.entries, previous))
