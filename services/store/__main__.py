@@ -37,9 +37,8 @@ from tandemmq.store.fronts.access import (
     REPLICA_LOG_RULES,
     RULES,
 )
+from tandemmq.store.fronts.acknowledgements_of_turn import AcknowledgementsOfTurn
 from tandemmq.store.fronts.direct_port import DirectPort
-from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
-from tandemmq.store.fronts.held_receives import HeldReceives
 from tandemmq.store.fronts.internal.broker_servicer import BrokerServicer, add_links_to_server
 from tandemmq.store.fronts.internal.derived_files_servicer import DerivedFilesServicer
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
@@ -59,6 +58,7 @@ from tandemmq.store.fronts.native.operations_servicer import OperationsServicer
 from tandemmq.store.fronts.native.send_stream import PATH as SEND_STREAM
 from tandemmq.store.fronts.native.statuses import STATUSES
 from tandemmq.store.fronts.native.store_servicer import StoreServicer
+from tandemmq.store.fronts.receives_of_turn import ReceivesOfTurn
 from tandemmq.store.fronts.rocketmq5.direct_ack import PATH as ACK_MESSAGE_PATH
 from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage, refuse
 from tandemmq.store.fronts.rocketmq5.direct_receive import PATH as RECEIVE_MESSAGE_PATH
@@ -236,12 +236,12 @@ def consume_directly(
     host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
     journal = delivery.journal
     if core.consumers is not None:
-        receives = HeldReceives("ReceiveMessage", journal, metrics)
-        receive = DirectReceiveMessage(rocketmq5.receiving, delivery, receives)
+        receives = ReceivesOfTurn("ReceiveMessage", delivery, journal, metrics)
+        receive = DirectReceiveMessage(rocketmq5.receiving, receives)
         host.add_direct_foreign(RECEIVE_MESSAGE_PATH, signed(rocketmq5.identity, of_receive, receive))
-    acks = HeldAcknowledgements("AckMessage", journal, delivery.acknowledgement, metrics, refuse)
+    acks = AcknowledgementsOfTurn("AckMessage", delivery, journal, delivery.acknowledgement, metrics, refuse)
     reads = None if core.consumers is None else core.consumers.acks
-    acknowledge = DirectAckMessage(rocketmq5.receipts, delivery, acks, metrics, reads)
+    acknowledge = DirectAckMessage(rocketmq5.receipts, acks, reads)
     host.add_direct_foreign(ACK_MESSAGE_PATH, signed(rocketmq5.identity, of_acknowledge, acknowledge))
 
 

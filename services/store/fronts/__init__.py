@@ -8,6 +8,8 @@
     internal/       the contracts between the services of a node, and with gateways
     compiled/       what compiled decoders of all of them share
     calls_of_turn.py          calls of one turn that ask for the same, looked after together
+    receives_of_turn.py       ... receives
+    acknowledgements_of_turn.py  ... acknowledgements
     held_answer.py  answers of sends, until disk and replicas have them
     held_receives.py          ... of receives, until the journal is written
     held_acknowledgements.py  ... of acknowledgements, until it is safe

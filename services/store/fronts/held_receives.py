@@ -13,11 +13,6 @@ from tandemmq.store.delivery.port import Batch, JournalTurns
 
 log = logging.getLogger(__name__)
 
-LARGE_BYTES = 64 << 10
-"""Larger answers wait for their turn: the handlers make them."""
-LATER_SECONDS = 1.0
-"""So long the handlers have what had a large answer."""
-
 
 class ReceiveTimes(Protocol):
     """Hears how long calls take."""

@@ -13,17 +13,23 @@ from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.compiled_core import core_problem
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiver import Look, Receiver
 from tandemmq.store.format.record import decode_record
+from tandemmq.store.fronts.acknowledgements_of_turn import AcknowledgementsOfTurn
 from tandemmq.store.fronts.direct_port import DirectPort
-from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements
 from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive
 from tandemmq.store.fronts.native.limits import PullLimits
+from tandemmq.store.fronts.receives_of_turn import ReceivesOfTurn
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.direct_ack import DirectAckMessage, refuse
+from tandemmq.store.fronts.rocketmq5.direct_receive import DirectReceiveMessage
+from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
+from tandemmq.store.fronts.rocketmq5.given_messages import GivenMessages
 from tandemmq.store.fronts.rocketmq5.receipts import Receipts
+from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 from tandemmq.store.log.errors import DiskFull
 from tandemmq.store.metrics import StoreMetrics
 from tests.unit.delivery.delivery_kit import DeliveringStore, delivering
@@ -48,8 +54,10 @@ class Ways:
         self.receives = DirectReceive(at.delivery, PullLimits(32, 1 << 20), metrics)
         self.acknowledges = DirectAcknowledge(at.delivery, metrics)
         port = DirectPort("broker", at.delivery)
-        held = HeldAcknowledgements("AckMessage", at.delivery.journal, at.delivery.acknowledgement, metrics, refuse)
-        self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), at.delivery, held, metrics)
+        acks = AcknowledgementsOfTurn(
+            "AckMessage", at.delivery, at.delivery.journal, at.delivery.acknowledgement, metrics, refuse
+        )
+        self.acks = DirectAckMessage(Receipts(Clients(port.sessions), port.delivery), acks)
 
     def receive(self, caller: DirectCaller | None = None, **wanted: Any) -> bytes | HeldCall | None:
         asked = {"group": GROUP, "topic": TOPIC, "invisible_ms": 60_000, "max_messages": 1, **wanted}
@@ -64,12 +72,77 @@ class Ways:
         callers = [DirectCaller() for _ in range(messages)]
         assert [self.receive(one) for one in callers] == [HELD] * messages
         await until(lambda: all(one.answers for one in callers))
-        return [message_in(one.answers[0]).handle for one in callers]
+        return [handle for one in callers for _, handle in self.given(one)]
+
+    def given(self, caller: DirectCaller) -> list[tuple[int, str]]:
+        """Offset and handle of each message that a receive was answered with."""
+        messages = delivery_pb2.ReceiveResponse.FromString(caller.answers[0]).messages
+        return [(decode_record(one.record).queue_offset, one.handle) for one in messages]
+
+    def refused(self, caller: DirectCaller) -> list[bool]:
+        """Of each handle that was given back: whether it was refused."""
+        outcomes = delivery_pb2.AcknowledgeResponse.FromString(caller.answers[0]).outcomes
+        return [one.HasField("refusal") for one in outcomes]
 
     def cursor(self) -> int:
         progress = self.at.delivery.ledger.progress(PLACE)
         assert progress is not None
         return progress.cursor
+
+
+class WaysOfFive(Ways):
+    """Those of RocketMQ 5's clients."""
+
+    def __init__(self, at: DeliveringStore) -> None:
+        from tandemmq.store.fronts.rocketmq5.compiled.given_message import CompiledGivenMessage
+
+        super().__init__(at)
+        of_turn = ReceivesOfTurn("ReceiveMessage", at.delivery, at.delivery.journal, StoreMetrics("cluster", "node"))
+        nothing: Any = None
+        rules = FrontRules(least_invisible_ms=0)
+        calls = ReceiveCalls(nothing, nothing, nothing, rules, GivenMessages(1 << 22, CompiledGivenMessage()))
+        self.receives_of_five = DirectReceiveMessage(calls, of_turn)
+
+    def receive(self, caller: DirectCaller | None = None, **wanted: Any) -> bytes | HeldCall | None:
+        request = calls_pb2.ReceiveMessageRequest(
+            group=pb.Resource(name=GROUP),
+            message_queue=pb.MessageQueue(topic=pb.Resource(name=TOPIC)),
+            batch_size=wanted.get("max_messages", 1),
+        )
+        request.invisible_duration.FromSeconds(60)
+        return self.receives_of_five(request.SerializeToString(), caller or DirectCaller())
+
+    def acknowledge(self, caller: DirectCaller, *handles: str) -> bytes | HeldCall | None:
+        request = calls_pb2.AckMessageRequest(group=pb.Resource(name=GROUP), topic=pb.Resource(name=TOPIC))
+        for handle in handles:
+            request.entries.add(message_id="id", receipt_handle=handle)
+        return self.acks(request.SerializeToString(), caller)
+
+    def given(self, caller: DirectCaller) -> list[tuple[int, str]]:
+        parts, at, data = [], 0, caller.answers[0]
+        while at < len(data):
+            end = at + 5 + int.from_bytes(data[at + 1 : at + 5], "big")
+            parts.append(calls_pb2.ReceiveMessageResponse.FromString(data[at + 5 : end]))
+            at = end
+        assert (parts[0].status.code, parts[-1].WhichOneof("content")) == (pb.OK, "delivery_timestamp")
+        said = [one.message.system_properties for one in parts[1:-1]]
+        return [(one.queue_offset, one.receipt_handle) for one in said]
+
+    def refused(self, caller: DirectCaller) -> list[bool]:
+        entries = calls_pb2.AckMessageResponse.FromString(caller.answers[0]).entries
+        return [one.status.code != pb.OK for one in entries]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(Ways, id="ours"),
+        pytest.param(WaysOfFive, id="RocketMQ 5", marks=pytest.mark.skipif(core_problem() != "", reason="no core")),
+    ]
+)
+def kind(request: pytest.FixtureRequest) -> type[Ways]:
+    """Whose ways."""
+    given: type[Ways] = request.param
+    return given
 
 
 def message_in(answer: bytes) -> delivery_pb2.ReceivedMessage:
@@ -83,7 +156,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def begun(at: DeliveringStore, messages: int = 10, queues: int = 1) -> Ways:
+async def begun(at: DeliveringStore, messages: int = 10, queues: int = 1, kind: type[Ways] = Ways) -> Ways:
     """A group that has a place in a topic with messages."""
     await at.broker.topics.add([TopicConfig(TOPIC, queues, queues)])
     await at.send(TOPIC, messages)
@@ -91,7 +164,7 @@ async def begun(at: DeliveringStore, messages: int = 10, queues: int = 1) -> Way
     empty = await at.delivery.receive(Wish(GROUP, TOPIC, most=1))
     empty.release()
     at.delivery.journal.write()
-    return Ways(at)
+    return kind(at)
 
 
 async def test_what_is_received_and_acknowledged_stays_so(tmp_path: Path) -> None:
@@ -111,9 +184,9 @@ async def test_what_is_received_and_acknowledged_stays_so(tmp_path: Path) -> Non
         assert (progress.cursor, progress.given, list(progress.entries)) == (3, 4, [3])
 
 
-async def test_all_calls_of_a_turn_are_one_record_of_the_journal(tmp_path: Path) -> None:
+async def test_all_calls_of_a_turn_are_one_record_of_the_journal(tmp_path: Path, kind: type[Ways]) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         handles = await ways.received(3)
         before = at.delivery.journal.next
         callers = [DirectCaller() for _ in range(6)]
@@ -123,15 +196,15 @@ async def test_all_calls_of_a_turn_are_one_record_of_the_journal(tmp_path: Path)
             assert ways.receive(caller) is HELD
         await until(lambda: all(one.answers for one in callers))
         assert at.delivery.journal.next == before + 1
-        bodies = [decode_record(message_in(one.answers[0]).record).queue_offset for one in callers[3:]]
+        bodies = [offset for one in callers[3:] for offset, _ in ways.given(one)]
         assert bodies == [3, 4, 5]
 
 
 async def test_calls_of_a_turn_that_ask_for_the_same_are_one_look_but_for_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: type[Ways], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at, messages=40, queues=3)
+        ways = await begun(at, messages=40, queues=3, kind=kind)
         looks, look = 0, Receiver.look
 
         def counted(*arguments: Any) -> Look:
@@ -155,23 +228,23 @@ async def test_calls_of_a_turn_that_ask_for_the_same_are_one_look_but_for_the_fi
         assert ways.cursor() == 20
 
 
-async def test_each_of_them_gets_as_many_as_it_asked_for_while_there_are_some(tmp_path: Path) -> None:
+async def test_each_of_them_gets_as_many_as_it_asked_for_while_there_are_some(tmp_path: Path, kind: type[Ways]) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at, messages=13)
+        ways = await begun(at, messages=13, kind=kind)
         callers = [DirectCaller() for _ in range(6)]
         assert [ways.receive(one, max_messages=3) for one in callers] == [HELD] * 6
         await until(lambda: all(one.answers or one.handed_over for one in callers))
-        given = [delivery_pb2.ReceiveResponse.FromString(one.answers[0]).messages for one in callers if one.answers]
+        given = [ways.given(one) for one in callers if one.answers]
         assert [len(some) for some in given] == [3, 3, 3, 3, 1]
-        assert [decode_record(one.record).queue_offset for some in given for one in some] == list(range(13))
+        assert [offset for some in given for offset, _ in some] == list(range(13))
         assert len(callers[5].handed_over) == 1, "there is none: the handler waits for the next"
 
 
 async def test_what_a_look_has_not_come_to_is_given_in_the_next_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: type[Ways], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         receive, most = at.delivery.receive_at_once, [1, 2, 3, 3]
         monkeypatch.setattr(
             at.delivery, "receive_at_once", lambda wish, calls=1: receive(wish, min(calls, most.pop(0)))
@@ -179,28 +252,28 @@ async def test_what_a_look_has_not_come_to_is_given_in_the_next_turn(
         callers = [DirectCaller() for _ in range(9)]
         assert [ways.receive(one) for one in callers] == [HELD] * 9
         await until(lambda: all(one.answers for one in callers))
-        offsets = [decode_record(message_in(one.answers[0]).record).queue_offset for one in callers]
+        offsets = [offset for one in callers for offset, _ in ways.given(one)]
         assert (offsets, most) == (list(range(9)), [])
 
 
-async def test_each_of_them_is_told_what_became_of_its_own_handles(tmp_path: Path) -> None:
+async def test_each_of_them_is_told_what_became_of_its_own_handles(tmp_path: Path, kind: type[Ways]) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         handles = await ways.received(5)
         asked = [[handles[0]], [handles[1], "none"], ["none"], [handles[2], handles[3]], [handles[0]]]
         callers = [DirectCaller() for _ in asked]
         for caller, some in zip(callers, asked, strict=True):
             assert ways.acknowledge(caller, *some) is HELD
         await until(lambda: all(one.answers for one in callers))
-        told = [delivery_pb2.AcknowledgeResponse.FromString(one.answers[0]).outcomes for one in callers]
-        refused = [[one.HasField("refusal") for one in some] for some in told]
-        assert refused == [[False], [False, True], [True], [False, False], [False]]
+        assert [ways.refused(one) for one in callers] == [[False], [False, True], [True], [False, False], [False]]
         assert ways.cursor() == 4
 
 
-async def test_a_caller_that_has_gone_before_the_end_of_the_turn_is_given_nothing(tmp_path: Path) -> None:
+async def test_a_caller_that_has_gone_before_the_end_of_the_turn_is_given_nothing(
+    tmp_path: Path, kind: type[Ways]
+) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         callers = [DirectCaller() for _ in range(4)]
         assert [ways.receive(one) for one in callers] == [HELD] * 4
         callers[2].gone = True
@@ -211,10 +284,10 @@ async def test_a_caller_that_has_gone_before_the_end_of_the_turn_is_given_nothin
 
 @pytest.mark.parametrize("ends", ["close", "drop"])
 async def test_calls_that_wait_for_the_end_of_a_turn_are_answered_where_delivery_ends_before(
-    tmp_path: Path, ends: str
+    tmp_path: Path, kind: type[Ways], ends: str
 ) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         handles = await ways.received(3)
         callers = [DirectCaller() for _ in range(6)]
         for caller, handle in zip(callers[:3], handles, strict=True):
@@ -228,10 +301,10 @@ async def test_calls_that_wait_for_the_end_of_a_turn_are_answered_where_delivery
 
 
 async def test_calls_that_cannot_be_answered_together_are_the_handlers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: type[Ways], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with delivering(tmp_path) as at:
-        ways = await begun(at)
+        ways = await begun(at, kind=kind)
         handles = await ways.received(3)
 
         def broken(*_: Any) -> Any:

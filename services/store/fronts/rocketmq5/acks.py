@@ -53,6 +53,12 @@ class Acks:
         ]
         return calls_pb2.AckMessageResponse(status=joined([one.status for one in entries]), entries=entries)
 
+    def answered(self, outcomes: Sequence[Outcome]) -> tuple[bytes, str]:
+        """See `acknowledgements_of_turn.GivenBack`."""
+        answer = self.answer(outcomes)
+        code = answer.status.code
+        return encoded(answer), "SUCCESS" if code == pb.OK else pb.Code.Name(code)
+
 
 def encoded(answer: calls_pb2.AckMessageResponse | EncodedAnswer) -> bytes:
     """The bytes of an answer."""

@@ -9,60 +9,53 @@ import time
 from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall, framed
+from tandemmq.common.grpc_transport import CallFailure, DirectCall, HeldCall
 from tandemmq.rocketmq5.v2 import calls_pb2
-from tandemmq.store.delivery.port import AtOncePort
-from tandemmq.store.fronts.held_receives import LARGE_BYTES, LATER_SECONDS, HeldReceives
+from tandemmq.store.delivery.port import Wish
+from tandemmq.store.fronts.receives_of_turn import PlainWish, ReceivesOfTurn
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
 
 PATH = "/apache.rocketmq.v2.MessagingService/ReceiveMessage"
 
-_MOST_LATER = 1_024
-"""Topics that are left to the handler: they had a large answer, or a message that is not plain."""
+_MOST_WISHES = 4_096
+"""So many different requests are remembered; a consumer makes the same ones again and again, one for each queue."""
+_LONGEST_WISH = 1_024
 
 
 class DirectReceiveMessage:
     """See `grpc_transport.Direct`."""
 
-    def __init__(self, receiving: ReceiveCalls, delivery: AtOncePort, held: HeldReceives) -> None:
+    def __init__(self, receiving: ReceiveCalls, receives: ReceivesOfTurn) -> None:
         self._receiving = receiving
-        self._delivery = delivery
-        self._held = held
-        self._later: dict[str, float] = {}
+        self._receives = receives
+        self._asked: dict[tuple[bytes, str], PlainWish] = {}
+        self._wishes: dict[tuple[Wish, bytes], PlainWish] = {}
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
-        """HELD: messages are given out; None: nothing is, the handler answers."""
+        """See `ReceivesOfTurn`."""
         begun = time.perf_counter()
         try:
-            request = calls_pb2.ReceiveMessageRequest.FromString(message)
-            wish = self._receiving.plain_wish(request, caller_of(call).named())
-            if wish is None or not call.has_room or self._is_for_later(wish.topic, begun):
-                return None
-            batches = self._delivery.receive_at_once(wish)
+            namespace = caller_of(call).named().namespace
+            plain = self._asked.get((message, namespace)) or self._read(message, namespace)
+            return None if plain is None else self._receives(plain, message, call, begun)
         except (TandemError, CallFailure, DecodeError):
             return None
-        if not batches:
-            return None
-        [batch] = batches
-        try:
-            parts = self._receiving.plain_parts(batch.messages, request.message_queue.topic)
-        except BaseException:
-            batch.release()
-            raise
-        if parts is None:
-            self._leave_for_later(wish.topic, begun)
-            batch.release()
-            return None
-        answer = framed(parts)
-        if len(answer) > LARGE_BYTES:
-            self._leave_for_later(wish.topic, begun)
-        return self._held.hold(call, message, answer, batch, begun, long_polling=True)
 
-    def _is_for_later(self, topic: str, now: float) -> bool:
-        return bool(self._later) and self._later.get(topic, 0.0) > now
-
-    def _leave_for_later(self, topic: str, now: float) -> None:
-        if len(self._later) >= _MOST_LATER:
-            self._later.clear()
-        self._later[topic] = now + LATER_SECONDS
+    def _read(self, message: bytes, namespace: str) -> PlainWish | None:
+        """Raises DecodeError, ProtocolRefusal."""
+        if len(message) + len(namespace) > _LONGEST_WISH:
+            return None
+        request = calls_pb2.ReceiveMessageRequest.FromString(message)
+        wish = self._receiving.plain_wish(request, namespace)
+        if wish is None:
+            return None
+        if len(self._asked) >= _MOST_WISHES:
+            self._asked.clear()
+            self._wishes.clear()
+        topic = request.message_queue.topic
+        plain = self._wishes.get((wish, key := topic.SerializeToString()))
+        if plain is None:
+            plain = self._wishes[wish, key] = PlainWish(wish, self._receiving.plain_answer(topic), long_polling=True)
+        self._asked[message, namespace] = plain
+        return plain

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,15 +11,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.access.needs import subscribe
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.grpc_transport import connection_of, write_all
+from tandemmq.common.grpc_transport import connection_of, framed, write_all
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.port import ANY, FilterKind, GivenMessage, Subscription, Wish
+from tandemmq.store.delivery.port import ANY, Batch, FilterKind, GivenMessage, Subscription, Wish
 from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
-from tandemmq.store.fronts.rocketmq5.caller import Caller
 from tandemmq.store.fronts.rocketmq5.client_settings import LONG_POLL_SECONDS, is_go
 from tandemmq.store.fronts.rocketmq5.clients import Clients
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
@@ -71,29 +70,33 @@ class ReceiveCalls:
         finally:
             batch.release()
 
-    def plain_wish(self, request: calls_pb2.ReceiveMessageRequest, caller: Caller) -> Wish | None:
-        """What is wanted now, if it is plain; None: `receive` says what is wanted. Raises ProtocolRefusal."""
+    def plain_wish(self, request: calls_pb2.ReceiveMessageRequest, namespace: str) -> Wish | None:
+        """What is wanted now, whoever asks, if it is plain; None: `receive` says it. Raises ProtocolRefusal."""
         if request.auto_renew or request.attempt_id or request.batch_size < 1:
             return None
         return Wish(
-            group=group_name(request.group, caller.namespace),
-            topic=topic_name(request.message_queue.topic, caller.namespace),
+            group=group_name(request.group, namespace),
+            topic=topic_name(request.message_queue.topic, namespace),
             subscription=_subscription(request.filter_expression),
             most=min(request.batch_size, MOST_MESSAGES),
             invisible_ms=_invisible(request, self._least_invisible_ms),
-            client_id=caller.client_id,
         )
 
-    def plain_parts(self, messages: Sequence[GivenMessage], topic: pb.Resource) -> list[bytes] | None:
-        """The parts of an answer, if its messages are plain; None: `receive` writes them."""
-        encoded, parts = self._given.of(topic), [_OK]
-        for given in messages:
-            part = encoded.at_once(given)
-            if part is None:
-                return None
-            parts.append(part)
-        parts.append(_time())
-        return parts
+    def plain_answer(self, topic: pb.Resource) -> Callable[[Batch], bytes | None]:
+        """Encodes answers with messages of a topic that are plain; None: `receive` writes them."""
+        encoded = self._given.of(topic)
+
+        def answer(batch: Batch) -> bytes | None:
+            parts = [_OK]
+            for given in batch.messages:
+                part = encoded.at_once(given)
+                if part is None:
+                    return None
+                parts.append(part)
+            parts.append(_time())
+            return framed(parts)
+
+        return answer
 
     async def _write(self, messages: Sequence[GivenMessage], topic: pb.Resource, call: FrontCall) -> None:
         """The parts of an answer, as many at a time as make a piece worth sending."""

@@ -1,0 +1,96 @@
+"""ReceivesOfTurn: receives that are answered in the turn in which they come, those that ask for the same together.
+
+The first of those is answered by itself, the others by one look for messages at the end of the turn. What must wait, or
+has a large answer, is the handler's.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
+from tandemmq.store.delivery.port import AtOncePort, Batch, JournalTurns, Wish
+from tandemmq.store.fronts.calls_of_turn import CallsOfTurn, KeptCall, hand_over
+from tandemmq.store.fronts.held_receives import HeldReceives, ReceiveTimes
+
+log = logging.getLogger(__name__)
+
+LARGE_BYTES = 64 << 10
+"""Larger answers wait for their turn: the handlers make them."""
+LATER_SECONDS = 1.0
+"""So long the handlers have what had a large answer."""
+
+
+class PlainWish:
+    """What receives ask for that can be answered at once; one object for all that ask for the same."""
+
+    __slots__ = ("answer", "later", "long_polling", "wish")
+
+    def __init__(self, wish: Wish, answer: Callable[[Batch], bytes | None], *, long_polling: bool) -> None:
+        """`answer` encodes messages; None: the handler does. `long_polling`: whether the receives would wait."""
+        self.wish = wish
+        self.answer = answer
+        self.long_polling = long_polling
+        self.later = 0.0
+        """Until then it is the handler's, by `time.perf_counter`."""
+
+
+class ReceivesOfTurn:
+    """Those of one method."""
+
+    def __init__(self, method: str, delivery: AtOncePort, journal: JournalTurns, times: ReceiveTimes) -> None:
+        self._delivery = delivery
+        self._held = HeldReceives(method, journal, times)
+        self._same = CallsOfTurn[PlainWish, None](journal, self._give_together)
+
+    def __call__(self, plain: PlainWish, message: bytes, call: DirectCall, begun: float) -> HeldCall | None:
+        """HELD: messages are given out, or may be at the end of the turn; None: nothing is, the handler answers.
+
+        `message`: the bytes of the request; `begun`: of `time.perf_counter`. Raises as `AtOncePort.receive_at_once`.
+        """
+        if begun < plain.later or not call.has_room:
+            return None
+        if self._same.keep(plain, call, message, begun, None):
+            return HELD
+        batches = self._delivery.receive_at_once(plain.wish)
+        if not batches or not self._give(plain, batches[0], call, message, begun):
+            return None
+        self._same.first(plain)
+        return HELD
+
+    def _give(self, plain: PlainWish, batch: Batch, call: DirectCall, message: bytes, begun: float) -> bool:
+        """Answer a call when the journal is written; False: the handler is to, and its messages are there again."""
+        try:
+            answer = plain.answer(batch)
+        except BaseException:
+            batch.release()
+            raise
+        if answer is None or len(answer) > LARGE_BYTES:
+            plain.later = begun + LATER_SECONDS
+        if answer is None:
+            batch.release()
+            return False
+        self._held.hold(call, message, answer, batch, begun, long_polling=plain.long_polling)
+        return True
+
+    def _give_together(self, plain: PlainWish, kept: list[KeptCall[None]]) -> None:
+        """Give each call its messages; the handler has them where there are none at all, or answers are large."""
+        kept = [one for one in kept if not one.call.gone]
+        try:
+            batches = self._delivery.receive_at_once(plain.wish, len(kept)) if kept else ()
+        except TandemError:
+            batches = ()
+        for (call, request, begun, _), batch in zip(kept, batches, strict=False):
+            try:
+                given = self._give(plain, batch, call, request, begun)
+            except Exception:  # the others have theirs
+                log.exception("messages were given out, and not answered with")
+                given = False
+            if not given:
+                call.hand_over(request)
+        rest = kept[len(batches) :]
+        if not batches or time.perf_counter() < plain.later:
+            hand_over(rest)
+        elif rest:
+            self._same.again(plain, rest)
