@@ -9,7 +9,7 @@ CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: docs dashboards help venv product demo test coverage campaigns test-all check lint format protos constraints bench wheels deb soak clean
+.PHONY: docs dashboards help venv product demo test campaigns test-all check lint format protos constraints bench wheels deb soak clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,16 +31,13 @@ product: .venv/product .venv/core ## the same with what running needs only, a si
 demo: product ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
-test: lint ## lint, then tests of every part; the longer campaigns are left out, and coverage, which takes longer
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" $(ARGS)
+test: lint ## lint, then tests of every part, and a table of the lines that they run; the longer campaigns are left out
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
 
 campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m slow $(ARGS)
 
-coverage: venv ## the tests of `make test`, and a table of the lines that they run (counting takes time)
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
-
-test-all: lint coverage campaigns ## everything, each test once, with coverage
+test-all: test campaigns ## everything, each test once
 
 check: venv ## the tests that ARGS names, long ones included, without lint: make check ARGS="tests/unit"
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)

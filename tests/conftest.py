@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import signal
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ settings.load_profile("patient")
 
 OF_THE_TESTS = ("TANDEM_TEST_", "TANDEM_GOLDEN", "TANDEM_SEED")
 """Variables that are for the tests themselves."""
+COUNTED_OF_EACH = 3
+"""So many tests of one function that has parameters are counted by coverage."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -71,6 +74,20 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker("seeded")
         if item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))
+    _count_a_few_of_each(items)
+
+
+def _count_a_few_of_each(items: list[Any]) -> None:
+    """Let coverage count no test that draws at random, and of a function with parameters the first few.
+
+    Counting slows Python code by half, and the hundredth round of a loop runs the lines of the first.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        if seen[function] > COUNTED_OF_EACH or item.get_closest_marker("seeded"):
+            item.add_marker("no_cover")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:

@@ -11,7 +11,8 @@ beginning and at the end, and kept in `.pytest_cache/TANDEM_SEED`. Tests that dr
 second try: what one of them has found is a failure, whatever a second run would say.
 
 With ``--coverage`` a table at the end says, package by package, how many lines of it the tests have run in their own
-processes; what a service does that a test starts as a process of its own is not in it.
+processes; what a service does that a test starts as a process of its own is not in it, nor what tests/conftest.py
+leaves out to save time.
 
 Exit status is pytest's: 0 when every test has passed, 1 when one has failed, 5 when none was found.
 """
