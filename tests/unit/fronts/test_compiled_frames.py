@@ -142,14 +142,14 @@ async def _compare(one: Path, two: Path, calls: list[tuple[RemotingFrame, str]])
             if answer is None:
                 assert changed_by_sends(kit) == before
                 answer = python_way(kit, given, peer)
-            assert _without_made_key(answer) == _without_made_key(expected)
+            assert without_made_key(answer) == without_made_key(expected)
             assert changed_by_sends(kit) == changed_by_sends(twin)
             kit.clock.now = twin.clock.now = kit.clock.now + 1
         await asyncio.sleep(0)
         assert [comparable(record) for record in logged(kit)] == [comparable(record) for record in logged(twin)]
 
 
-def _without_made_key(answer: bytes | str) -> object:
+def without_made_key(answer: bytes | str) -> object:
     if isinstance(answer, str) or not answer:
         return answer
     (one,) = RemotingFrameReader().receive(answer)
@@ -354,8 +354,8 @@ async def _compare_reads(one: Path, two: Path, given: list[RemotingFrame], cut: 
             expected += answer
             at += len(whole(given[number]))
         assert core.position == at
-        assert [_without_made_key(encoded) for encoded in _apart(answers)] == [
-            _without_made_key(encoded) for encoded in _apart(expected)
+        assert [without_made_key(encoded) for encoded in _apart(answers)] == [
+            without_made_key(encoded) for encoded in _apart(expected)
         ]
         assert core.taken == alone.taken
         rest = given[core.answered :]

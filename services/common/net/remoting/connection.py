@@ -34,6 +34,9 @@ _FLUSH_AT = 256 << 10
 Lane = Callable[["RemotingConnection", bytes], int]
 """Sees bytes that begin with a frame, before they are cut into frames, and answers the requests that it knows: how many
 bytes it has taken from the beginning, whole frames all. It must not raise, nor take long."""
+Reads = Callable[["RemotingConnection"], Callable[[bytes], None]]
+"""Makes what takes the bytes of one connection in place of `RemotingConnection.read`, and calls `read` or `go_on` for
+what it does not do itself."""
 
 
 class ConnectionOwner(Protocol):
@@ -70,6 +73,8 @@ class RemotingConnection(asyncio.Protocol):
         self._taken = asyncio.Event()
         self._taken.set()
         self._active_at = self._loop.time()
+        self.heard = False
+        """Whether something came, or went, since the last tick."""
         self.lane: Lane | None = None
         self.peer = ""
         """`host:port` of the other side, as RocketMQ prints addresses."""
@@ -94,14 +99,32 @@ class RemotingConnection(asyncio.Protocol):
         self.tls = transport.get_extra_info("ssl_object") is not None
         self._receiver.began(self)
 
+    def read_by(self, reads: Reads) -> None:
+        """Have its bytes taken so. Before a transport asks: uvloop's asks once."""
+        self.data_received = reads(self)  # type: ignore[assignment, method-assign]
+
     def data_received(self, data: bytes) -> None:
+        """Bytes came. See `read_by`."""
+        self.read(data)
+
+    def read(self, data: bytes) -> None:
         """Bytes came."""
-        self._active_at = self._loop.time()
+        self.heard = True
         if self.lane is not None and not self._frames:
             data = self._ahead(self.lane, data)
             if not data:
                 return
         self._cut(data)
+
+    def go_on(self, data: bytes) -> None:
+        """The rest of what came, of which the lane has had all that is its."""
+        self._cut(data)
+
+    @property
+    def between_frames(self) -> bool:
+        """Whether what comes next begins a frame, which the lane may take."""
+        behind = bool(self._frames) or self._fault is not None or self.stalled
+        return self.lane is not None and self._transport is not None and not behind and not self._reader.missing
 
     def _ahead(self, lane: Lane, data: bytes) -> bytes:
         """Give a lane what lies whole in these bytes, and the reader the end of a frame: what is left."""
@@ -183,6 +206,7 @@ class RemotingConnection(asyncio.Protocol):
         self._taken.set()
         self._output.clear()
         self._frames.clear()
+        self.__dict__.pop("data_received", None)  # it knows this connection
         self._asking.fail(f"{self.peer}: {self.reason}")
         self._receiver.ended(self)
 
@@ -264,7 +288,7 @@ class RemotingConnection(asyncio.Protocol):
         size, self._output, self._output_size = self._output_size, [], 0
         if transport.is_closing():
             return
-        self._active_at = self._loop.time()
+        self.heard = True
         if len(output) == 1:
             transport.write(output[0])
         elif size < _APART:
@@ -318,6 +342,8 @@ class RemotingConnection(asyncio.Protocol):
     def tick(self, now: float) -> None:
         """Called now and then, with the loop's time: closes what is stalled or idle."""
         limits = self._limits
+        if self.heard:
+            self.heard, self._active_at = False, now
         if self._stalled_since is not None and now - self._stalled_since > limits.stalled_seconds:
             self._give_up()
         elif limits.idle_seconds and now - self._active_at > limits.idle_seconds:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.net.remoting.connection import Lane, RemotingConnection
+from tandemmq.common.net.remoting.connection import Lane, Reads, RemotingConnection
 from tandemmq.common.net.remoting.limits import RemotingCounts
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import ResponseCode
@@ -50,6 +50,8 @@ class Handlers:
         self._tasks: set[asyncio.Task[None]] = set()
         self.lane: Lane | None = None
         """Of the connections that a server accepts from then on."""
+        self.reads: Reads | None = None
+        """The same: what takes their bytes, if not they themselves."""
         self.told = RemotingCounts()
         self.add(table or {})
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from tandemmq.common.grpc_transport.aio.first_byte import FirstByte
 from tandemmq.common.grpc_transport.aio.listen import Bound, listen
@@ -65,7 +66,7 @@ class RemotingServer:
             self._listeners.append(
                 FirstByte(
                     bound.socket,
-                    lambda receiver=receiver: RemotingConnection(receiver, self.limits, self.told),  # type: ignore[misc]
+                    partial(self._connection, receiver),
                     tls or _no_tls,
                     self.limits.handshake_seconds,
                     self._is_full,
@@ -114,6 +115,12 @@ class RemotingServer:
             self._closed(connection)
         if not self.connections:
             self._empty.set()
+
+    def _connection(self, owner: "_Port") -> RemotingConnection:
+        made = RemotingConnection(owner, self.limits, self.told)
+        if self._handlers.reads is not None:
+            made.read_by(self._handlers.reads)
+        return made
 
     def _is_full(self, waiting: int) -> bool:
         full = len(self.connections) + waiting >= self.limits.connections

@@ -9,12 +9,12 @@ import logging
 
 import cython
 from cython.cimports.cpython.dict import PyDict_GetItem
+from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
 from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 
 from tandemmq.common.grpc_transport import HELD
 
 _MOST_PEERS: cython.int = 4096
-_MOST_BOUNDS: cython.int = 16
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ class CompiledSendWay:
         self._answer = sends.core.answer
         self._acknowledgement = sends.acknowledgement
         self._when_safe = sends.when_safe
+        self._times = CompiledCallTimes(sends.when_safe.good_times)
         self._otherwise = sends.otherwise
         self._accepts = sends.accepts
         self._peer_host = peer_host
@@ -46,7 +47,7 @@ class CompiledSendWay:
         if answer is None:
             return self._otherwise(message, call)
         if not waits:
-            self._count(seconds_now() - begun)
+            self._times.count(seconds_now() - begun, 1)
             return answer
         if self._core.waits:
             return self._hold(answer, call, begun)
@@ -59,7 +60,7 @@ class CompiledSendWay:
         for call, answer, begun in held:
             try:
                 call.answer_later(answer)
-                self._count(now - begun)
+                self._times.count(now - begun, 1)
             except Exception:  # the others are stored too, and nobody else would answer them
                 log.exception("a call that was held was not answered")
 
@@ -84,35 +85,3 @@ class CompiledSendWay:
         turn.reach(self._core.end_offset)
         turn.held.append((call, answer, begun))
         return HELD
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _count(self, seconds: cython.double) -> cython.int:
-        """What `CallMetrics.called` does with a call that ended well."""
-        at: cython.int
-        if self._times is None:
-            self._find_times()
-        milliseconds: cython.double = seconds * 1000
-        for at in range(self._bound_count):
-            if milliseconds <= self._bounds[at]:
-                break
-        else:
-            at = self._bound_count
-        self._counts[at] += 1
-        self._times.sum += milliseconds
-        return 1
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _find_times(self) -> cython.int:
-        """Find where the times of calls are counted: with the first call, so that none are shown before."""
-        times: object = self._when_safe.good_times()
-        at: cython.int
-        if len(times.bounds) > _MOST_BOUNDS:
-            raise ValueError("there is no room for so many bounds")
-        self._bound_count = len(times.bounds)
-        for at in range(self._bound_count):
-            self._bounds[at] = times.bounds[at]
-        self._counts = times.counts
-        self._times = times
-        return 1

@@ -4,10 +4,11 @@ What that does not take goes the way of every request: `sending`.
 """
 
 import time
+from functools import partial
 from typing import Protocol
 
 from tandemmq.common.log_output import get_log
-from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.net.remoting.connection import Reads, RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization, frame_size
@@ -16,6 +17,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.fronts.held_answer import StoringCore
 from tandemmq.store.fronts.remoting.call import host_of
 from tandemmq.store.fronts.remoting.dispatch import RemotingTimes
+from tandemmq.store.fronts.remoting.identity import RemotingIdentity
 from tandemmq.store.fronts.remoting.sending import STATUSES, RemotingSending
 
 log = get_log(__name__)
@@ -23,7 +25,7 @@ log = get_log(__name__)
 _NAME, _SUCCESS = RequestCode.SEND_MESSAGE_V2.name, ResponseCode.SUCCESS.name
 _JSON_CODE, _BINARY_CODE = b"310", RequestCode.SEND_MESSAGE_V2.to_bytes(2, "big")
 """Where a header is that of a send: behind `{"code":`, or at its beginning."""
-_AT_ONCE = 256
+AT_ONCE = 256
 """Frames of one connection before the turn of others: less than a millisecond."""
 
 
@@ -63,38 +65,52 @@ class DirectFrames:
         self, core: FramesCore, acknowledgement: Acknowledgement, sending: RemotingSending, metrics: RemotingTimes
     ) -> None:
         """`sending`: what takes the others."""
-        self._core = core
-        self._acknowledgement = acknowledgement
-        self._sending = sending
+        self.core = core
+        self.acknowledgement = acknowledgement
+        self.sending = sending
         self._metrics = metrics
+
+    def reads(self, identity: RemotingIdentity) -> Reads:
+        """The compiled twin of `take`: it has the bytes of a connection before the connection."""
+        from tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
+        from tandemmq.store.fronts.remoting.compiled.frame_reads import CompiledFrameReads
+
+        times = CompiledCallTimes(partial(self._metrics.times, _NAME, _SUCCESS, protocol="remoting"))
+        return lambda connection: CompiledFrameReads(connection, self, identity, times).data_received
 
     def take(self, connection: RemotingConnection, data: bytes) -> int:
         """See `Lane`."""
-        acknowledgement, core = self._acknowledgement, self._core
+        acknowledgement, core = self.acknowledgement, self.core
         if data[16:19] != _JSON_CODE and data[8:10] != _BINARY_CODE:
             return 0  # no send, whatever it is
-        if self._sending.gathers or acknowledgement.refuses:
+        if self.sending.gathers or acknowledgement.refuses:
             return 0
         peer = host_of(connection.peer).packed
         try:
             if acknowledgement.waits:
                 return self._take_held(connection, data, peer)
-            begun, fault = time.perf_counter(), None
+            begun = time.perf_counter()
             try:
-                answers = core.answer_all(data, 0, peer, _AT_ONCE)
+                answers = core.answer_all(data, 0, peer, AT_ONCE)
             except Exception as error:  # noqa: BLE001 - whatever it is, those before it are stored
-                answers, fault = core.written(), error
+                return self.failed(connection, data, begun, error)
             if core.answered:
                 self._done(connection, answers, begun, core.answered)
-            return core.position if fault is None else self._refused(connection, data, core.position, begun, fault)
+            return core.position
         except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
             _failed(connection, error)
             return len(data)
 
+    def failed(self, connection: RemotingConnection, data: bytes, begun: float, error: Exception) -> int:
+        """Answer those that were taken before the core failed, and the one at which it did: the place after it."""
+        if self.core.answered:
+            self._done(connection, self.core.written(), begun, self.core.answered)
+        return self._refused(connection, data, self.core.position, begun, error)
+
     def _take_held(self, connection: RemotingConnection, data: bytes, peer: bytes) -> int:
         """The same where sends wait for disk or replicas: one by one, as there is room for each."""
-        core, at = self._core, 0
-        for _ in range(_AT_ONCE):
+        core, at = self.core, 0
+        for _ in range(AT_ONCE):
             size, begun = frame_size(data, at), time.perf_counter()
             if not connection.has_room(size):
                 break
@@ -110,15 +126,15 @@ class DirectFrames:
 
     def __call__(self, connection: RemotingConnection, frame: RemotingFrame) -> bool:
         """Whether it was taken. Never while messages wait for the end of the turn: it would overtake them."""
-        acknowledgement, size = self._acknowledgement, len(frame.body)
+        acknowledgement, size = self.acknowledgement, len(frame.body)
         if frame.header[8:11] != _JSON_CODE and frame.header[:2] != _BINARY_CODE:
             return False
         waits = acknowledgement.waits
-        if self._sending.gathers or acknowledgement.refuses or (waits and not connection.has_room(size)):
+        if self.sending.gathers or acknowledgement.refuses or (waits and not connection.has_room(size)):
             return False
         begun, binary = time.perf_counter(), frame.serialization is Serialization.ROCKETMQ
         try:
-            answer = self._core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
+            answer = self.core.answer(frame.header, frame.body, host_of(connection.peer).packed, binary)
         except Exception as error:  # noqa: BLE001 - nobody tries again: something may have changed
             self._refuse(connection, frame, begun, error)
             return True
@@ -153,7 +169,7 @@ class DirectFrames:
         """Answer the message that was stored last when it is as safe as it is to be."""
         connection.begin_request(size)
         held = HeldFrame(connection, size, answer, begun, self._metrics)
-        self._acknowledgement.when_safe(self._core.end_offset, held, wait=self._core.waits)
+        self.acknowledgement.when_safe(self.core.end_offset, held, wait=self.core.waits)
 
 
 def _failed(connection: RemotingConnection, error: Exception) -> None:

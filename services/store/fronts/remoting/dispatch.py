@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Protocol
 
+from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
 from tandemmq.common.log_output import get_log
-from tandemmq.common.net.remoting.connection import RemotingConnection
+from tandemmq.common.net.remoting.connection import Reads, RemotingConnection
 from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
@@ -41,6 +42,10 @@ class RemotingTimes(Protocol):
         """So many calls have ended, each of which took so long."""
         ...
 
+    def times(self, method: str, outcome: str, *, long_polling: bool = False, protocol: str = "grpc") -> Distribution:
+        """Where `called` counts such calls; milliseconds."""
+        ...
+
 
 class Direct(Protocol):
     """Takes requests by their bytes."""
@@ -51,6 +56,10 @@ class Direct(Protocol):
 
     def take(self, connection: RemotingConnection, data: bytes) -> int:
         """See `Lane`."""
+        ...
+
+    def reads(self, identity: RemotingIdentity) -> Reads:
+        """What has the bytes of a connection first."""
         ...
 
 
@@ -75,6 +84,7 @@ class Dispatch:
     def begin_with(self, direct: Direct) -> None:
         """Ask it first, where nobody has to be recognized."""
         self._direct = direct
+        self.handlers.reads = direct.reads(self._identity)
         self.handlers.lane = lambda connection, data: 0 if self._identity.recognizes else direct.take(connection, data)
 
     def lost(self, connection: RemotingConnection) -> None:

@@ -1,6 +1,7 @@
 """The part of the compiled core that reads and writes frames of the remoting protocol.
 
     send_frames.py   SEND_MESSAGE_V2 and its answer
+    frame_reads.py   what one read of a connection brings
 
 What C sees of it is in its .pxd, and what Python sees in its .pyi.
 """

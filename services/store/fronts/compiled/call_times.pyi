@@ -1,0 +1,8 @@
+"""What Python sees of call_times.py."""
+
+from collections.abc import Callable
+
+from tandemmq.common.distribution import Distribution
+
+class CompiledCallTimes:
+    def __init__(self, find: Callable[[], Distribution]) -> None: ...
