@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tandemmq.common.topic_attributes import allowed
 from tandemmq.common.topic_names import SYSTEM_TOPICS, is_name, is_system_topic, longest_topic
-from tandemmq.common.topic_retention import RESERVE_TIME, is_reserve_time
 from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 
 LONGEST_GROUP = 255
@@ -18,12 +18,6 @@ MOST_NAMES = 10_000
 LONGEST_ATTRIBUTES = 32_768
 """Characters of all names and values together."""
 LONGEST_OTHER = 65_536
-
-_ATTRIBUTES = {
-    "queue.type": frozenset({"SimpleCQ", "BatchCQ"}),
-    "cleanup.policy": frozenset({"DELETE", "COMPACTION"}),
-    "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"}),
-}
 
 
 def local_topics(broker: str, cluster: str) -> frozenset[str]:
@@ -82,13 +76,9 @@ def check_attributes(name: str, attributes: Mapping[str, str]) -> None:
                 f"{name} has an attribute {key[:40]!r}.",
                 remedy="Give all attributes by their plain names: the set replaces the one before.",
             )
-        known = _ATTRIBUTES.get(key)
-        if known is not None and value not in known:
-            raise BadTableRequest(
-                f"The attribute {key} of {name} is {value[:40]!r}: allowed is {', '.join(sorted(known))}."
-            )
-        if key == RESERVE_TIME and not is_reserve_time(value):
-            raise BadTableRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is a number, -1 or more.")
+        right = allowed(key, value)
+        if right:
+            raise BadTableRequest(f"The attribute {key} of {name} is {value[:40]!r}: allowed is {right}.")
 
 
 def other_fields(name: str, text: str, known: Iterable[str]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.groups import GroupConfig
 
+_FILTERS = dict(pb.TopicFilterType.items())
+
 
 def read_topic(topic: pb.TopicConfig) -> TopicConfig:
     """A topic of its message, with RocketMQ's defaults for what is left out. Raises ValueError."""
@@ -25,14 +27,21 @@ def read_topic(topic: pb.TopicConfig) -> TopicConfig:
 
 
 def topic_message(topic: TopicConfig) -> pb.TopicConfig:
-    """A topic that the store has created."""
-    return pb.TopicConfig(
+    """A topic that the store has created, or that an operator has it change. What has no place in it is left out."""
+    entry = topic.to_json()
+    message = pb.TopicConfig(
         name=topic.name,
         read_queues=topic.read_queues,
         write_queues=topic.write_queues,
         perm=topic.perm,
-        attributes=_texts(topic.to_json().get("attributes")),
+        order=entry.get("order") is True,
+        attributes=_texts(entry.get("attributes")),
     )
+    if type(sys_flag := entry.get("topicSysFlag")) is int and 0 <= sys_flag < 1 << 31:
+        message.sys_flag = sys_flag
+    if entry.get("topicFilterType") in _FILTERS:
+        message.filter_type = _FILTERS[entry["topicFilterType"]]
+    return message
 
 
 _GROUP_FIELDS = {

@@ -60,6 +60,27 @@ def test_a_topic_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) 
             assert table["dataVersion"]["stateVersion"] == 1
 
 
+def test_attributes_of_a_topic_are_changed_one_by_one_and_wrong_ones_change_nothing(client: ClassicClient) -> None:
+    def attributes(changes: str | None = None) -> dict[str, str]:
+        if changes is not None:
+            client.ask(code.UPDATE_AND_CREATE_TOPIC, topic_fields("kinds") | {"attributes": changes})
+        shown: dict[str, str] = json.loads(client.ask(code.GET_TOPIC_CONFIG, {"topic": "kinds"}).body)["attributes"]
+        return shown
+
+    assert attributes("+message.type=FIFO,+reserve.time=24") == {"message.type": "FIFO", "reserve.time": "24"}
+    assert attributes("+reserve.time=48,-message.type") == {"reserve.time": "48"}
+    make_topic(client, "kinds", read=4)
+    assert attributes() == {"reserve.time": "48"}, "what is not named stays"
+    for wrong in ("+color=red", "+reserve.time=soon", "-message.type", "+queue.type=BatchCQ", "reserve.time=1"):
+        refused = client.call(code.UPDATE_AND_CREATE_TOPIC, topic_fields("kinds", read=9) | {"attributes": wrong})
+        assert refused.code == ResponseCode.SYSTEM_ERROR, wrong
+    shown = json.loads(client.ask(code.GET_TOPIC_CONFIG, {"topic": "kinds"}).body)
+    assert (shown["attributes"], shown["readQueueNums"]) == ({"reserve.time": "48"}, 4)
+    listed = {"topicConfigList": [{"topicName": "kinds", "perm": 4, "attributes": {}}]}
+    client.ask(code.UPDATE_AND_CREATE_TOPIC_LIST, {}, json.dumps(listed).encode())
+    assert attributes() == {"reserve.time": "48"}
+
+
 def test_a_group_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store:
         with ClassicClient(port_of(store)) as client:

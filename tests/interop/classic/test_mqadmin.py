@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.common.wire.remoting.codes import RequestCode
+from tests.contract.remoting.classic_client import ClassicClient
 from tests.integration.test_registration import address_of, store_under
 from tests.interop.classic.mqadmin import VERSIONS, Mqadmin
 from tests.names_process import NamesProcess
@@ -176,3 +178,29 @@ def test_mqadmin(version: str, tmp_path: Path) -> None:
             listed = set(re.findall(r"^   (\w+)", mqadmin.run(), re.MULTILINE))
             assert listed, "mqadmin has listed no commands"
             assert listed - commands() <= NOT_RUN | NO_REQUEST, "commands that nobody has tried"
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_mqadmin_changes_attributes_of_topics(tmp_path: Path) -> None:
+    with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
+        address = address_of(store)
+        names.until_route("TBW102", {"ours": {"0": address}})
+        with (
+            Mqadmin("5.3.3", names.address, tmp_path / "mqadmin") as mqadmin,
+            ClassicClient(int(address.rpartition(":")[2])) as client,
+        ):
+
+            def change(attributes: str) -> tuple[bool, dict[str, str], str]:
+                """Whether it was taken, the attributes then, and what was said."""
+                said = mqadmin.run(*f"updateTopic -b {address} -t kinds -r 2 -w 2 -a {attributes}".split())
+                shown = json.loads(client.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "kinds"}).body)
+                return "success" in said, shown["attributes"], said
+
+            made = {"message.type": "FIFO", "reserve.time": "24"}
+            assert change("+message.type=FIFO,+reserve.time=24")[:2] == (True, made)
+            assert change("+reserve.time=48,-message.type")[:2] == (True, {"reserve.time": "48"})
+            taken, stays, said = change("+color=red")
+            assert (taken, stays) == (False, {"reserve.time": "48"})
+            assert "unsupported key: color" in said

@@ -5,7 +5,8 @@ Answers have fastjson's form where tools read no other. What has no meaning here
 ::
 
     rules.py           what these parts need to know beside the front's rules
-    topic_admin.py     topics: made, changed, deleted, listed; where their queues stand
+    topic_admin.py     topics: made, changed, deleted, listed; where their queues stand;
+                       attribute_changes.py: changes of their attributes
     group_admin.py     groups: made, changed, deleted, listed
     consumption.py     how far groups are, who consumes, resets
     connections.py     who is connected

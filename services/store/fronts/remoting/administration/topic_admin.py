@@ -1,5 +1,6 @@
 """Topics, as tools ask for them: made, changed, deleted, listed; where their queues stand, who consumes them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
@@ -14,6 +15,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting import json_bodies
+from tandemmq.store.fronts.remoting.administration.attribute_changes import changed, parsed
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -50,8 +52,12 @@ class TopicAdmin:
         call.demand(_MANAGE)
         fields = call.fields
         read, write = fields.int32("readQueueNums"), fields.int32("writeQueueNums")
-        said = {"readQueueNums": read, "writeQueueNums": write, "perm": fields.int32("perm")}
-        topic = self._wanted(fields.text("topic"), {**said, "order": bool(fields.flag_or("order", False))})
+        said: dict[str, Any] = {"readQueueNums": read, "writeQueueNums": write, "perm": fields.int32("perm")}
+        said |= {"order": fields.flag_or("order", False), "attributes": parsed(fields.text_or("attributes", ""))}
+        sys_flag = fields.int32_or("topicSysFlag", None)
+        if sys_flag is not None:
+            said["topicSysFlag"] = sys_flag
+        topic = self._wanted(fields.text("topic"), said)
         await self._rules.edits.put_topic(topic)
         await self._rules.announced()
         return call.ok()
@@ -69,14 +75,18 @@ class TopicAdmin:
         return call.ok()
 
     def _wanted(self, name: str, said: dict[str, Any]) -> TopicConfig:
-        """A topic as it is to be; what is not `said` stays as it is. Raises RemotingRefusal, IllegalMessage."""
+        """A topic as it is to be; what is not `said` stays as it is. Raises RemotingRefusal, IllegalMessage.
+
+        `attributes` are said as changes.
+        """
         if name in self._rules.system_topics:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
         check_topic_name(name)
         before = self._broker.topics.get(name)
         entry = {} if before is None else before.to_json()
+        attributes = changed(None if before is None else _attributes(entry), _attributes(said))
         try:
-            topic = TopicConfig.from_json(name, entry | said)
+            topic = TopicConfig.from_json(name, entry | said | {"attributes": attributes})
         except ValueError as error:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
         if not (0 < topic.read_queues <= _MOST_QUEUES and 0 < topic.write_queues <= _MOST_QUEUES and topic.perm <= 7):
@@ -169,3 +179,11 @@ class TopicAdmin:
         if topic is None:
             raise RemotingRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return topic
+
+
+def _attributes(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a topic's entry. Raises RemotingRefusal."""
+    attributes = entry.get("attributes") or {}
+    if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
+        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The attributes of a topic are texts by their names.")
+    return attributes
