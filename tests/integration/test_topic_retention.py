@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,14 @@ from typer.testing import CliRunner
 
 from tandemmq.cli.main import app
 from tandemmq.client import PulledStatus
+from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole
 from tests.admin_process import AdminProcess
+from tests.contract.remoting.classic_client import ClassicClient
+from tests.contract.remoting.conftest import classic, port_of
 from tests.faults.pair import SMALL, Node, Pair
 from tests.faults.pair_process import until
 from tests.unit.broker.broker_kit import SetClock
@@ -100,3 +104,29 @@ def test_from_the_command_to_a_promoted_slave(tmp_path: Path, monkeypatch: pytes
         )
         pair.slave.replication().Promote(request, timeout=60)
         assert (begins(pair.slave), begins(pair.slave, OTHER)) == (HOURS - 6, 0)
+
+
+def test_what_classic_tools_see_of_it(tmp_path: Path) -> None:
+    """The attribute is set as mqadmin does; a group is not behind by what is hidden."""
+    store_a_day(tmp_path / "store")
+    with (
+        classic(tmp_path / "store", clean_resource_interval=50) as store,
+        ClassicClient(port_of(store)) as client,
+    ):
+        numbers = {"readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "order": "false"}
+        for topic, attributes in ((OTHER, ""), (TOPIC, "+reserve.time=6")):
+            said = {"topic": topic, "defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", **numbers}
+            client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, said | {"attributes": attributes})
+            client.pull("group", topic, 0)
+            place = {"group": "group", "topic": topic, "timestamp": 0, "queueId": 0, "offset": 3, "isForce": "true"}
+            client.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, place)
+
+        def stands(topic: str) -> tuple[int, int]:
+            fields = {"consumerGroup": "group", "topic": topic}
+            text = client.ask(RequestCode.GET_CONSUME_STATS, fields).body.decode()
+            found = re.search(r'"brokerOffset":(\d+),"consumerOffset":(\d+)', text)
+            assert found, text
+            return int(found[2]), int(found[1])
+
+        until(lambda: stands(TOPIC) == (HOURS - 6, HOURS), 60, lambda: f"the rest is hidden: {stands(TOPIC)}")
+        assert stands(OTHER) == (3, HOURS)

@@ -85,8 +85,10 @@ class Consumption:
             await slices.pause()
             if topics and place.topic not in topics:
                 continue
-            end, cursor = self._end(place), progress.cursor
-            last = self._topics.store_time(place.topic, place.queue, cursor - 1) if cursor > 0 else 0
+            queue = self._broker.store.queue(place.topic, place.queue)
+            begin, end = (0, 0) if queue is None else (queue.readable_begin, queue.max_offset)
+            cursor = max(progress.cursor, begin)  # what has expired waits for nobody
+            last = self._topics.store_time(place.topic, place.queue, cursor - 1) if cursor > begin else 0
             table[QueueKey(place.topic, self._rules.broker_name, place.queue)] = {
                 "brokerOffset": end,
                 "consumerOffset": cursor,
@@ -176,10 +178,6 @@ class Consumption:
             places = self._delivery.ledger.places(source, topic)
             await self._delivery.reset(target, topic, {one.place.queue: one.cursor for one in places})
         return call.ok()
-
-    def _end(self, place: Place) -> int:
-        queue = self._broker.store.queue(place.topic, place.queue)
-        return 0 if queue is None else queue.max_offset
 
 
 def _readable(ms: int) -> str:
