@@ -205,14 +205,14 @@ class TemporaryBroker:
     def create_topic(self, name: str = "", *, queues: int = 8, message_type: str = "") -> str:
         """Make a topic that can be used at once; gives its name, which is a new one if none is given.
 
-        `message_type`: NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY, for RocketMQ 5 clients; empty: any but the last.
+        `message_type`: NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY, in either case; empty: any but the last.
         Raises grpc.RpcError.
         """
         from tandemmq.delivery.v1.operations_pb2 import CreateTopicRequest
         from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
 
         name = name or f"topic-{next(_names)}"
-        kind = {"message.type": message_type or "MIXED"}
+        kind = {"message.type": message_type.upper() or "MIXED"}
         config = TopicConfig(name=name, read_queues=queues, write_queues=queues, attributes=kind)
         self._call("CreateTopic", CreateTopicRequest(config=config))
         return name

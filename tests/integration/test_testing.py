@@ -80,7 +80,7 @@ def test_the_plugin_is_cheap() -> None:
 
 
 def test_topics_and_groups_have_names_of_their_own(broker: TemporaryBroker) -> None:
-    first, second = broker.create_topic(), broker.create_topic(queues=2, message_type="FIFO")
+    first, second = broker.create_topic(), broker.create_topic(queues=2, message_type="fifo")
     assert first != second
     assert broker.create_group() != broker.create_group(fifo=True, retries=0)
     with StoreClient(broker.address) as client:
