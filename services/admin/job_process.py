@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ REPORT_MAX = 4 << 20
 
 _LINE_MAX = 64 << 10
 _LOG_LINES = 50
+_MISSING = re.compile(r"the Python package (\S+) is not installed, and this command needs it")
 _NICE = 10
 """Services come first."""
 
@@ -147,11 +149,10 @@ def _document(text: str) -> dict[str, Any]:
 
 def _told_error(message: str) -> str:
     """The error, or what to do where a package is missing."""
-    _, missing, rest = message.partition("ModuleNotFoundError: No module named ")
-    if not missing:
+    missing = _MISSING.match(message)
+    if missing is None:
         return message
-    package = rest.split("'")[1] if "'" in rest else rest
     return (
-        f"the Python package {package} is not installed where admin runs, and this job needs it: install "
+        f"the Python package {missing[1]} is not installed where admin runs, and this job needs it: install "
         f"tandemmq[spark] there, or run the command where it is installed"
     )

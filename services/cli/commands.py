@@ -60,6 +60,8 @@ _OF_THIS_MACHINE = {("data", "inspect")} | {
 }
 """Commands that call no cluster of the user's: contexts are nothing to them."""
 
+_HELP = "help"
+
 _TYPED = "tandemmq.cli.typed"
 """Where a call keeps its words."""
 
@@ -106,8 +108,12 @@ class RootGroup(typer.core.TyperGroup):
         self.commands = CommandsByName()
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """What is typed, by its present name."""
-        words = [*FORMER.get(args[0], args[:1]), *args[1:]]
+        """What is typed, by its present name; `help` before a command is --help after it."""
+        if args == [_HELP]:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        asked = [*args[1:], "--help"] if args[0] == _HELP else args
+        words = [*FORMER.get(asked[0], asked[:1]), *asked[1:]]
         ctx.meta[_TYPED] = tuple(words)
         return super().resolve_command(ctx, words)
 

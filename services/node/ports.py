@@ -19,6 +19,8 @@ _HIGHEST_BASE = 65_535 - (default_ports.HA - DEFAULT_BASE)
 _FREE_RANGE = range(20_000, 32_000)
 """Below the ports that Linux gives to outgoing connections: what is free here stays free while a service restarts."""
 _TRIES = 1_000
+_NAMED = 3
+"""Of ports that are taken: where there are more, it is a whole node that has them."""
 
 
 def dialled(host: str) -> str:
@@ -154,8 +156,13 @@ def check_host(host: str) -> None:
 
 
 def check_free(nodes: Mapping[str, Ports | AdminPorts | NamesPorts]) -> None:
-    """Raise PortTaken if a port of a node, or of its admin, is taken; it names each of them."""
+    """Raise PortTaken if a port of a node, or of its admin, is taken; it names them, the first of many."""
     taken = [f"{port} ({name} {what})" for name, one in nodes.items() for what, port in _named(one) if is_taken(port)]
+    if len(taken) > _NAMED:
+        raise PortTaken(
+            f"ports of {HOST} are taken: {', '.join(taken[:_NAMED])} and {len(taken) - _NAMED} more",
+            remedy="does a node run here already? Stop it, or choose other ports with --port",
+        )
     if taken:
         without = " or leave the admin away with --no-admin," if all("(admin " in one for one in taken) else ""
         raise PortTaken(

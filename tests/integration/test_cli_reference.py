@@ -116,6 +116,12 @@ def test_the_list_of_commands_is_not_cut_off() -> None:
         [sys.executable, "-m", "tandemmq.cli.main", "--help"], capture_output=True, text=True, check=True
     )
     assert "..." not in outcome.stdout.replace("[ARGS]...", "")
+    root = typer.main.get_command(app)
+    assert isinstance(root, typer.core.TyperGroup)
+    for name, noun in root.commands.items():
+        if isinstance(noun, typer.core.TyperGroup):
+            told = noun.get_help(noun.make_context(f"tandem {name}", [], resilient_parsing=True, terminal_width=80))
+            assert "..." not in told.replace("[ARGS]...", ""), name
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:

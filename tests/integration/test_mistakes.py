@@ -69,6 +69,7 @@ MISTAKES = [
     wrong("send orders x --at yesterday", "is no time", "2026-01-31T12:00"),
     wrong("send orders --file {missing}", "{missing}: No such file"),
     wrong("send orders x --user ann", "no such option: --user"),
+    wrong("send orders x --address http://{store}", "'http://{store}' is no address", "write it as HOST:PORT"),
     wrong("send orders x --address localhost", "write it as HOST:PORT, as in 127.0.0.1:8081"),
     wrong("send orders x --address localhost:99999", "'localhost:99999' is no address"),
     failed(f"send orders x --address {NOBODY}", f"no store answers at {NOBODY}", "`tandem up` starts one"),

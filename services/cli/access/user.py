@@ -100,7 +100,9 @@ def change_secret(
     file: AccessFile,
     as_json: Json = False,
 ) -> None:
-    """Give a user another secret; the old one stops to work within a second. Asks, unless an option says otherwise.
+    """Give a user another secret.
+
+    The old one stops to work within a second. Asks, unless an option says otherwise.
 
     With --json: one document, {"user", "file"}; "secret" too with --generate.
     """
@@ -125,7 +127,9 @@ def set_signing_secret(
     file: AccessFile,
     as_json: Json = False,
 ) -> None:
-    """Give a user a secret to sign with, for RocketMQ 5 clients: the access key is the user, this is the secret key.
+    """Give a user a secret to sign with (RocketMQ 5).
+
+    Its clients send the user as access key; this is the secret key.
 
     It is kept readable in access.signing.toml, for its owner only: signatures cannot be checked with a hash.
 
@@ -148,7 +152,9 @@ def set_signing_secret(
 
 @app.command("list")
 def list_users(file: AccessFile, as_json: Json = False) -> None:
-    """List the users with their roles and how they prove who they are.
+    """List the users with their roles.
+
+    And how they prove who they are.
 
     With --json: one document, {"users": [{"user", "roles", "secret": true or false, "certificate"}]}.
     """
@@ -184,7 +190,9 @@ def show_roles(
     file: AccessFile,
     as_json: Json = False,
 ) -> None:
-    """Show all roles and what they allow, or a user's roles, or give a user others. Write own roles into the file.
+    """Show roles and what they allow; give a user others.
+
+    Without a user all roles, with one the user's. Write own roles into the file.
 
     With --json: one document, {"roles": [{"role", "built_in", "publish", "subscribe", "groups", "allow"}]}; with USER
     {"user", "roles"}.
@@ -225,7 +233,9 @@ def check_access(
     file: AccessFile,
     as_json: Json = False,
 ) -> None:
-    """Say whether the file is good, and whether a user may do something: tandem user check alice publish orders.
+    """Say whether the file is good, and what a user may do.
+
+    As in: tandem user check alice publish orders.
 
     Exit code 1 if the user may not.
 

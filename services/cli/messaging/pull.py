@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.messaging.messages import as_json, say_message
+from tandemmq.cli.messaging.messages import as_json, messages_in_words, say_message
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import INTERRUPTED
 from tandemmq.cli.talk.moments import FORMS, parse_moment
@@ -90,7 +90,7 @@ def pull(
             raise typer.Exit(INTERRUPTED) from None
         more = not follow and next(arriving, None) is not None
     left_out = f"; {reader.damaged:,} left out, which are damaged" if reader.damaged else ""
-    output.remark(f"{shown:,} messages" + left_out + ("; there are more: see --max and --offset" if more else ""))
+    output.remark(messages_in_words(shown) + left_out + ("; there are more: see --max and --offset" if more else ""))
 
 
 def _starts(client: "StoreClient", topic: str, queue: str, begin: str) -> dict[int, int]:

@@ -43,7 +43,9 @@ def try_message(
     address: Address = DEFAULT_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Have a push consumer consume a message once more, and say what came of it: OK, or why not.
+    """Have a push consumer consume a message once more.
+
+    Says what came of it: OK, or why not.
 
     Nothing of the group changes by it. Of RocketMQ 5 that of Java does that; others say that they do not, or nothing.
 

@@ -22,7 +22,9 @@ app = noun("cluster", "All nodes: how they are, what people did.")
 
 @app.command()
 def show(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False) -> None:
-    """Show all nodes: roles, offsets, lag of slaves, disks, versions, and what is wrong.
+    """Show all nodes, and what is wrong.
+
+    Roles, offsets, lag of slaves, disks, versions.
 
     With --json: one document, {"nodes": [{"name", "broker_name", "role", "services", "log", "replication", "problems",
     ...}], "version"}.
@@ -96,7 +98,9 @@ def waiting(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Show what waits: messages that are delivered later, and transactions that have not ended, the oldest first.
+    """Show what waits: delayed messages, open transactions.
+
+    Messages that are delivered later, and transactions that have not ended, the oldest first.
 
     With --json: one document, {"brokers": [{"broker", "waiting": {"timers", "timers_due", "timers_late_ms", "levels":
     [{"level", "messages", "late_ms"}], "half_messages", "halves": [{"transaction_id", "group", "topic", "age_ms",
@@ -174,7 +178,9 @@ def bundle(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Write what one needs to help: state, settings, metrics, topics, groups, jobs. No bodies, no secrets.
+    """Write what whoever helps you needs into a ZIP file.
+
+    State, settings, metrics, topics, groups, jobs. No bodies, no secrets.
 
     With --json: one document, {"file", "bytes"}.
     """

@@ -60,7 +60,7 @@ def list_groups(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """List groups: their lag, what their members hold, what they consume.
+    """List groups: lag, messages in flight, topics.
 
     `in flight`: messages that members hold, and those that were put off: they have failed, and come later. `ready`:
     that members can get now. `attempts`: most deliveries of one message that is not dealt with. `oldest`: the oldest of
@@ -110,7 +110,9 @@ def _details(group: str, broker: str, address: str) -> "GroupDetails":
 def show(
     group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
 ) -> None:
-    """Show one group: configuration, progress by topic, the messages that it fails on, and members.
+    """Show one group: settings, progress, members.
+
+    Progress is by topic; the messages that it fails on are listed.
 
     `tandem message find TOPIC --at QUEUE:OFFSET --body` shows such a message.
 
@@ -158,7 +160,9 @@ def _say_topics(output: Output, found: "GroupDetails") -> None:
 def members(
     group: Group, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
 ) -> None:
-    """Show the clients that are in a group: protocol, language, version, what they subscribe to.
+    """Show the clients that are in a group.
+
+    Protocol, language, version, what they subscribe to.
 
     A client is in it until it leaves, or nothing was heard of it for two minutes.
 

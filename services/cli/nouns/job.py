@@ -181,7 +181,8 @@ def _say(output: Output, job: "Job") -> None:
     pairs += [(f"report: {name}", text) for name, text in _report(job.report_json)]
     output.pairs(pairs, title=job.id)
     for line in job.log:
-        output.remark(f"  {line}")
+        if line != job.problem:
+            output.remark(f"  {line}")
 
 
 def _report(text: str) -> list[tuple[str, str]]:

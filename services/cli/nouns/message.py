@@ -62,7 +62,9 @@ def find(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Find messages by id, key, unique key, place, or by the time they were stored (--begin, --end, --newest-first).
+    """Find messages by id, key, unique key, place or time.
+
+    The time is that when they were stored (--begin, --end, --newest-first).
 
     Under each: the groups that have not dealt with it, and how often it came to them. A key finds delayed messages too.
 
@@ -163,7 +165,9 @@ def tail(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Show a topic's messages as they arrive, of all queues, until Ctrl-C.
+    """Show a topic's messages as they arrive, until Ctrl-C.
+
+    Those of all its queues, unless --queue says otherwise.
 
     With --json: one JSON line a message, as in `tandem message find`.
     """
@@ -194,7 +198,9 @@ def send(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Send one message to try a topic; `tandem send` is for many, and goes to the store itself.
+    """Send one message to try a topic, through admin.
+
+    `tandem send` is for many, and goes to the store itself.
 
     With --json: one document, {"broker", "receipt": {"status", "message_id", "queue_id", "queue_offset", ...}}.
     """

@@ -27,7 +27,9 @@ def trace(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Show the way of a message: who sent it, who consumed it, when, how long it took and how it ended.
+    """Show the way of a message: who sent it, who consumed it.
+
+    And when, how long it took, and how it ended.
 
     Clients tell that if their traces are switched on. What the brokers know themselves is shown in any case: where the
     message is stored, and which groups are past it.

@@ -16,7 +16,9 @@ app = noun("node", "The services of each node, and their settings.")
 
 @app.command("list")
 def list_nodes(address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False) -> None:
-    """List the services of all nodes: address, health, version, age, memory.
+    """List the services of all nodes and how they are.
+
+    Address, health, version, age, memory.
 
     With --json: one document, {"services": [{"node", "role", "service", "address", "answers", "serving", "reason",
     "description": {...}}]}.
@@ -79,7 +81,9 @@ def config(
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
 ) -> None:
-    """Show what a node's services were told: settings with values, defaults and origins.
+    """Show the settings of a node's services that run.
+
+    Values, defaults, and where each comes from.
 
     With --json: one document with all settings, {"services": [{"service", "version", "settings": [{"name", "value",
     "default_value", "origin", "place", ...}]}], "missing": [...]}.
@@ -98,7 +102,7 @@ def config(
         for setting in one.settings
         if everything or setting.origin != "default"
     ]
-    output.table(("service", "setting", "value", "default", "from"), rows)
+    output.table(("service", "setting", "value", "default", "from"), rows, drop=("default",))
     if not rows:
         output.say("All settings stand at their defaults; --all shows them.")
     for gone in found.missing:

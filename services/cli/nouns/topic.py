@@ -131,7 +131,7 @@ def show_permission(perm: int) -> str:
 def show(
     topic: Topic, broker: Broker = "", address: AdminAddress = DEFAULT_ADMIN_ADDRESS, as_json: Json = False
 ) -> None:
-    """Show one topic: configuration, queues with offsets, and which groups consume it.
+    """Show one topic: settings, queues, offsets, its groups.
 
     With --json: one document, {"topics": [...], "queues": [{"broker", "queue_id", "min_offset", "max_offset",
     "last_store_ms"}], "groups": [{"group", "lag"}]}.

@@ -255,6 +255,8 @@ def _say_status(output: Output, told: dict[str, Any]) -> None:
 
 def _of_role(told: dict[str, Any]) -> list[tuple[str, str]]:
     if "follower" not in told:
+        if not told["replicas"]:
+            return [("replicas", "none")]
         return [("replicas", f"{told['in_sync']} in sync; enough have the log up to {told['replicated_offset']:,}")]
     one = told["follower"]
     state = one["state"].lower()

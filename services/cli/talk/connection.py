@@ -99,7 +99,7 @@ def trust(found: str, teller: str) -> None:
 def check_address(kind: ServiceKind, address: str) -> None:
     """Whether it is one of such a service. Raises WrongUsage."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise WrongUsage(
             f"{address!r} is no address of {_article(kind.noun)} {kind.noun}; "
             f"write it as HOST:PORT, as in {kind.example}"

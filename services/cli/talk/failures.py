@@ -120,6 +120,12 @@ def report_usage(error: Any, *, as_json: bool) -> int:
 
 def unexpected(error: Exception) -> Failure:
     """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("tandemmq"):
+        package = error.name.partition(".")[0]
+        return Failure(
+            f"the Python package {package} is not installed, and this command needs it (pip install 'tandemmq[spark]'; "
+            "in a clone of the sources, make venv)"
+        )
     if isinstance(error, OSError) and error.filename is not None:
         cure = cure_of(error)
         return Failure(f"{error.filename}: {error.strerror}" + (f" ({cure})" if cure else ""))

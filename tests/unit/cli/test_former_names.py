@@ -71,6 +71,14 @@ def test_the_context_of_a_cluster_is_for_commands_that_call_one(
         assert "there is no context nobody" in told_by(["--context", "nobody", *words], monkeypatch, capsys)[1]
 
 
+def test_help_is_a_word_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told_by(["help"], monkeypatch, capsys) == told_by(["--help"], monkeypatch, capsys)
+    for words in (["send"], ["topic"], ["topic", "create"], ["promote"]):
+        told = told_by(["help", *words], monkeypatch, capsys)
+        assert told == told_by([*words, "--help"], monkeypatch, capsys)
+        assert told[0] == 0
+
+
 def completed(typed: str) -> set[str]:
     asked = {"_TANDEM_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     command = [sys.executable, "-m", "tandemmq.cli.main"]

@@ -76,6 +76,19 @@ def test_ports_that_are_taken_are_named() -> None:
     assert "--no-admin" not in raised.value.explain()
 
 
+def test_of_many_ports_that_are_taken_the_first_are_named() -> None:
+    """Another node has them: what counts is that it runs."""
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen(1)
+        taken = somebody.getsockname()[1]
+        with pytest.raises(PortTaken) as raised:
+            check_free({"a": Ports(*[taken] * len(Ports._fields))})
+    first = f"{taken} (a store), {taken} (a metasync), {taken} (a replicator)"
+    assert str(raised.value) == f"ports of 127.0.0.1 are taken: {first} and {len(Ports._fields) - 3} more"
+    assert "does a node run here already?" in raised.value.explain()
+
+
 def test_a_port_of_the_admin_that_is_taken() -> None:
     with socket.socket() as somebody:
         somebody.bind(("127.0.0.1", 0))
