@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tandemmq.cli.messaging.messages import messages_in_words
 from tandemmq.cli.messaging.special import remark_on_times, send_transaction, special_properties
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, WrongUsage
@@ -256,9 +257,17 @@ def _requests(messages: Iterable["Outgoing"], batch: int, sent: _Sent) -> Iterat
         yield store_pb2.SendBatchRequest(messages=[message.to_proto() for message in piece])
 
 
+_LESS_SAFE = {
+    "FLUSH_DISK_TIMEOUT": "stored, but the disk did not say in time that it has them",
+    "FLUSH_SLAVE_TIMEOUT": "stored, but no slave said in time that it has them; see `tandem replica list`",
+    "SLAVE_NOT_AVAILABLE": "stored, but on this node only: too few slaves follow it; see `tandem replica list`",
+}
+
+
 def _check_status(receipts: list[dict[str, Any]]) -> None:
     """Raise CommandFailed if a message is not as safe as the store was set up to make it."""
     bad = [one for one in receipts if one["status"] != "PUT_OK"]
     if bad:
-        reason = bad[0].get("reason") or "stored, but not known to be as safe as it should be"
-        raise CommandFailed(f"{len(bad):,} messages ended with {bad[0]['status']}: {reason}")
+        status = str(bad[0]["status"])
+        reason = bad[0].get("reason") or _LESS_SAFE.get(status, "stored, but not known to be as safe as it should be")
+        raise CommandFailed(f"{messages_in_words(len(bad))} ended with {status}: {reason}")

@@ -44,20 +44,24 @@ class Output:
         if not self.as_json:
             print(text, file=sys.stderr, flush=True)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Row], title: str = "", *, drop: Sequence[str] = ()) -> None:
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Row], title: str = "", *, drop: Sequence[str] = ()
+    ) -> Sequence[str]:
         """A table for people; columns whose cells are all numbers are aligned right. Nothing without rows.
 
         `drop`: columns that are left out, the first first, where a terminal is too narrow for all. Others are folded.
+        Gives those that were left out.
         """
         if not rows:
-            return
+            return ()
         if is_terminal():
             columns, rows, dropped = fitting(columns, rows, drop, _terminal_width())
             _rich_table(columns, rows, title)
             if dropped:
                 self.remark(f"(too narrow for: {', '.join(dropped)}; --json has all)")
-        else:
-            _plain_table(columns, rows, title)
+            return dropped
+        _plain_table(columns, rows, title)
+        return ()
 
     def pairs(self, pairs: Sequence[tuple[str, str]], title: str = "") -> None:
         """Names and values, one a line."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tandemmq.cli.messaging.send import _send_many
+from tandemmq.cli.messaging.send import _check_status, _send_many
 from tandemmq.cli.messaging.special import remark_on_times, special_properties
+from tandemmq.cli.talk.failures import CommandFailed
 from tandemmq.cli.talk.moments import BadMoment, parse_moment_ahead
 from tandemmq.cli.talk.output import Output
 from tandemmq.client import Outgoing
@@ -89,3 +90,17 @@ def test_a_time_that_is_past_is_told_in_one_line(capsys: pytest.CaptureFixture[s
         remark_on_times(Output(as_json=False), special_properties("", at, ""))
     remark_on_times(Output(as_json=True), special_properties("", "2020-01-31T12:00", ""))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "count", "said"),
+    [
+        ("SLAVE_NOT_AVAILABLE", 1, "1 message ended with SLAVE_NOT_AVAILABLE: stored, but on this node only"),
+        ("FLUSH_SLAVE_TIMEOUT", 2, "2 messages ended with FLUSH_SLAVE_TIMEOUT: stored, but no slave said in time"),
+        ("FLUSH_DISK_TIMEOUT", 1, "1 message ended with FLUSH_DISK_TIMEOUT: stored, but the disk did not say in time"),
+    ],
+)
+def test_a_status_that_is_not_put_ok_says_what_is_not_known(status: str, count: int, said: str) -> None:
+    with pytest.raises(CommandFailed) as raised:
+        _check_status([{"status": status}] * count)
+    assert str(raised.value).startswith(said)
