@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 
 from tandemmq.cli.talk.failures import CommandFailed
 from tandemmq.common.files.file_system import LocalFileSystem
@@ -35,6 +34,7 @@ def replacing(path: Path) -> Iterator[Callable[[str], None]]:
 
 def _replace(path: Path, text: str) -> None:
     """Whoever reads finds the old text or the new one, and only who may read it. Raises OSError."""
+    from secrets import token_hex
 
     def fill(fd: int) -> None:
         _PRIVATE.pwrite(fd, text.encode(), 0)

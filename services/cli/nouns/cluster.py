@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -184,6 +183,8 @@ def bundle(
 
     With --json: one document, {"file", "bytes"}.
     """
+    from secrets import token_hex
+
     from tandemmq.admin.v1 import admin_pb2
     from tandemmq.common.files.file_system import LocalFileSystem
     from tandemmq.common.files.replacing import create_file

@@ -34,6 +34,19 @@ def test_the_version_is_told_without_a_command_and_without_what_commands_need() 
     assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.cli.{room}" for room in rooms))}
 
 
+def test_the_list_of_all_commands_is_told_without_what_they_need_when_they_run() -> None:
+    assert not loaded_by("--help") & {
+        "asyncio",
+        "grpc",
+        "google.protobuf",
+        "numpy",
+        "pydantic",
+        "rich",
+        "ssl",
+        "uvloop",
+    }
+
+
 @pytest.mark.parametrize("command", ["up", "topic"])
 def test_a_command_loads_its_own_module_only(command: str) -> None:
     loaded = loaded_by(command, "--help")
