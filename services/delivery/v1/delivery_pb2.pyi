@@ -142,7 +142,7 @@ class ReceiveRequest(_message.Message):
     queue_id: _builtins.int
     """Unset: any queue."""
     max_messages: _builtins.int
-    """At most this many messages; 0: 32. At most `maxPullMessages`."""
+    """At most this many messages; 0: 32. At most `maxReceiveMessages`."""
     max_bytes: _builtins.int
     """At most this many bytes of records, but always at least one message; 0: 4 MiB. At most `maxPullBytes`, if that is more."""
     invisible_ms: _builtins.int

@@ -44,7 +44,7 @@ def wish(request: delivery_pb2.ReceiveRequest, limits: PullLimits) -> Wish:
         topic=request.topic,
         queue=request.queue_id if request.HasField("queue_id") else ANY,
         subscription=subscription(request.filter),
-        most=min(request.max_messages or DEFAULT_RECEIVED_MESSAGES, limits.messages),
+        most=request.max_messages or DEFAULT_RECEIVED_MESSAGES,
         most_bytes=min(request.max_bytes or DEFAULT_RECEIVED_BYTES, max(limits.bytes, DEFAULT_RECEIVED_BYTES)),
         invisible_ms=request.invisible_ms,
         wait_ms=request.wait_ms,
@@ -58,8 +58,8 @@ def subscription(given: delivery_pb2.Filter) -> Subscription:
     """A filter of the contract. Raises BadDelivery."""
     if given.kind not in (delivery_pb2.TAG, delivery_pb2.SQL92):
         raise BadDelivery(f"filter.kind is {given.kind}: allowed is TAG (0) or SQL92 (1).")
-    kind = FilterKind.SQL if given.kind == delivery_pb2.SQL92 else FilterKind.TAG
-    return Subscription(given.expression or "*", kind)
+    sql = given.kind == delivery_pb2.SQL92 and given.expression  # an empty condition is none
+    return Subscription(given.expression or "*", FilterKind.SQL if sql else FilterKind.TAG)
 
 
 def handles(request: delivery_pb2.AcknowledgeRequest | delivery_pb2.ForwardToDeadLettersRequest) -> Sequence[str]:
@@ -79,9 +79,8 @@ def ending(request: delivery_pb2.EndTransactionRequest) -> Ending:
 def check_count(name: str, given: Sized, most: int) -> None:
     """Raises BadDelivery."""
     if not 1 <= len(given) <= most:
-        raise BadDelivery(
-            f"The request has {len(given):,} {name}: allowed is 1 to {most:,}.", remedy="Make several requests of it."
-        )
+        remedy = "Make several requests of it." if given else f"Name the {name} that are meant."
+        raise BadDelivery(f"The request has {len(given):,} {name}: allowed is 1 to {most:,}.", remedy=remedy)
 
 
 def check_heartbeat(request: delivery_pb2.HeartbeatRequest) -> None:
