@@ -58,6 +58,12 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return values["VmRSS"], values["RssAnon"]
 
 
+def tree_memory_mb(pid: int) -> tuple[float, float]:
+    """The same of a process and all that it has started."""
+    found = [memory_mb(pid), *map(tree_memory_mb, children(pid))]
+    return sum(resident for resident, _ in found), sum(anonymous for _, anonymous in found)
+
+
 def peak_mb(pid: int) -> float:
     """The most memory that a process ever had resident; 2^20 bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -1,7 +1,9 @@
 """A node as `tandem up` runs it, with its admin and console, as a contestant; and people who look at it."""
 
 import json
+import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,11 +13,12 @@ from threading import Event, Thread
 
 from bench import payloads
 from bench.model import Unavailable
-from bench.process import ServerProcess
+from bench.process import ServerProcess, environment
 from bench.store import NAME, Store
 from tandemmq.node.ports import AdminPorts, Ports, is_taken
 
 _BASES = range(20_000, 30_000, 50)
+_READY_SECONDS = 30.0
 _SCRAPE_SECONDS = 1.0
 _PAGE_SECONDS = 3.0
 """How often the console asks anew for these pages."""
@@ -40,6 +43,17 @@ class WholeNode(Store):
         command += ["--port", str(base), "--set", "logLevel=WARNING"]
         self.server = ServerProcess(f"tandem-{directory.name}", command, directory, base)
         self._data = directory.parent / f"{directory.name}-load"
+
+    def call(self, *words: str) -> None:
+        """A call of the command line. Raises Unavailable where it goes on to fail, as while the node starts."""
+        command = [sys.executable, "-m", "tandemmq.cli.main", "--server", self.server.target, *words]
+        end = time.monotonic() + _READY_SECONDS
+        while True:
+            done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return
+            if time.monotonic() > end:
+                raise Unavailable(f"tandem {' '.join(words)} failed: {done.stderr.strip()[:300]}")
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -1,15 +1,25 @@
-"""Start on an empty directory to the first answer, and what the idle service then takes."""
+"""Start on an empty directory to the first answer, and what idles then; how long calls of the command line take."""
 
+import resource
 import time
 from collections.abc import Callable
+from functools import partial
 
 from bench.context import Context
 from bench.model import Case, Contestant, Sample
 from bench.peers.rocketmq import RocketMQ
-from bench.process import ServerProcess, disk_mb
+from bench.process import ServerProcess, disk_mb, tree_memory_mb
 from bench.store import NAME, Store
+from bench.whole_node import WholeNode
 
 _IDLE_SECONDS = 2.0
+_CALLS = {
+    "--version": ("--version",),
+    "--help": ("--help",),
+    "send": ("send", "bench", "one espresso"),
+    "topic list": ("topic", "list"),
+}
+"""Of `tandem`, by what is shown."""
 
 
 def start(context: Context) -> None:
@@ -20,6 +30,43 @@ def start(context: Context) -> None:
         Contestant("RocketMQ", lambda: _theirs(context)),
     ]
     context.run([Case("start.empty", "Start to the first answer, and idle", "seconds", contestants, rounds=3)])
+    node = [Contestant("tandem up", lambda: _node(context))]
+    context.run([Case("start.node", "Start of a whole node to the first answer, and idle", "seconds", node, rounds=3)])
+    if context.wants("start.calls"):
+        _calls(context)
+
+
+def _node(context: Context) -> Sample:
+    node = WholeNode(context.fresh("start-node"))
+    try:
+        seconds = node.start()
+        time.sleep(_IDLE_SECONDS)
+        resident, anonymous = tree_memory_mb(node.server.pid)
+        return {"seconds": seconds, "rss_mb": resident, "anon_mb": anonymous}
+    finally:
+        node.server.discard()
+
+
+def _calls(context: Context) -> None:
+    """Against a node that runs."""
+    node = WholeNode(context.fresh("start-calls"))
+    try:
+        node.start()
+        node.call("topic", "list")  # once everything answers
+        calls = [Contestant(f"tandem {shown}", partial(_call, node, words)) for shown, words in _CALLS.items()]
+        context.run([Case("start.calls", "Calls of the command line", "seconds", calls)])
+    finally:
+        node.server.discard()
+
+
+def _call(node: WholeNode, words: tuple[str, ...]) -> Sample:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.perf_counter()
+    node.call(*words)
+    seconds = time.perf_counter() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu_us": used * 1e6}
 
 
 def _ours(context: Context, profile: str) -> Sample:
