@@ -268,6 +268,33 @@ async def test_files_roll_by_python_and_nothing_is_lost_at_the_seam(tmp_path: Pa
         assert sorted(set(numbers)) == list(range(200))
 
 
+async def test_a_file_that_is_put_back_within_a_turn_gets_what_is_sent_after(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True) as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        file = kit.store.commit_log.files.files[0]
+        for number in range(3):
+            assert core.answer(request(body=b"%d" % number, queue_id=0), HOST.packed) is not None
+            file.path.unlink()
+            assert file.put_back_if_deleted()
+        assert [record.body for record in logged(kit)] == [b"one", b"0", b"1", b"2"]
+    async with sending(tmp_path, compiled=False) as (kit, _):
+        await kit.dispatched()
+        assert [record.body for record in records(kit.pull("orders"))] == [b"one", b"0", b"1", b"2"]
+
+
+async def test_a_file_is_held_no_longer_than_a_turn(tmp_path: Path) -> None:
+    async with sending(tmp_path, compiled=True) as (kit, core):
+        assert core is not None
+        python_way(kit, request(queue_id=0), PEERS[0])
+        mapping = kit.store.commit_log.files.files[0].map
+        assert core.answer(request(queue_id=0), HOST.packed) is not None
+        with pytest.raises(BufferError):
+            mapping.close()
+        await asyncio.sleep(0)
+        mapping.close()
+
+
 async def test_copies_are_recognized(tmp_path: Path) -> None:
     async with sending(tmp_path, compiled=True, window=60_000) as (kit, core):
         assert core is not None

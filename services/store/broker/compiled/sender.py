@@ -9,6 +9,7 @@ and is no copy of another.
 import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy
 from cython.cimports.tandemmq.store.log.compiled.appender import Batch, CompiledAppender, Place, Plain, PlainTopic
@@ -33,6 +34,8 @@ _CLIENT_FLAGS: cython.int = CLIENT_FLAGS
 _COMPRESSION: cython.int = 0x700
 _LAST_COMPRESSION: cython.int = max(COMPRESSION_TYPES)
 _SPECIAL: list[bytes] = sorted(name.encode() for name in SPECIAL)
+_SPECIAL_MARKS: uint64_t = sum({1 << (name[0] + 7 * len(name) & 63) for name in _SPECIAL})
+"""A bit for first letter and length of each: few other names need a comparison."""
 _ROOM: cython.int = MAX_PROPERTIES + 512
 
 
@@ -41,15 +44,10 @@ _ROOM: cython.int = MAX_PROPERTIES + 512
 @cython.exceptval(-1, check=False)
 def is_text(text: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
     """Whether it is UTF-8 without the characters 01 and 02."""
-    i: cython.Py_ssize_t
-    high: cython.uint = 0
-    bad: cython.uint = 0
-    for i in range(size):
-        high |= text[i]
-        bad |= (text[i] == 1) | (text[i] == 2)
-    if bad:
+    seen: cython.int = tandem_glance_at_text(text, size)
+    if seen & 1:
         return 0
-    if high & 0x80:
+    if seen:
         try:
             PyUnicode_DecodeUTF8(cython.cast(cython.p_const_char, text), size, cython.NULL)
         except UnicodeDecodeError:
@@ -63,10 +61,22 @@ def is_text(text: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
 def is_special(name: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
     """Whether a property of this name means something to the broker."""
     one: bytes
+    if not _SPECIAL_MARKS >> (name[0] + 7 * size & 63) & 1:
+        return 0
     for one in _SPECIAL:
         if PyBytes_GET_SIZE(one) == size and memcmp(PyBytes_AS_STRING(one), name, size) == 0:
             return 1
     return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def is_closed(topic: PlainTopic) -> cython.int:
+    """Whether only the broker writes to a topic."""
+    if topic.closed < 0:
+        topic.closed = topic.name in BROKER_WRITES
+    return topic.closed
 
 
 @cython.cclass
@@ -88,7 +98,6 @@ class CompiledSender:
         self._appender = appender
         self._table = sender.topics
         self._turns = sender.turns
-        self._now_ms = sender.clock.now_ms
         self._new_id = sender.new_id
         self._duplicates = sender.duplicates
         self._most_body = sender.max_body
@@ -170,7 +179,7 @@ class CompiledSender:
         """Store the message: 1, and its place; or 0. `born_host`: where it was made, packed."""
         plain: cython.pointer(Plain) = cython.address(self.plain)
         topic: PlainTopic = self._appender.topic(name, name_size)
-        if topic is None or topic.name in BROKER_WRITES or plain.body_size > self._most_body:
+        if topic is None or is_closed(topic) or plain.body_size > self._most_body:
             return 0
         if not self._flags_are_plain():
             return 0
@@ -200,7 +209,7 @@ class CompiledSender:
         plain: cython.pointer(Plain) = cython.address(self.plain)
         topic: PlainTopic = self._appender.topic(name, name_size)
         retry: cython.Py_ssize_t = PyBytes_GET_SIZE(_RETRY)
-        if topic is None or topic.name in BROKER_WRITES or not self._flags_are_plain():
+        if topic is None or is_closed(topic) or not self._flags_are_plain():
             return 0
         if name_size >= retry and memcmp(name, PyBytes_AS_STRING(_RETRY), retry) == 0:
             return 0
@@ -210,7 +219,7 @@ class CompiledSender:
         if turn < 0:
             return 0
         if plain.born_timestamp == 0:
-            plain.born_timestamp = self._now_ms()
+            plain.born_timestamp = self._appender.now_ms()
         plain.born_host = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(born_host))
         plain.born_host_size = PyBytes_GET_SIZE(born_host)
         if not self._appender.append_batch(topic, plain, batch, self._most_body, cython.address(self.place)):
@@ -233,9 +242,12 @@ class CompiledSender:
         config: object = self._table.get(topic.name)
         if config is None:
             return -1
-        perm: cython.int = config.perm
-        queues: cython.longlong = config.write_queues
-        if not perm & _WRITE or queues < 1:
+        if config is not topic.config:  # it never changes itself
+            topic.perm = config.perm
+            topic.queues = config.write_queues
+            topic.config = config
+        queues: cython.longlong = topic.queues
+        if not topic.perm & _WRITE or queues < 1:
             return -1
         if self.plain.queue_id == _ANY_QUEUE:
             turn: cython.longlong = self._turns.get(topic.name, 0)
@@ -249,7 +261,7 @@ class CompiledSender:
         """Give the message a time and a UNIQ_KEY, if it has none: 1; or 0, where it is a copy, or there is no room."""
         self._watched = None
         if self.plain.born_timestamp == 0:
-            self.plain.born_timestamp = self._now_ms()
+            self.plain.born_timestamp = self._appender.now_ms()
         if self.unique == cython.NULL:
             return self.add_own(_UNIQUE, self._new_id(self.plain.born_timestamp).encode())
         if self._duplicates is None:

@@ -1,3 +1,4 @@
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from *:
@@ -50,6 +51,7 @@ cdef extern from *:
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef int _MOST_TOPICS, _FIXED, _PLAIN_BUFFER, _BLANK, _LONGEST_TOPIC, _BORN_V6, _STORE_V6, _BOTH_V6, _TRANSACTION
 cdef int _V4, _LEAST_PIECE, _SHORTEST_NAME
+cdef uint64_t _FIRST_LETTERS
 cdef Py_ssize_t _LEAST_ROOM
 cdef list _MARKS
 cdef unsigned int _CRC_MASK, _MAGIC
@@ -86,12 +88,24 @@ ctypedef unsigned int (*Crc)(unsigned int, const unsigned char*, uint64_t) noexc
 
 cdef class PlainTopic:
     cdef readonly str name
+    # What `CompiledSender` knows of it: whether only the broker writes to it, and the last of its settings.
+    cdef int closed  # -1: that was not asked yet
+    cdef object config
+    cdef int perm
+    cdef long long queues
     cdef unsigned char field[128]
     cdef Py_ssize_t field_size
     cdef list keys
 
 cdef class CompiledAppender:
     cdef object _store, _log, _flags, _offsets, _now_ms, _soon, _crc32, _observer, _sent, _end_turn
+    # Where objects have their slots.
+    cdef Py_ssize_t _file_at, _end_at, _open_end_at, _warm_from_at, _time_at, _in_place_at, _writable_at
+    cdef Py_ssize_t _map_at, _start_at
+    cdef int64_t _largest
+    cdef bint _system_clock
+    cdef Py_buffer _view
+    cdef PyObject* _viewed
     cdef bytes _store_host
     cdef dict _topics
     cdef PlainTopic _last
@@ -108,11 +122,14 @@ cdef class CompiledAppender:
     cdef PlainTopic topic(self, const unsigned char* name, Py_ssize_t size)
     cdef int _find_number(self, PlainTopic topic, Plain* plain, Place* place) except -1
     cdef int _find_time(self, Place* place) except -1
+    cdef int64_t now_ms(self) except -1
+    cdef int _hold(self, object file) except -1
+    cdef void _let_go(self) noexcept
+    cdef int _advance(self, PlainTopic topic, Plain* plain, Place* place, int64_t end, int count) except -1
     cdef int append_batch(
         self, PlainTopic topic, Plain* plain, Batch* batch, int64_t most_body, Place* place
     ) except -1
     cdef int _make_room(self, int64_t size) except -1
-    cdef int _copy(self, object file, int64_t at, int64_t size) except -1
     cdef int _put(self, object file, int64_t at, int64_t size) except -1
     cdef void _lay_out(self, PlainTopic topic, Plain* plain, Batch* batch, Place place) noexcept
     cdef int append(self, PlainTopic topic, Plain* plain, Place* place) except -1

@@ -1,13 +1,14 @@
-"""CompiledAppender: plain records, laid out apart and written to the newest log file; its Python twin is `CommitLog`.
+"""CompiledAppender: plain records, laid out and written to the newest log file; its Python twin is `CommitLog`.
 
 With SYNC_FLUSH each record, and always each batch that a producer has laid out, is written by one system call: the
 kernel need not zero pages before, nor, as the file is synced, take each page from a mapping. With ASYNC_FLUSH a record
-is copied into the mapping, which is cheaper then.
+is laid out in the mapping itself, its first eight bytes last, which is cheaper then.
 
 It does what `CommitLog.append` does for a record that is plain: version 1, no checksum of the whole record, a queue
 whose next offset is known, and room for it in the newest file. For all else `append` gives 0 before anything has
 changed, and `CommitLog` does it, which also knows what is wrong; likewise where the disk refuses. Position, time and
-queue offsets stay in the `CommitLog`; so the two can take turns, record by record.
+queue offsets stay in the `CommitLog`; so the two can take turns, record by record. They are read and written in its
+slots (slots.pxd).
 
 Those who follow the log hear of a turn's first record at once, and of the others at the end of the turn of the event
 loop, as do the metrics.
@@ -18,22 +19,32 @@ from collections.abc import Callable
 import cython
 from cython.cimports.cpython.buffer import PyBUF_READ, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cython.cimports.cpython.dict import PyDict_GetItem
+from cython.cimports.cpython.dict import PyDict_GetItemWithError, PyDict_SetItem
 from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
 from cython.cimports.cpython.object import PyObject
-from cython.cimports.libc.stdint import int64_t
+from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy
+from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
 from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
+from cython.cimports.tandemmq.store.log.compiled.slots import (
+    PyLong_AsLongLong,
+    tandem_fill_slot_long,
+    tandem_slot,
+    tandem_slot_at,
+)
 from isal.isal_zlib import crc32
 
 from tandemmq.store.format.batch import LEAST_SIZE, LOOKED_INTO
 from tandemmq.store.format.crc import crc_address
 from tandemmq.store.format.record_encoder import BLANK_SIZE, MAGIC_V1, MAX_V1_TOPIC
 from tandemmq.store.format.sysflag import BORN_HOST_V6, HOSTS_V6, STORE_HOST_V6, TRANSACTION_MASK
+from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.errors import NotWritable
+from tandemmq.store.log.marks.running_flags import RunningFlags
 from tandemmq.store.log.message_store import MessageStore
-from tandemmq.store.log.segments.commit_log import LARGEST_APART
+from tandemmq.store.log.segments.commit_log import LARGEST_APART, CommitLog
+from tandemmq.store.log.segments.mapped_file import MappedFile
 
 _MOST_TOPICS: cython.int = 10_000
 _FIXED: cython.int = 72
@@ -52,6 +63,8 @@ _LEAST_PIECE: cython.int = LEAST_SIZE
 _LEAST_ROOM: cython.Py_ssize_t = LARGEST_APART
 _MARKS: list[bytes] = list(LOOKED_INTO)
 _SHORTEST_NAME: cython.int = min(map(len, LOOKED_INTO))
+_FIRST_LETTERS: uint64_t = sum({1 << (mark[0] & 63) for mark in LOOKED_INTO})
+"""A bit for each letter with which one of them begins: few others need a comparison."""
 
 
 def source() -> str:
@@ -106,7 +119,7 @@ def is_plain(at: cython.p_const_uchar, end: cython.p_const_uchar) -> cython.int:
         stop = cython.cast(cython.p_const_uchar, memchr(at, 2, end - at))
         if stop == cython.NULL:
             stop = end
-        if stop - at >= _SHORTEST_NAME:
+        if stop - at >= _SHORTEST_NAME and _FIRST_LETTERS >> (at[0] & 63) & 1:
             for mark in _MARKS:
                 size: cython.Py_ssize_t = PyBytes_GET_SIZE(mark)
                 if stop - at >= size and memcmp(at, PyBytes_AS_STRING(mark), size) == 0:
@@ -125,8 +138,9 @@ class CompiledAppender:
     """See the module."""
 
     def __dealloc__(self) -> None:
-        """Give the room for records back."""
+        """Give the room for records back, and the mapping."""
         free(self._apart)
+        self._let_go()
 
     def __init__(
         self, store: MessageStore, store_host: bytes, soon: Callable[[Callable[[], None]], object], sent: object
@@ -137,9 +151,11 @@ class CompiledAppender:
         """
         self._store = store
         self._log = store.commit_log
+        self._largest = store.commit_log._largest
         self._flags = store.flags
         self._offsets = store.commit_log.offsets
         self._now_ms = store.clock.now_ms
+        self._system_clock = type(store.clock) is SystemClock
         self._observer = store.observer
         self._store_host = store_host
         self._soon = soon
@@ -150,6 +166,17 @@ class CompiledAppender:
         self._run_topic = ""
         self._direct = store.commit_log.files.writes_are_plain
         self._mapped = not store.config.sync_flush
+        self._file_at = tandem_slot_at(CommitLog, b"_file")
+        self._end_at = tandem_slot_at(CommitLog, b"_at")
+        self._open_end_at = tandem_slot_at(CommitLog, b"_open_end")
+        self._warm_from_at = tandem_slot_at(CommitLog, b"_warm_from")
+        self._time_at = tandem_slot_at(CommitLog, b"last_store_timestamp")
+        self._in_place_at = tandem_slot_at(CommitLog, b"_in_place")
+        self._writable_at = tandem_slot_at(RunningFlags, b"writable")
+        self._map_at = tandem_slot_at(MappedFile, b"map")
+        self._start_at = tandem_slot_at(MappedFile, b"start")
+        if not isinstance(self._log, CommitLog) or not isinstance(self._flags, RunningFlags):
+            raise TypeError("the compiled core knows the slots of a CommitLog and of RunningFlags only")
         try:
             self._crc = cython.cast(Crc, cython.cast(cython.size_t, crc_address()))
         except ImportError:
@@ -172,6 +199,7 @@ class CompiledAppender:
                 self._topics.clear()
             topic = PlainTopic()
             topic.name = key.decode()
+            topic.closed = -1
             topic.field[0] = cython.cast(cython.uchar, size)
             memcpy(cython.address(topic.field[1]), name, size)
             topic.field_size = size + 1
@@ -185,60 +213,88 @@ class CompiledAppender:
     def append(self, topic: PlainTopic, plain: cython.pointer(Plain), place: cython.pointer(Place)) -> cython.int:
         """Append a record: 1, and its place. 0: it is not plain here and now, and nothing has changed."""
         log: object = self._log
-        file: object = log._file
+        file: object = cython.cast(object, tandem_slot(log, self._file_at))
         if file is None or not self._find_number(topic, plain, place):
             return 0
-        at: int64_t = log._at
+        at: int64_t = PyLong_AsLongLong(tandem_slot(log, self._end_at))
         total: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host)
         total += plain.body_size + topic.field_size + 2 + plain.properties_size
-        largest: int64_t = log._largest
-        open_end: int64_t = log._open_end
-        if total > largest or total + _BLANK > open_end - at:
+        if total > self._largest or total + _BLANK > PyLong_AsLongLong(tandem_slot(log, self._open_end_at)) - at:
             return 0
         begun: cython.double = seconds_now()
-        start: int64_t = file.start
-        place.physical_offset = start + at
+        place.physical_offset = PyLong_AsLongLong(tandem_slot(file, self._start_at)) + at
         place.size = total
         self._find_time(place)
         crc: cython.uint = self._body_crc(plain)
-        self._make_room(total)
-        self._write(self._apart, topic, plain, place, crc)
+        record: cython.p_uchar
         if self._mapped:
-            self._copy(file, at, total)
-        elif not self._put(file, at, total):
-            return 0
-        warm_from: int64_t = log._warm_from
-        log.last_store_timestamp = place.store_timestamp
-        log._at = at + total
-        self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + 1
-        if at + total > warm_from:
+            self._hold(file)
+            record = cython.cast(cython.p_uchar, self._view.buf) + at
+            self._write(record, topic, plain, place, crc)
+            tandem_publish(record, cython.cast(cython.uint, total), _MAGIC)
+        else:
+            self._make_room(total)
+            self._write(self._apart, topic, plain, place, crc)
+            tandem_publish(self._apart, cython.cast(cython.uint, total), _MAGIC)
+            if not self._put(file, at, total):
+                return 0
+        self._advance(topic, plain, place, at + total, 1)
+        if at + total > PyLong_AsLongLong(tandem_slot(log, self._warm_from_at)):
             log._warm()
         self._count(topic, 1, total, seconds_now() - begun)
+        return 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def _advance(
+        self,
+        topic: PlainTopic,
+        plain: cython.pointer(Plain),
+        place: cython.pointer(Place),
+        end: int64_t,
+        count: cython.int,
+    ) -> cython.int:
+        """The log ends behind so many records that were written; `place`: of the first."""
+        tandem_fill_slot_long(self._log, self._time_at, place.store_timestamp)
+        tandem_fill_slot_long(self._log, self._end_at, end)
+        PyDict_SetItem(self._offsets, topic.keys[plain.queue_id], place.queue_offset + count)
         return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _find_number(self, topic: PlainTopic, plain: cython.pointer(Plain), place: cython.pointer(Place)) -> cython.int:
         """Find the next offset of a queue: 1; or 0 where it is not known, or no plain record may be appended now."""
-        if not self._flags.writable or self._log.append_crc or plain.sys_flag & _TRANSACTION:
+        writable: cython.pointer(PyObject) = tandem_slot(self._flags, self._writable_at)
+        if cython.cast(object, writable) is not True or plain.sys_flag & _TRANSACTION:
             return 0
         while len(topic.keys) <= plain.queue_id:
             topic.keys.append((topic.name, len(topic.keys)))
-        known: cython.pointer(PyObject) = PyDict_GetItem(self._offsets, topic.keys[plain.queue_id])
+        known: cython.pointer(PyObject) = PyDict_GetItemWithError(self._offsets, topic.keys[plain.queue_id])
         if known == cython.NULL:
             return 0
-        place.queue_offset = cython.cast(object, known)
+        place.queue_offset = PyLong_AsLongLong(known)
         return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _find_time(self, place: cython.pointer(Place)) -> cython.int:
         """Find the time of a record: never back, whatever the clock does (trap T21)."""
-        before: int64_t = self._log.last_store_timestamp
-        place.store_timestamp = self._now_ms()
+        before: int64_t = PyLong_AsLongLong(tandem_slot(self._log, self._time_at))
+        place.store_timestamp = self.now_ms()
         if place.store_timestamp < before:
             place.store_timestamp = before
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def now_ms(self) -> int64_t:
+        """Milliseconds since the Unix epoch, by the store's clock."""
+        now: timespec
+        if self._system_clock:
+            clock_gettime(CLOCK_REALTIME, cython.address(now))
+            return now.tv_sec * 1000 + now.tv_nsec // 1_000_000
+        return self._now_ms()
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -255,28 +311,24 @@ class CompiledAppender:
         `plain` has what is common to its messages. `batch` gets their number and their physical offsets, for which it
         has room for `most`.
         """
-        log: object = self._log
-        file: object = log._file
+        file: object = cython.cast(object, tandem_slot(self._log, self._file_at))
         if file is None or self._crc == cython.NULL or not self._find_number(topic, plain, place):
             return 0
         fixed: int64_t = _FIXED + plain.born_host_size + PyBytes_GET_SIZE(self._store_host) + topic.field_size + 2
         total: int64_t = measured(batch, fixed, most_body)
-        at: int64_t = log._at
-        open_end: int64_t = log._open_end
+        at: int64_t = PyLong_AsLongLong(tandem_slot(self._log, self._end_at))
+        open_end: int64_t = PyLong_AsLongLong(tandem_slot(self._log, self._open_end_at))
         if total == 0 or total + _BLANK > open_end - at:
             return 0
         begun: cython.double = seconds_now()
-        start: int64_t = file.start
-        place.physical_offset = start + at
+        place.physical_offset = PyLong_AsLongLong(tandem_slot(file, self._start_at)) + at
         place.size = total
         self._find_time(place)
         self._make_room(total)
         self._lay_out(topic, plain, batch, place[0])
         if not self._put(file, at, total):
             return 0
-        log.last_store_timestamp = place.store_timestamp
-        log._at = at + total
-        self._offsets[topic.keys[plain.queue_id]] = place.queue_offset + batch.count
+        self._advance(topic, plain, place, at + total, batch.count)
         self._count(topic, batch.count, total, seconds_now() - begun)
         return 1
 
@@ -294,23 +346,32 @@ class CompiledAppender:
         return 1
 
     @cython.cfunc
+    @cython.inline
     @cython.exceptval(-1, check=False)
-    def _copy(self, file: object, at: int64_t, size: int64_t) -> cython.int:
-        """Copy the record that was laid out into the mapping of a file, its first eight bytes last."""
-        view: Py_buffer
-        PyObject_GetBuffer(file.map, cython.address(view), PyBUF_WRITABLE)
-        record: cython.p_uchar = cython.cast(cython.p_uchar, view.buf) + at
-        memcpy(record + 8, self._apart + 8, size - 8)
-        tandem_publish(record, cython.cast(cython.uint, size), _MAGIC)
-        PyBuffer_Release(cython.address(view))
+    def _hold(self, file: object) -> cython.int:
+        """Hold the mapping of a file until the turn ends: later a full file must be let go."""
+        mapped: cython.pointer(PyObject) = tandem_slot(file, self._map_at)
+        if mapped != self._viewed:  # another file; or this one was put back (`MappedFile.put_back_if_deleted`)
+            self._let_go()
+            PyObject_GetBuffer(cython.cast(object, mapped), cython.address(self._view), PyBUF_WRITABLE)
+            self._viewed = mapped
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _let_go(self) -> cython.void:
+        """Let go of the mapping."""
+        if self._viewed != cython.NULL:
+            self._viewed = cython.NULL
+            PyBuffer_Release(cython.address(self._view))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _put(self, file: object, at: int64_t, size: int64_t) -> cython.int:
         """Write what was laid out to a position of a file: 1; or 0 where the disk refuses, and nothing is there."""
         if self._direct:
-            self._log._expect_reads_in_place(file)
+            if tandem_slot(self._log, self._in_place_at) != cython.cast(cython.pointer(PyObject), file):
+                self._log._expect_reads_in_place(file)
             written: int64_t = tandem_pwrite(file.fd, self._apart, size, at)
             if written == size:
                 return 1
@@ -349,6 +410,7 @@ class CompiledAppender:
             place.size = fixed + plain.body_size + plain.properties_size
             crc: cython.uint = self._crc(0, plain.body, plain.body_size) & _CRC_MASK
             self._write(to, topic, plain, cython.address(place), crc)
+            tandem_publish(to, cython.cast(cython.uint, place.size), _MAGIC)
             batch.offsets[i] = place.physical_offset
             to += place.size
             place.physical_offset += place.size
@@ -375,14 +437,12 @@ class CompiledAppender:
         place: cython.pointer(Place),
         crc: cython.uint,
     ) -> cython.void:
-        """Lay a record out. `tandemmq.store.format.record` has the layout."""
+        """Lay a record out, but for its first eight bytes. `tandemmq.store.format.record` has the layout."""
         store_host_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._store_host)
         hosts: cython.int = (_BORN_V6 if plain.born_host_size > _V4 else 0) | (
             _STORE_V6 if store_host_size > _V4 else 0
         )
         to: cython.p_uchar = record + 8
-        tandem_put32(record, cython.cast(cython.uint, place.size))
-        tandem_put32(record + 4, _MAGIC)
         tandem_put32(to, crc)
         tandem_put32(to + 4, cython.cast(cython.uint, plain.queue_id))
         tandem_put32(to + 8, cython.cast(cython.uint, plain.flag))
@@ -436,6 +496,7 @@ class CompiledAppender:
         """Tell of what was stored since the turn began."""
         appends, messages, size, seconds = self._appends, self._messages, self._bytes, self._seconds
         self._open = False
+        self._let_go()
         self._appends = self._messages = self._bytes = 0
         self._seconds = 0.0
         if appends > 1:

@@ -22,6 +22,8 @@ _FAILURES = frozenset({Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERR
 class RunningFlags:
     """The reasons that hold at present; the store is writable while there are none."""
 
+    __slots__ = ("_reasons", "failed", "writable")
+
     def __init__(self) -> None:
         """Begin writable."""
         self._reasons: dict[Reason, str] = {}

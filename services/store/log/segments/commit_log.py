@@ -83,6 +83,11 @@ class AppendedBatch:
 class CommitLog:
     """Appends records to the newest file and reads them back by physical offset."""
 
+    # What the compiled appender reads and writes with each record has slots (`log.compiled`).
+    __slots__ = (
+        "__dict__", "__weakref__", "_at", "_file", "_in_place", "_open_end", "_warm_from", "last_store_timestamp",
+    )  # fmt: skip
+
     def __init__(
         self, config: StoreConfig, files: MappedFileQueue, offsets: NextOffsets, clock: Clock, writer: BatchWriter
     ) -> None:
