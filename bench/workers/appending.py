@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from bench import payloads
 from bench.model import Sample
+from bench.store import encoded_request
 from bench.store import message as sent_message
 from tandemmq.store.broker.send import Sender, SendRules
 from tandemmq.store.broker.topics import TopicConfig
@@ -54,7 +55,8 @@ async def _measured(directory: Path, rounds: int) -> dict[str, list[Sample]]:
     ways["bare copy"] = (1, copy.step)
     core = _Core(directory / "core")
     if core.is_there:
-        ways["single, core"] = (1, core.step)
+        ways["single, core"] = (payloads.BATCH, core.send)
+        ways["encoded, by 64, core"] = (payloads.BATCH, core.send_batch)
     samples: dict[str, list[Sample]] = {way: [] for way in ways}
     for _, step in ways.values():
         step()
@@ -84,7 +86,10 @@ class _Copy:
 
 
 class _Core:
-    """Requests of Send through the compiled core: from their bytes to those of their answers, in turns of 64."""
+    """Requests of Send and SendBatch through the compiled core: from their bytes to those of their answers.
+
+    In turns of 64 messages.
+    """
 
     def __init__(self, directory: Path) -> None:
         config = StoreConfig(directory, mapped_file_size_commit_log=_FILE_SIZE, compiled_walker="always")
@@ -95,9 +100,10 @@ class _Core:
         traffic = SimpleNamespace(sent=lambda topic, messages, size: None)
         parts = SimpleNamespace(store=store, sender=sender, topics=topics, traffic=traffic)
         self._ends: list[Callable[[], None]] = []
-        self._answer = compiled_core(cast(Any, parts), self._ends.append, CoreChoice.AUTO, "bench").send
+        core = compiled_core(cast(Any, parts), self._ends.append, CoreChoice.AUTO, "bench")
+        self._single, self._batch = core.send, core.batch
         self._request = store_pb2.SendRequest(message=sent_message()).SerializeToString()
-        self._count = 0
+        self._batch_request = encoded_request(payloads.BATCH)
         self.log = store.commit_log
         file = self.log.files.last
         assert file is not None
@@ -107,18 +113,28 @@ class _Core:
     @property
     def is_there(self) -> bool:
         """Whether it is built."""
-        return self._answer is not None
+        return self._single is not None
 
-    def step(self) -> None:
-        """Send once."""
-        assert self._answer is not None
-        if self._answer.answer(self._request, _HOST.packed) is None:
+    def send(self) -> None:
+        """Send 64 messages, one by one."""
+        assert self._single is not None
+        answer, request, peer = self._single.answer, self._request, _HOST.packed
+        for _ in range(payloads.BATCH):
+            if answer(request, peer) is None:
+                raise AssertionError("the core does not take it")
+        self._end_turn()
+
+    def send_batch(self) -> None:
+        """Send a batch."""
+        assert self._batch is not None
+        if self._batch.answer(self._batch_request, _HOST.packed) is None:
             raise AssertionError("the core does not take it")
-        self._count += 1
-        if self._count % payloads.BATCH == 0:
-            for end in self._ends:
-                end()
-            self._ends.clear()
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        for end in self._ends:
+            end()
+        self._ends.clear()
 
 
 def _timed(step: Callable[[], object], messages: int) -> Sample:
