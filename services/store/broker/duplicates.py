@@ -55,7 +55,7 @@ class DuplicateWindow:
         `newest`: the time in ms at which the last message was stored that is there already; unset where that is not
         known.
         """
-        self._of_all = of_all
+        self.of_all = of_all
         self._window = window_ms
         self._clock = clock
         self._lookup = lookup
@@ -79,7 +79,7 @@ class DuplicateWindow:
         `repeatable`: its key is of one send alone. A classic client's program that sends the same object twice has
         the same key twice, and may want both.
         """
-        if not (unique_key and (repeatable or self._of_all)):
+        if not (unique_key and (repeatable or self.of_all)):
             return False
         return not reconsume_times and not topic.startswith(_OWN_COPIES)
 

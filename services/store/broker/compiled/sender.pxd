@@ -34,6 +34,7 @@ cdef uint64_t _SPECIAL_MARKS
 cdef class CompiledSender:
     cdef CompiledAppender _appender
     cdef object _table, _new_id, _duplicates
+    cdef bint _of_all
     cdef dict _turns
     cdef str _watched
     cdef long long _most_body, _most_properties

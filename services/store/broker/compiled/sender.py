@@ -100,6 +100,7 @@ class CompiledSender:
         self._turns = sender.turns
         self._new_id = sender.new_id
         self._duplicates = sender.duplicates
+        self._of_all = sender.duplicates is not None and sender.duplicates.of_all
         self._most_body = sender.max_body
         self._most_properties = sender.max_properties
         self.digits = sender.store_host.digits.encode()
@@ -213,7 +214,7 @@ class CompiledSender:
             return 0
         if name_size >= retry and memcmp(name, PyBytes_AS_STRING(_RETRY), retry) == 0:
             return 0
-        if self._duplicates is not None and self._duplicates.watches(topic.name, "any", 0):
+        if self._of_all and self._duplicates.watches(topic.name, "any", 0):
             return 0
         turn: cython.longlong = self._choose_queue(topic)
         if turn < 0:
@@ -264,7 +265,7 @@ class CompiledSender:
             self.plain.born_timestamp = self._appender.now_ms()
         if self.unique == cython.NULL:
             return self.add_own(_UNIQUE, self._new_id(self.plain.born_timestamp).encode())
-        if self._duplicates is None:
+        if not (self._of_all or (self.repeatable and self._duplicates is not None)):
             return 1
         key: str = self.unique[: self.unique_size].decode()
         if not self._duplicates.watches(topic, key, self.plain.reconsume_times, repeatable=self.repeatable):
