@@ -32,7 +32,8 @@ NAMES = {
     """,
     "gateway": """
         advertisedAddress autoCreateTopicEnable brokerClusterName brokerCreditBytes brokerTlsTrustCertPath brokers
-        defaultTopicQueueNums gatewayName maxDelayTimeMills maxMessageSize minInvisibleTimeMillsForRecv tlsMode
+        compiledCore defaultTopicQueueNums gatewayName maxDelayTimeMills maxMessageSize minInvisibleTimeMillsForRecv
+        tlsMode
     """,
     "metasync": """
         autoCreateSubscriptionGroup brokerClusterName brokerName brokerRole flushConsumerOffsetInterval

@@ -19,11 +19,15 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
+from tandemmq.gateway.passed_sends import PassedSends
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.gateway.settings import PROFILES, GatewaySettings, load_settings
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
+from tandemmq.store.compiled_core import check_core, core_problem
+from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
+from tandemmq.store.settings import CoreChoice
 
 log = get_log("tandemmq.gateway")
 
@@ -66,10 +70,25 @@ def make_cluster(settings: GatewaySettings) -> BrokerCluster:
     return BrokerCluster(brokers, timers, fill=settings.auto_create_topic_enable)
 
 
+def pass_sends(settings: GatewaySettings, host: ServiceHost, cluster: BrokerCluster, metrics: GatewayMetrics) -> str:
+    """Have the compiled core pass plain messages on, where it is used: gives `compiled`, or `python` and why."""
+    if settings.compiled_core is CoreChoice.NEVER:
+        return "python: compiledCore is never"
+    if host.guard.gate is not None:
+        return "python: callers are recognized message by message"
+    if problem := core_problem():
+        return f"python: {problem}"
+    sends = PassedSends(cluster, settings.max_message_size, metrics)
+    host.use_lanes()
+    host.add_direct_foreign(DIRECT_SEND_MESSAGE, sends.core.answer)
+    return "compiled"
+
+
 async def serve(settings: GatewaySettings, announce: Announce | None = None) -> None:
     """The start-up, step by step, and the service's life."""
     for name in settings.ignored:
         log.warning("setting has no effect", name=name, reason=settings.without_effect.get(name, ""))
+    check_core(settings.compiled_core)
     cluster = make_cluster(settings)
     metrics = GatewayMetrics(
         settings.broker_cluster_name, settings.gateway_name, cluster.brokers, cluster.sessions.count
@@ -83,6 +102,7 @@ async def serve(settings: GatewaySettings, announce: Announce | None = None) -> 
     metrics.watch_peers(*(broker.peer for broker in cluster.brokers.values()))
     metrics.watch_load(client=lambda: host.load)
     front.attach(cluster, lambda: f"{settings.grpc_host}:{host.port}")
+    log.info("plain messages", core=pass_sends(settings, host, cluster, metrics))
     await host.start()
     cluster.start()
     host.on_drain(cluster.drain)

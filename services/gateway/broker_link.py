@@ -9,13 +9,14 @@ from typing import Any
 import grpc
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.broker.v1.broker_pb2_grpc import BrokerStub
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import Duplex, duplex
 from tandemmq.common.timers import Timers, time_limit
 from tandemmq.gateway.errors import BrokerAway, LinkLost
 from tandemmq.gateway.questions import Answer, Question, refusal
+from tandemmq.store.fronts.rocketmq5.passed_sends import HeldSends
 
+_PATH = "/tandemmq.broker.v1.Broker/Link"
 _MOST_BYTES = 1 << 20
 """Of one message of the stream, unless a single question has more."""
 MOST_UNSENT = 64 << 20
@@ -37,6 +38,8 @@ class BrokerLink:
         """Of the store's mastership."""
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the link has ended, with the reason."""
+        self.held: HeldSends | None = None
+        """The calls whose messages the compiled core has passed on here, where it is used."""
         self._loop = asyncio.get_running_loop()
         self._channel = channel
         self._gateway = gateway
@@ -44,17 +47,19 @@ class BrokerLink:
         self._orphaned = orphaned
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
-        self._unsent: deque[Question] = deque()
+        self._unsent: deque[bytes] = deque()
+        """LinkRequests; one after the other they are one."""
         self._unsent_bytes = 0
         self._room: deque[asyncio.Future[None]] = deque()
         self._due = False
-        self._call: Duplex[broker_pb2.LinkRequest, broker_pb2.LinkResponse] | None = None
+        self._call: Duplex[bytes, bytes] | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
 
     async def begin(self, seconds: float) -> broker_pb2.Welcome:
         """Dial, and introduce ourselves. Raises BrokerAway where nobody answers who may: no master, not the time."""
-        self._call = duplex(BrokerStub(self._channel).Link())
+        link: Any = self._channel.stream_stream(_PATH)  # requests and answers stay bytes
+        self._call = duplex(link())
         self._call.listen(self._hear, on_end=self._end, on_writable=self._flush)
         hello = Question(hello=broker_pb2.Hello(gateway=self._gateway))
         try:
@@ -93,6 +98,8 @@ class BrokerLink:
             if not one.done():
                 one.set_exception(LinkLost(f"The link to {self.address} ended: {reason}."))
         self._room.clear()
+        if self.held is not None:
+            self.held.leave()
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -115,7 +122,7 @@ class BrokerLink:
             raise LinkLost(f"The link to {self.address} ended: {self.ended.result()}.")
         question.id = number = next(self._numbers)
         self._waiting[number] = self._loop.create_future()
-        self._put(question)
+        self._ask(question)
         return number
 
     async def answer(self, number: int) -> Answer:
@@ -140,16 +147,29 @@ class BrokerLink:
     def tell(self, question: Question) -> None:
         """Say something that has no answer; nothing where the link has ended."""
         if not self.ended.done():
-            self._put(question)
+            self._ask(question)
 
     # -- the stream -------------------------------------------------------------------------------------------------
 
-    def _put(self, question: Question) -> None:
-        self._unsent.append(question)
-        self._unsent_bytes += question.ByteSize()
+    def _ask(self, question: Question) -> None:
+        self.put(broker_pb2.LinkRequest(questions=(question,)).SerializeToString())
+
+    def put(self, request: bytes) -> None:
+        """Send a LinkRequest, with all others of this turn."""
+        self._unsent.append(request)
+        self._unsent_bytes += len(request)
         if not self._due:
             self._due = True
             self._loop.call_soon(self._flush)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more: it has not ended, and its store reads."""
+        return self._unsent_bytes <= MOST_UNSENT and not self.ended.done()
+
+    def next_number(self) -> int:
+        """The number of another question."""
+        return next(self._numbers)
 
     def _flush(self) -> None:
         self._due = False
@@ -157,13 +177,13 @@ class BrokerLink:
         if call is None or call.done() or self.ended.done():
             return
         while self._unsent:
-            questions, size = [self._unsent.popleft()], 0
-            size = questions[0].ByteSize()
-            while self._unsent and size + self._unsent[0].ByteSize() <= _MOST_BYTES:
-                size += self._unsent[0].ByteSize()
-                questions.append(self._unsent.popleft())
-            if not call.write_now(broker_pb2.LinkRequest(questions=questions)):
-                self._unsent.extendleft(reversed(questions))
+            requests = [self._unsent.popleft()]
+            size = len(requests[0])
+            while self._unsent and size + len(self._unsent[0]) <= _MOST_BYTES:
+                size += len(self._unsent[0])
+                requests.append(self._unsent.popleft())
+            if not call.write_now(b"".join(requests)):
+                self._unsent.extendleft(reversed(requests))
                 return  # `on_writable` comes
             self._unsent_bytes -= size
         call.flush()
@@ -172,10 +192,15 @@ class BrokerLink:
             if not room.done():
                 room.set_result(None)
 
-    def _hear(self, response: broker_pb2.LinkResponse) -> None:
-        for answer in response.answers:
+    def _hear(self, response: bytes) -> None:
+        if self.held is not None:
+            response = self.held.hear(response)
+        if not response:
+            return
+        for answer in broker_pb2.LinkResponse.FromString(response).answers:
             waiting = self._waiting.get(answer.id)
             if waiting is None:
-                self._orphaned(answer)
+                if self.held is None or not self.held.told(answer):
+                    self._orphaned(answer)
             elif not waiting.done():
                 waiting.set_result(answer)

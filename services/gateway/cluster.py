@@ -98,6 +98,10 @@ class BrokerCluster:
                 broker, answer = await self._send_to_any(question, message, user)
         except TandemError as error:
             return error
+        return self.stored(broker, answer)
+
+    def stored(self, broker: RemoteBroker, answer: Answer) -> StoredMessage:
+        """What became of a message that a broker has stored; its tokens name the broker."""
         stored = questions.stored(answer.stored)
         made = self._tokens.made
         transaction, recall = stored.transaction_id, stored.recall_handle

@@ -57,6 +57,8 @@ class RemoteBroker:
         self.groups: RemoteEntries[GroupConfig] = RemoteEntries(GroupConfig.from_json, self._find_group)
         self.linked: Callable[[RemoteBroker], None] = lambda broker: None
         """Called with each new link, before anything is asked on it."""
+        self.made: Callable[[RemoteBroker, BrokerLink], None] = lambda broker, link: None
+        """Called before `linked`, and before anybody else sees the link."""
         self.checks: Callable[[RemoteBroker, broker_pb2.Check], None] = lambda broker, check: None
         """Hears which transactions producers are to be asked about."""
         self.member_asked: Callable[[RemoteBroker, broker_pb2.AskMember], None] = lambda broker, asked: None
@@ -178,6 +180,7 @@ class RemoteBroker:
         self.links += 1
         self.peer.came(address=link.address, epoch=link.epoch)
         link.tell(Question(credit=broker_pb2.Credit(bytes=self._credit)))
+        self.made(self, link)
         self.link = link
         self.linked(self)
         self._tell()

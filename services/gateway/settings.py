@@ -13,6 +13,7 @@ from tandemmq.common.settings import setting
 from tandemmq.common.settings_profiles import Profiles, load_profiled
 from tandemmq.gateway.tokens import tag_of
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
+from tandemmq.store.settings import CoreChoice
 
 _MIB = 1 << 20
 
@@ -92,6 +93,10 @@ class GatewaySettings(ClientPortSettings):
         "Topics that clients name are made on each broker, and a topic that some brokers have on the others too.",
     )
     default_topic_queue_nums: int = setting(4, "Queues of such a topic on each broker.", low=1, high=1024)
+    compiled_core: CoreChoice = setting(
+        CoreChoice.AUTO,
+        "Ours: the compiled core passes plain messages on where it is built. ALWAYS: the start fails where it is not.",
+    )
 
     def named(self) -> Brokers:
         """The brokers by name."""

@@ -37,6 +37,7 @@ _MODULES = (
     "store.log.compiled.appender",
     "store.log.compiled.record_run",
     "store.log.compiled.sync_thread",
+    "store.broker.compiled.plain_message",
     "store.broker.compiled.sender",
     "store.delivery.compiled.handle_codec",
     "store.delivery.compiled.fact_codec",
@@ -47,7 +48,9 @@ _MODULES = (
     "store.fronts.remoting.compiled.send_frames",
     "store.fronts.remoting.compiled.frame_reads",
     "store.fronts.internal.compiled.link_sends",
+    "store.fronts.rocketmq5.compiled.send_request",
     "store.fronts.rocketmq5.compiled.send_message",
+    "store.fronts.rocketmq5.compiled.passed_sends",
     "store.fronts.rocketmq5.compiled.ack_message",
     "store.fronts.rocketmq5.compiled.given_message",
 )

@@ -2,6 +2,7 @@
 # What is not in its shortest form is not read: no encoder writes it, and Python decides about it then.
 
 from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 
 from tandemmq.store.fronts.compiled.spans cimport Span
 
@@ -64,3 +65,10 @@ cdef inline unsigned char* put_field(unsigned char* out, int field, uint64_t val
         return out
     out[0] = <unsigned char>field
     return put_number(out + 1, value)
+
+# Write a field that is a text: the place after it.
+cdef inline unsigned char* put_text(unsigned char* out, int field, const unsigned char* text, Py_ssize_t size) noexcept:
+    out[0] = <unsigned char>field
+    out = put_number(out + 1, size)
+    memcpy(out, text, size)
+    return out + size

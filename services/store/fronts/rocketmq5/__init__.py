@@ -16,6 +16,7 @@ One noun per file::
     message_types.py    which types of messages a topic takes
     sending.py          SendMessage
     direct_send.py      ... from the bytes of a request to those of its answer, by the compiled core
+    passed_sends.py     ... in a gateway: to questions, and from their answers
     consumer_core.py    what of that core serves consumers
     compiled/           that core's part of this protocol
     sent_message.py     a message as a producer sends it

@@ -72,12 +72,12 @@ class Sending:
                 numbers.append(number)
                 entries.append(calls_pb2.SendResultEntry())
             except TandemError as error:
-                entries.append(_refused(message, error))
+                entries.append(refused_entry(message, error))
         if items:
             outcomes = await self._port.send(items, call.user)
             for number, outcome in zip(numbers, outcomes, strict=True):
                 entries[number] = (
-                    _refused(request.messages[number], outcome)
+                    refused_entry(request.messages[number], outcome)
                     if isinstance(outcome, TandemError)
                     else entry_of(outcome)
                 )
@@ -104,5 +104,6 @@ def entry_of(stored: StoredMessage) -> calls_pb2.SendResultEntry:
     )
 
 
-def _refused(message: message_pb2.Message, error: TandemError) -> calls_pb2.SendResultEntry:
+def refused_entry(message: message_pb2.Message, error: TandemError) -> calls_pb2.SendResultEntry:
+    """What a producer is told of a message that is not."""
     return calls_pb2.SendResultEntry(status=status_of(error), message_id=message.system_properties.message_id)

@@ -11,7 +11,7 @@ from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize, PyBytes_GET
 from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
-from cython.cimports.tandemmq.store.fronts.compiled.protobuf import number, put_number, span
+from cython.cimports.tandemmq.store.fronts.compiled.protobuf import number, put_number, put_text, span
 from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, is_printable, start, text_of
 
 # Fields: number << 3 | wire type. Of LinkRequest, Question and Message:
@@ -243,16 +243,3 @@ class CompiledLinkSends:
         return PyBytes_FromStringAndSize(
             cython.cast(cython.p_const_char, cython.address(out[0])), to + before + size - cython.address(out[0])
         )
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def put_text(
-    to: cython.p_uchar, field: cython.int, text: cython.p_const_uchar, size: cython.Py_ssize_t
-) -> cython.p_uchar:
-    """Write a field that is a text: the place after it."""
-    to[0] = cython.cast(cython.uchar, field)
-    to = put_number(to + 1, size)
-    memcpy(to, text, size)
-    return to + size

@@ -1,0 +1,106 @@
+"""PassedSends: the short way of SendMessage in a gateway: plain messages, passed on by the compiled core.
+
+A call is held until its answer has come. That it is stored and safe is told by the core; the rest here, or by the
+handler, which asks again: where the link is lost, or the store refuses because it may be about to be replaced.
+"""
+
+import time
+
+from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.distribution import Distribution
+from tandemmq.common.errors import TandemError
+from tandemmq.gateway.broker_link import BrokerLink
+from tandemmq.gateway.choosing import chosen
+from tandemmq.gateway.cluster import BrokerCluster
+from tandemmq.gateway.questions import refusal
+from tandemmq.gateway.remote_broker import ELSEWHERE, RemoteBroker
+from tandemmq.rocketmq5.v2 import calls_pb2
+from tandemmq.rocketmq5.v2 import resources_pb2 as pb
+from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage, takes_normal
+from tandemmq.store.fronts.rocketmq5.passed_sends import Held, HeldCore
+from tandemmq.store.fronts.rocketmq5.sending import entry_of, refused_entry
+from tandemmq.store.fronts.rocketmq5.statuses import joined
+
+
+class PassedSends:
+    """See the module. `core.answer` is the `grpc_transport.Direct`."""
+
+    accepts = staticmethod(DirectSendMessage.accepts)
+
+    def __init__(self, cluster: BrokerCluster, most_body: int, times: CallMetrics) -> None:
+        """`most_body`: bytes of the largest body. Raises ImportError where the core is not built."""
+        from tandemmq.store.fronts.rocketmq5.compiled.passed_sends import CompiledPassedSends
+
+        self.cluster = cluster
+        self.most_body = most_body
+        self.times = times
+        self.core = CompiledPassedSends(self, takes_normal)
+        self._brokers = tuple(cluster.brokers.values())
+        for broker in self._brokers:
+            broker.made = self._made
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """See `PassedWay`. Where a broker is away the handler decides who is asked."""
+        first = None
+        for broker in self._brokers:
+            found = broker.topics.get(topic)
+            if broker.link is None or found is None or not found.writable:
+                return None
+            first = first or found
+        return first
+
+    def choose(self, key: bytes) -> HeldCore | None:
+        """See `PassedWay`; as `BrokerCluster` chooses."""
+        brokers = self.cluster.brokers
+        link = brokers[chosen(key.decode(), brokers)].link
+        held = None if link is None or not link.has_room else link.held
+        return held.core if isinstance(held, PassedCalls) else None
+
+    def good_times(self) -> Distribution:
+        """See `PassedWay`."""
+        return self.times.times("SendMessage", "SUCCESS")
+
+    def _made(self, broker: RemoteBroker, link: BrokerLink) -> None:
+        link.held = PassedCalls(self, broker, link)
+
+
+class PassedCalls:
+    """The `HeldSends` of one link."""
+
+    def __init__(self, sends: PassedSends, broker: RemoteBroker, link: BrokerLink) -> None:
+        from tandemmq.store.fronts.rocketmq5.compiled.passed_sends import CompiledHeldSends
+
+        self.core: HeldCore = CompiledHeldSends(sends.core, link.next_number, link.put)
+        self.hear = self.core.hear
+        self._sends = sends
+        self._broker = broker
+
+    def told(self, answer: broker_pb2.Answer) -> bool:
+        """See `HeldSends`."""
+        held = self.core.pop(answer.id)
+        if held is not None:
+            self._tell(held, answer)
+        return held is not None
+
+    def leave(self) -> None:
+        """See `HeldSends`."""
+        for call, request, _ in self.core.leave():
+            call.hand_over(request)
+
+    def _tell(self, held: Held, answer: broker_pb2.Answer) -> None:
+        call, data, begun = held
+        if answer.HasField("stored"):
+            entry = entry_of(self._sends.cluster.stored(self._broker, answer))
+        else:
+            error: TandemError = refusal(answer.refusal)
+            if error.kind in ELSEWHERE:
+                call.hand_over(data)
+                return
+            entry = refused_entry(calls_pb2.SendMessageRequest.FromString(data).messages[0], error)
+        response = calls_pb2.SendMessageResponse(status=joined([entry.status]), entries=(entry,))
+        code = response.status.code
+        outcome = "SUCCESS" if code == pb.OK else pb.Code.Name(code)
+        self._sends.times.called("SendMessage", outcome, time.perf_counter() - begun)
+        call.answer_later(response.SerializeToString())

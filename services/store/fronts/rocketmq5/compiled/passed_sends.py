@@ -1,0 +1,231 @@
+"""CompiledPassedSends: from SendMessageRequests to a gateway's questions, and from the answers to those of the calls.
+
+Its Python twin is `sending`, over the `BrokerPort` of a gateway. What `CompiledSendRequest` does not take is left to
+Python, and so are answers but that a message is stored and safe.
+"""
+
+import logging
+
+import cython
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.libc.stdint import uint64_t
+from cython.cimports.libc.string import memcmp
+from cython.cimports.tandemmq.store.broker.compiled.plain_message import CompiledMessage
+from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
+from cython.cimports.tandemmq.store.fronts.compiled.protobuf import (
+    number,
+    number_size,
+    put_field,
+    put_number,
+    put_text,
+    span,
+)
+from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, start, text_of
+from cython.cimports.tandemmq.store.fronts.rocketmq5.compiled.send_answer import send_answer
+from cython.cimports.tandemmq.store.fronts.rocketmq5.compiled.send_request import CompiledSendRequest
+from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
+
+from tandemmq.common.grpc_transport import HELD
+from tandemmq.store.format.record_encoder import MAX_PROPERTIES
+from tandemmq.store.fronts.native.requests import peer_host
+from tandemmq.store.fronts.rocketmq5.sent_message import LONGEST_ID
+
+# Fields: number << 3 | wire type. Of LinkRequest, Question and Message:
+_QUESTION: cython.int = 1 << 3 | 2
+_ID: cython.int = 1 << 3
+_SEND: cython.int = 4 << 3 | 2
+_TOPIC: cython.int = 1 << 3 | 2
+_BORN_HOST: cython.int = 2 << 3 | 2
+_BODY: cython.int = 3 << 3 | 2
+_PROPERTIES: cython.int = 4 << 3 | 2
+_SYS_FLAG: cython.int = 5 << 3
+_BORN: cython.int = 6 << 3
+# Of LinkResponse, Answer and Stored:
+_ANSWER: cython.int = 1 << 3 | 2
+_STORED: cython.int = 4 << 3 | 2
+_MESSAGE_ID: cython.int = 1 << 3 | 2
+_TRANSACTION_ID: cython.int = 2 << 3 | 2
+_OFFSET: cython.int = 3 << 3
+_STATUS: cython.int = 5 << 3 | 2
+
+_OK: bytes = b"PUT_OK"
+_LONGEST_ID: cython.Py_ssize_t = LONGEST_ID
+_MOST_PEERS: cython.int = 4096
+_MOST_HELD: cython.Py_ssize_t = 64 << 20
+"""Bytes of requests that are held on a link; what comes beyond them is Python's."""
+
+log = logging.getLogger(__name__)
+
+
+@cython.cclass
+class CompiledPassedSends(CompiledSendRequest):
+    """The short way of SendMessage in a gateway; `grpc_transport.Direct` is `answer`."""
+
+    def __init__(self, sends: object, takes_normal: object) -> None:
+        """For a `PassedSends`. `takes_normal`: see CompiledSendRequest."""
+        self._message_built = CompiledMessage(MAX_PROPERTIES)
+        CompiledSendRequest.__init__(self, self._message_built, sends, takes_normal)
+        self._accepts = sends.accepts
+        self._choose = sends.choose
+        self._most_body = sends.most_body
+        self._times = CompiledCallTimes(sends.good_times)
+        self._hosts = {}
+        self._named = None
+
+    def answer(self, message: bytes, call: object) -> object:
+        """See `grpc_transport.Direct`."""
+        begun: cython.double = seconds_now()
+        metadata: object = call.invocation_metadata()
+        if metadata is not self._named:
+            if not self._accepts(call):
+                return None
+            self._named = metadata
+        if not self.read(message) or self.sent.body.size > self._most_body:
+            return None
+        key: Span = self.sent.message_id
+        held: CompiledHeldSends = self._choose(text_of(start(message), key))
+        if held is None or held._size > _MOST_HELD:
+            return None
+        asked: object = held._next()
+        held._put(self._question(message, asked, self._host(call.peer())))
+        held._held[asked] = (call, message, begun)
+        held._size += PyBytes_GET_SIZE(message)
+        self.taken += 1
+        return HELD
+
+    @cython.cfunc
+    def _host(self, peer: str) -> bytes:
+        """The text of a caller's address, as transports name them."""
+        host: object = self._hosts.get(peer)
+        if host is None:
+            if len(self._hosts) >= _MOST_PEERS:
+                self._hosts.clear()
+            host = str(peer_host(peer)).encode()
+            self._hosts[peer] = host
+        return host
+
+    @cython.cfunc
+    def _question(self, message: bytes, asked: uint64_t, host: bytes) -> bytes:
+        """A LinkRequest that asks to store the message which was read."""
+        data: cython.p_const_uchar = start(message)
+        built: CompiledMessage = self._message_built
+        topic: Span = self.sent.topic
+        properties: cython.Py_ssize_t = built.plain.properties_size
+        body: cython.Py_ssize_t = built.plain.body_size
+        host_size: cython.Py_ssize_t = PyBytes_GET_SIZE(host)
+        inner: cython.Py_ssize_t = 4 + topic.size + host_size + body + properties
+        inner += number_size(topic.size) + number_size(host_size) + number_size(body) + number_size(properties)
+        if built.plain.sys_flag:
+            inner += 1 + number_size(built.plain.sys_flag)
+        if built.plain.born_timestamp:
+            inner += 1 + number_size(built.plain.born_timestamp)
+        question: cython.Py_ssize_t = 2 + number_size(asked) + number_size(inner) + inner
+        out: bytes = PyBytes_FromStringAndSize(cython.NULL, 1 + number_size(question) + question)
+        to: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(out))
+        to[0] = _QUESTION
+        to = put_field(put_number(to + 1, question), _ID, asked)
+        to[0] = _SEND
+        to = put_number(to + 1, inner)
+        to = put_text(to, _TOPIC, cython.address(data[topic.at]), topic.size)
+        to = put_text(to, _BORN_HOST, start(host), host_size)
+        to = put_text(to, _BODY, built.plain.body, body)
+        to = put_text(to, _PROPERTIES, built.plain.properties, properties)
+        to = put_field(to, _SYS_FLAG, built.plain.sys_flag)
+        put_field(to, _BORN, built.plain.born_timestamp)
+        return out
+
+
+@cython.cclass
+class CompiledHeldSends:
+    """The calls whose messages were passed on over one link."""
+
+    def __init__(self, sends: CompiledPassedSends, next_number: object, put: object) -> None:
+        """`next_number` gives that of a question; `put` sends a LinkRequest, with all others of this turn."""
+        self._sends = sends
+        self._next = next_number
+        self._put = put
+        self._held = {}
+
+    def hear(self, response: bytes) -> bytes:
+        """Answer the calls whose messages are stored, and give what is left of a LinkResponse."""
+        data: cython.p_const_uchar = start(response)
+        size: cython.Py_ssize_t = PyBytes_GET_SIZE(response)
+        at: cython.Py_ssize_t = 0
+        begin: cython.Py_ssize_t
+        answer: Span
+        rest: list = []
+        while at < size:
+            begin = at
+            at = span(data, at + 1, size, cython.address(answer)) if data[at] == _ANSWER else -1
+            if at >= 0 and self._answer(data, answer):
+                continue
+            answer.at = begin
+            answer.size = (size if at < 0 else at) - begin
+            rest.append(text_of(data, answer))
+            if at < 0:
+                break
+        return b"".join(rest)
+
+    def pop(self, asked: int) -> object:
+        """A call, its request, and when it began; None where none is held by that number."""
+        found: object = self._held.pop(asked, None)
+        if found is not None:
+            self._size -= len(found[1])
+        return found
+
+    def leave(self) -> list:
+        """All of them; they are held no more."""
+        left: list = list(self._held.values())
+        self._held.clear()
+        self._size = 0
+        return left
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _answer(self, data: cython.p_const_uchar, answer: Span) -> cython.int:
+        """Answer a call whose message is stored: 1; 0 where that is not what is said, or nobody waits for it here."""
+        stored: Stored
+        begun: cython.double
+        if not read_stored(data, answer, cython.address(stored)):
+            return 0
+        found: tuple = self.pop(stored.id)
+        if found is None:
+            return 0
+        call, _, begun = found
+        try:
+            self._sends._times.count(seconds_now() - begun, 1)
+            call.answer_later(send_answer(cython.address(data[stored.key.at]), stored.key.size, stored.offset))
+        except Exception:  # the others are stored too, and nobody else would answer them
+            log.exception("a call that was held was not answered")
+        return 1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def read_stored(data: cython.p_const_uchar, answer: Span, stored: cython.pointer(Stored)) -> cython.int:
+    """Whether an Answer says that a message is stored and safe, and has its id for its transaction's."""
+    at: cython.Py_ssize_t = answer.at
+    end: cython.Py_ssize_t = answer.at + answer.size
+    part: Span
+    stored.id = stored.offset = 0
+    if at == end or data[at] != _ID:
+        return 0
+    at = number(data, at + 1, end, cython.address(stored.id))
+    if at < 0 or at == end or data[at] != _STORED or span(data, at + 1, end, cython.address(part)) != end:
+        return 0
+    at = part.at
+    if at == end or data[at] != _MESSAGE_ID:
+        return 0
+    at = span(data, at + 1, end, cython.address(stored.key))
+    if at < 0 or at == end or data[at] != _TRANSACTION_ID or not 0 < stored.key.size <= _LONGEST_ID:
+        return 0
+    at = span(data, at + 1, end, cython.address(part))
+    if at < 0 or part.size != stored.key.size:
+        return 0
+    if memcmp(cython.address(data[part.at]), cython.address(data[stored.key.at]), part.size):
+        return 0
+    if at < end and data[at] == _OFFSET:
+        at = number(data, at + 1, end, cython.address(stored.offset))
+    if at < 0 or at == end or data[at] != _STATUS or span(data, at + 1, end, cython.address(part)) != end:
+        return 0
+    return part.size == PyBytes_GET_SIZE(_OK) and memcmp(cython.address(data[part.at]), start(_OK), part.size) == 0

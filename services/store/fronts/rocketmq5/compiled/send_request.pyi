@@ -1,0 +1,3 @@
+"""What Python sees of send_request.py."""
+
+class CompiledSendRequest: ...
