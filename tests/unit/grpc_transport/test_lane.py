@@ -300,6 +300,13 @@ def test_a_held_call_ends_in_every_way() -> None:
         assert compare([GREETING, HELD_CALLS, answer_one, happens, answer_one, answer_one], Limits()) == 3
 
 
+@pytest.mark.parametrize("lane", [True, False])
+def test_an_answer_leaves_at_once_where_no_other_call_is_open(lane: bool) -> None:
+    states, _ = run([GREETING, HELD_CALLS, answer_one, answer_one, answer_one], Limits(), lane=lane)
+    queued = [bool(one["queued"]) for one in states[2:5]]
+    assert queued == [True, True, False], "the answers of a turn leave together"
+
+
 def test_a_held_call_whose_answer_does_not_leave_in_one_piece_is_pythons() -> None:
     shut = settings([(Setting.INITIAL_WINDOW_SIZE, 3)])
     opened = window_update(1, 5) + window_update(3, 1000) + settings([(Setting.INITIAL_WINDOW_SIZE, 60)])

@@ -352,6 +352,7 @@ class UnaryRequestCall(Call):
             self.answer(answer)
         except Exception as error:  # noqa: BLE001 - as above
             self.fail(error)
+        self.protocol.answered()
 
     def hand_over(self, message: bytes) -> None:
         """See DirectCall. The handler begins outside of any task."""

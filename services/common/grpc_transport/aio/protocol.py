@@ -203,6 +203,15 @@ class Protocol(ServerHolding):
         if not self._scheduled:
             self._schedule()
 
+    def answered(self) -> None:
+        """A call that was held has its answer: where no other is open here, nothing else could leave with it."""
+        connection = self.connection
+        if not connection.receiving and connection.sender.output:
+            if connection.streams:
+                self.output_ready()
+            else:
+                self.go_on()
+
     # -- output -------------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:

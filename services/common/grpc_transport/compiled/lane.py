@@ -548,8 +548,7 @@ class Lane:
         call.closed = True
         del self._streams[call.stream_id]
         self._ended(call)
-        if not self._connection.receiving and self._sender.output:
-            self._protocol.output_ready()
+        self._protocol.answered()
         return 1
 
     @cython.cfunc
