@@ -12,6 +12,7 @@ from tandemmq.common.net.remoting.connection import Reads, RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization, frame_size
+from tandemmq.common.wire.remoting.header_scan import HeaderScan, JsonRead
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.fronts.held_answer import StoringCore
@@ -77,6 +78,12 @@ class DirectFrames:
 
         times = CompiledCallTimes(partial(self._metrics.times, _NAME, _SUCCESS, protocol="remoting"))
         return lambda connection: CompiledFrameReads(connection, self, identity, times).data_received
+
+    def json_read(self, scan: HeaderScan) -> JsonRead:
+        """The compiled twin of a scan."""
+        from tandemmq.store.fronts.remoting.compiled.json_scan import CompiledJsonScan
+
+        return CompiledJsonScan(scan.code, scan.fields).scan
 
     def take(self, connection: RemotingConnection, data: bytes) -> int:
         """See `Lane`."""

@@ -18,7 +18,7 @@ from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import RemotingFrame
-from tandemmq.common.wire.remoting.header_scan import HeaderScan, Scans
+from tandemmq.common.wire.remoting.header_scan import HeaderScan, JsonRead, Scans
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal, code_of, remark_of
@@ -62,6 +62,10 @@ class Direct(Protocol):
         """What has the bytes of a connection first."""
         ...
 
+    def json_read(self, scan: HeaderScan) -> JsonRead:
+        """The compiled twin of a scan."""
+        ...
+
 
 class Dispatch:
     """Knows the handlers by request code."""
@@ -70,7 +74,8 @@ class Dispatch:
         """`scans`: of the codes whose headers are scanned where nobody has to be recognized by them."""
         self.handlers = Handlers(first_look=self._scanned if scans else None)
         """What the server gives frames to."""
-        self._scan = Scans(scans).scan
+        self._scans = Scans(scans)
+        self._scan = self._scans.scan
         self._direct: Direct | None = None
         self._identity = identity
         self.times = metrics
@@ -84,6 +89,7 @@ class Dispatch:
     def begin_with(self, direct: Direct) -> None:
         """Ask it first, where nobody has to be recognized."""
         self._direct = direct
+        self._scans.begin_with(direct.json_read)
         self.handlers.reads = direct.reads(self._identity)
         self.handlers.lane = lambda connection, data: 0 if self._identity.recognizes else direct.take(connection, data)
 
