@@ -32,8 +32,10 @@ _PACKAGE = Path(__file__).parent.parent
 _ROOMS = ("common/grpc_transport", "store")
 """Where its modules lie."""
 _MODULES = (
+    "common.grpc_transport.compiled.begun_calls",
     "common.grpc_transport.compiled.head_scan",
     "common.grpc_transport.compiled.lane",
+    "common.grpc_transport.compiled.reactor",
     "store.log.compiled.appender",
     "store.log.compiled.record_run",
     "store.log.compiled.sync_thread",

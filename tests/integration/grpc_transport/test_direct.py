@@ -9,12 +9,14 @@ import grpc
 import pytest
 
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server, channel, framed
+from tandemmq.common.grpc_transport.aio import lanes
 from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
 from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
 
 PATH = f"/{OWN}/unary"
+_NEEDS_CORE = pytest.mark.skipif(core_problem() != "", reason="the core is not built")
 
 
 class Direct:
@@ -54,11 +56,13 @@ class Direct:
 
 @pytest.fixture(
     autouse=True,
-    params=[False, pytest.param(True, marks=pytest.mark.skipif(core_problem() != "", reason="the core is not built"))],
-    ids=["python", "lane"],
+    params=["python", pytest.param("lane", marks=_NEEDS_CORE), pytest.param("reactor", marks=_NEEDS_CORE)],
 )
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Direct, "by_lane", request.param)
+def _all_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Direct, "by_lane", request.param != "python")
+    if request.param == "reactor":
+        monkeypatch.setattr(lanes, "READS_BEFORE", 1)
+        monkeypatch.setattr(lanes, "LEAST_BUSY", 1)
 
 
 async def handle(request: bytes, _context: Any) -> bytes:

@@ -12,7 +12,13 @@ from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 if TYPE_CHECKING:
     from tandemmq.common.grpc_transport.aio.protocol import Protocol
     from tandemmq.common.grpc_transport.aio.server import Server
-    from tandemmq.common.grpc_transport.compiled.lane import BegunCall, Lane, LaneCall
+    from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCall
+    from tandemmq.common.grpc_transport.compiled.lane import Lane, LaneCall
+
+READS_BEFORE = 32
+"""Reads of a connection that were all its lane's, before the reactor does them."""
+LEAST_BUSY = 4
+"""Connections of which that is true, before the reactor does anything."""
 
 
 class Lanes:
@@ -20,18 +26,26 @@ class Lanes:
 
     def __init__(self, server: "Server") -> None:
         """Raises ImportError where they are not built."""
+        from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCalls
         from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
-        from tandemmq.common.grpc_transport.compiled.lane import BegunCalls, Lane
+        from tandemmq.common.grpc_transport.compiled.lane import Lane
+        from tandemmq.common.grpc_transport.compiled.reactor import Reactor
 
         self._server = server
         self._scan = HeadScan(server.methods.short_ways, server.limits.max_header_list_size)
         self._make = Lane
         self._begun = BegunCalls()
+        self.reactor = Reactor(server.loop, server.limits.turn_seconds / 2, READS_BEFORE, LEAST_BUSY)
+        """Of sockets without TLS."""
 
     @property
     def taken(self) -> int:
         """Calls that they took so far."""
         return self._begun.taken
+
+    def close(self) -> None:
+        """The server has stopped."""
+        self.reactor.close()
 
     def lane(self, protocol: "Protocol") -> "Lane":
         """That of a new connection."""

@@ -99,7 +99,8 @@ class Protocol(ServerHolding):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _NOTSENT)
         if self._lane is not None:
-            self._lane.open(self.peer, self.account)
+            lanes = self.server.lanes
+            self._lane.open(self.peer, self.account, lanes.reactor if lanes is not None and tls is None else None)
             self.connection.reader.lane = self._lane
         self.connection.initiate()
         if self.server.stopping:
@@ -143,6 +144,8 @@ class Protocol(ServerHolding):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed: every call on it is cancelled; where they are thousands, in slices."""
         self._transport = None
+        if self._lane is not None:
+            self._lane.lost()
         self._end_calls()
 
     def _end_calls(self) -> None:

@@ -198,6 +198,8 @@ class Server(grpc.aio.Server):
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
+        if self.lanes is not None:
+            self.lanes.close()
         self._terminated.set()
 
     async def wait_for_termination(self, timeout: float | None = None) -> bool:

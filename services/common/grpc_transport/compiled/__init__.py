@@ -1,8 +1,11 @@
 """The short cut of a server's connections, compiled: plain calls of methods that have a short way (`Direct`).
 
-    head_scan.py   whether a header block is that of a plain call, and of which method
-    lane.py        calls that come whole, from their frames to those of their answers
+    head_scan.py     whether a header block is that of a plain call, and of which method
+    begun_calls.py   calls that have begun, and whose requests have not ended
+    lane.py          calls that come whole, from their frames to those of their answers
+    reactor.py       the sockets of busy connections, read and answered together
 
 What C sees of them is in their .pxd, and what Python sees in their .pyi; frame_bytes.pxd writes numbers and frames. The
-lane is given what came and calls `write`, which is all of its I/O; what they do not take is Python's.
+lane is given what came and calls `write`, which is all of its I/O; only the reactor knows sockets. What they do not
+take is Python's.
 """

@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
+from tandemmq.common.grpc_transport.compiled.begun_calls cimport BegunCall, BegunCalls
 from tandemmq.common.grpc_transport.compiled.head_scan cimport HeadScan
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
@@ -8,18 +9,6 @@ cdef long long _MAX_WINDOW
 cdef int _WINDOW_UPDATE, _UPDATE_SIZE
 cdef Py_ssize_t _NEXT_TO_NOTHING
 cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
-
-cdef struct BegunCall:
-    unsigned int stream
-    unsigned int increment
-    const unsigned char* block
-    Py_ssize_t block_size
-    PyObject* method
-
-cdef class BegunCalls:
-    cdef int first, end
-    cdef readonly int64_t taken
-    cdef BegunCall calls[256]
 
 cdef class Lane
 
@@ -42,6 +31,8 @@ cdef class Lane:
     cdef dict _streams, _parked
     cdef bint _between_frames, _reading, _sliced, _left
     cdef bytes _out
+    cdef object _reactor, _watched
+    cdef int _plain, _before
     cdef object _timeout
     cdef bytes _timed
     cdef BegunCalls _begun
@@ -54,6 +45,7 @@ cdef class Lane:
     cdef int64_t _low_window, _stream_window, _most_updates
     cdef readonly int64_t taken
     cdef readonly bytes unread
+    cdef int _receive(self, bytes data) except -1
     cdef Py_ssize_t _read(self, bytes data) except -1
     cdef int _have_read(self) except -1
     cdef int _write(self, bytes out) except -1
@@ -61,16 +53,14 @@ cdef class Lane:
     cdef int _leave_lane(self) except -1
     cdef int _begin_slice(self) except -1
     cdef int _enough(self) except -1
-    cdef Py_ssize_t _take(self, bytes data, Py_ssize_t position) except -1
     cdef int _begins(self, const unsigned char* at, Py_ssize_t size) except -1
     cdef int _widens(self, const unsigned char* at, Py_ssize_t size) except -1
     cdef int _ends(self, const unsigned char* at, Py_ssize_t size) noexcept
     cdef int _open(self, Py_ssize_t size) except -1
     cdef int _takes_update(self, int64_t increment) except -1
     cdef object _method_of(self, const unsigned char* block, Py_ssize_t size)
-    cdef int _put_back(self) except -1
-    cdef list _still_begun(self)
     cdef int _serve(self, const unsigned char* message_at, Py_ssize_t body_size) except -1
+    cpdef Py_ssize_t take(self, bytes data, Py_ssize_t position) except -1
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
     cdef int _ended(self, LaneCall call) except -1
     cdef int _answer_held(self, LaneCall call, object answer) except -1

@@ -17,6 +17,7 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.tandemmq.common.grpc_transport.compiled.begun_calls import MOST_BEGUN, BegunCall, BegunCalls
 from cython.cimports.tandemmq.common.grpc_transport.compiled.frame_bytes import number, put_frame, put_number
 
 from tandemmq.common.grpc_transport.http2 import frames
@@ -39,7 +40,7 @@ _AT_A_TIME: cython.int = 2
 """Calls between two looks at the clock: as many frames as the connection reads between two."""
 _LARGEST_BLOCK: cython.int = 2700
 _NEXT_TO_NOTHING: cython.Py_ssize_t = NEXT_TO_NOTHING
-_MOST_BEGUN: cython.int = 256
+_MOST_BEGUN: cython.int = MOST_BEGUN
 
 
 @cython.cclass
@@ -117,14 +118,6 @@ class LaneCall:
 
 
 @cython.cclass
-class BegunCalls:
-    """Calls whose header blocks were read, and whose requests have not ended, in the order in which they began.
-
-    One for all lanes of a server, of which one works at a time; it counts the calls that they have taken.
-    """
-
-
-@cython.cclass
 class Lane:
     """See the module."""
 
@@ -167,17 +160,36 @@ class Lane:
         self._join = JOIN_LIMIT
         self._block = b""
 
-    def open(self, peer: str, account: object) -> None:
-        """The connection begins: who its peer is, and where is counted what it holds."""
-        self._peer = peer
-        self._account = account
+    def open(self, peer: str, account: object, reactor: object) -> None:
+        """The connection begins: who its peer is, where is counted what it holds, and what may read its socket."""
+        self._peer, self._account, self._reactor = peer, account, reactor
+        self._before = reactor.before if reactor is not None else 0
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come: what `Protocol.data_received` does, without Python where the lane takes all of it."""
+        self._receive(data)
+        out: bytes = self._out
+        if out is not None:
+            self._out = None
+            self._write(out)
+        if self._plain >= self._before:
+            self._plain = 0
+            if self._before and self._protocol._transport is not None:
+                self._watched = self._reactor.watch(self, self._protocol._transport)
+
+    def lost(self) -> None:
+        """The socket is closed."""
+        if self._watched is not None:
+            self._reactor.forget(self._watched)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _receive(self, data: bytes) -> cython.int:
+        """Bytes have come. An answer that is the only one is left in `_out`, to be written."""
         if not self._between_frames or self._parked or self._connection.failed is not None:
             self._protocol.read(data)
             self._between_frames = self._reader.between_frames
-            return
+            return 0
         position: cython.Py_ssize_t = self._read(data)
         if self._reader.behind:
             self._reader.keep(data, position)
@@ -187,12 +199,13 @@ class Lane:
             self._queue()
             self._protocol.read(data, position)
             self._between_frames = self._reader.between_frames
-            return
+            return 0
         if self._left:
             self._queue()
             self._protocol.have_read()
-        else:
-            self._have_read()
+            return 0
+        self._plain += 1
+        return self._have_read()
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -204,7 +217,7 @@ class Lane:
         self._reading = True
         self._sliced = self._left = False
         try:
-            position = self._take(data, 0)
+            position = self.take(data, 0)
         except ConnectionFault as fault:
             self._leave_lane()
             connection.fail(fault.code, fault.reason)
@@ -219,11 +232,7 @@ class Lane:
     @cython.exceptval(-1, check=False)
     def _have_read(self) -> cython.int:
         """What `Protocol.have_read` does after a read of which all was the lane's."""
-        out: bytes = self._out
-        if out is not None:
-            self._out = None
-            self._write(out)
-        elif self._sender.output:
+        if self._out is None and self._sender.output:
             self._protocol.flush()
             if self._sender.congested:
                 self._protocol.pause_reading()
@@ -244,6 +253,8 @@ class Lane:
             transport.write(out)
         except RuntimeError:
             protocol._transport = None
+        if transport.get_write_buffer_size():
+            protocol.settle()
         return 1
 
     @cython.cfunc
@@ -282,14 +293,10 @@ class Lane:
         self._begin_slice()
         return self._reader.enough()
 
-    def take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """See ShortCut."""
-        return self._take(data, position)
-
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(-1, check=False)
-    def _take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Serve the calls that stand in `data` from a position on: the place after them."""
+    def take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """See ShortCut: serve the calls that stand in `data` from a position on; the place after them."""
         end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
         begin: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
         at: cython.p_const_uchar
@@ -317,9 +324,11 @@ class Lane:
             if at[3] == _DATA and calls % _AT_A_TIME == 0 and self._enough():
                 self._reader.behind = True
                 break
-        if self._begun.first < self._begun.end and not (self._reader.behind and self._put_back()):
+        if self._begun.first < self._begun.end and self._reader.behind:
+            self.unread = self._begun.put_back()
+        if self._begun.first < self._begun.end:
             self._leave_lane()
-            self._leave(self._still_begun())
+            self._leave(self._begun.leave())
             if self._enough():
                 self._reader.behind = True
         if position > first:
@@ -436,36 +445,6 @@ class Lane:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _put_back(self) -> cython.int:
-        """Have the header blocks of the calls that have begun read again: they begin later. 0: they cannot."""
-        begun: BegunCalls = self._begun
-        frames: list = []
-        i: cython.int
-        for i in range(begun.first, begun.end):
-            if begun.calls[i].increment:
-                return 0  # what has been counted is not read again
-            frame: cython.p_const_uchar = begun.calls[i].block - _FRAME
-            size: cython.Py_ssize_t = begun.calls[i].block_size + _FRAME
-            frames.append(PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, frame), size))
-        begun.first = begun.end
-        self.unread = b"".join(frames)
-        return 1
-
-    @cython.cfunc
-    def _still_begun(self) -> list:
-        """Header block, stream and increment of the calls that have begun; they are remembered no more."""
-        begun: BegunCalls = self._begun
-        found: list = []
-        call: cython.pointer(BegunCall)
-        while begun.first < begun.end:
-            call = cython.address(begun.calls[begun.first])
-            block: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, call.block), call.block_size)
-            found.append((block, call.stream, call.increment))
-            begun.first += 1
-        return found
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
     def _serve(self, message_at: cython.p_const_uchar, body_size: cython.Py_ssize_t) -> cython.int:
         """Ask the short way of the call that began first, and answer."""
         begun: BegunCall = self._begun.calls[self._begun.first]
@@ -498,7 +477,7 @@ class Lane:
         head: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, begun.block), begun.block_size)
         read: tuple = (head, begun.stream, begun.increment)
         self._leave_lane()
-        self._conclude(read, self._still_begun(), body_size, message, call, answer, failure)
+        self._conclude(read, self._begun.leave(), body_size, message, call, answer, failure)
         return 0
 
     @cython.cfunc

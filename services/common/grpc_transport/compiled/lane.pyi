@@ -5,7 +5,9 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCall, BegunCalls
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
+from tandemmq.common.grpc_transport.compiled.reactor import Reactor
 from tandemmq.common.grpc_transport.http2.budget import Account
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
@@ -28,13 +30,6 @@ class LaneCall:
     def become(self, call: Any) -> None: ...
     def as_call(self) -> Any: ...
 
-BegunCall = tuple[bytes, int, int]
-"""Header block, stream, and what its window was opened by."""
-
-class BegunCalls:
-    @property
-    def taken(self) -> int: ...
-
 class Lane:
     taken: int
     @property
@@ -51,6 +46,7 @@ class Lane:
         conclude: Callable[[BegunCall, list[BegunCall], int, bytes, LaneCall, object, Exception | None], None],
         resume: Callable[[bytes, LaneCall, int, float | None], None],
     ) -> None: ...
-    def open(self, peer: str, account: Account) -> None: ...
+    def open(self, peer: str, account: Account, reactor: Reactor | None) -> None: ...
     def data_received(self, data: bytes) -> None: ...
+    def lost(self) -> None: ...
     def take(self, data: bytes, position: int) -> int: ...
