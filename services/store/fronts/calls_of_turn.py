@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tandemmq.common.grpc_transport import DirectCall
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.port import JournalTurns
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class CallsOfTurn(Generic[Asked, Said]):
         kept = self._turn.get(asked)
         if kept is None:
             return False
-        kept.append(KeptCall(call, request, begun, said))
+        kept.append(new_tuple(KeptCall, (call, request, begun, said)))
         return True
 
     def _end(self) -> None:

@@ -14,6 +14,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
 from tandemmq.common.guard import as_told
 from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.errors import NotSafe
 from tandemmq.store.delivery.port import Batch, Outcome
@@ -86,7 +87,8 @@ class DirectAcknowledge:
             given = _Handles(request.handles)
             if not 1 <= len(given.handles) <= MOST_HANDLES:
                 return None
-            return self._acknowledgements(HandlesOf(request.group, request.topic), given, message, call, begun)
+            asked = new_tuple(HandlesOf, (request.group, request.topic, False))
+            return self._acknowledgements(asked, given, message, call, begun)
         except (TandemError, DecodeError):
             return None
 
@@ -101,10 +103,11 @@ class _Handles:
 
     def answered(self, outcomes: Sequence[Outcome]) -> tuple[bytes, str]:
         """See `GivenBack`."""
-        if all(one.error is None for one in outcomes):
-            return _DONE * len(outcomes), "SUCCESS"
-        told = delivery_pb2.AcknowledgeResponse(outcomes=delivery_answers.outcomes(outcomes))
-        return told.SerializeToString(), "SUCCESS"
+        for one in outcomes:
+            if one.error is not None:
+                told = delivery_pb2.AcknowledgeResponse(outcomes=delivery_answers.outcomes(outcomes))
+                return told.SerializeToString(), "SUCCESS"
+        return _DONE * len(outcomes), "SUCCESS"
 
 
 def _refuse(call: DirectCall, error: NotSafe) -> str:
