@@ -36,6 +36,7 @@ FEATURES = [
     "redelivery",
     "push_consumer",
     "push_retry",
+    "dead_letter",
     "fifo",
     "delay",
     "recall",
@@ -43,7 +44,11 @@ FEATURES = [
     "orphan",
 ]
 
+MADE_GROUPS = {"fifo", "dead_letter"}
+"""Features for which a language has a group that was made for it."""
+
 LACKS = {("go", "recall"), ("rust", "recall"), ("rust", "push_consumer"), ("rust", "push_retry"), ("rust", "namespace")}
+LACKS |= {("rust", "dead_letter")}
 LACKS |= {(language, "several_messages") for language in ("python", "node", "go", "java")}
 """What a client has no call for, or no use."""
 
@@ -55,6 +60,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     """A store that asks soon about transactions."""
     directory = tmp_path_factory.mktemp("rocketmq5") / "store"
     groups = {f"fifo-{one}": {"groupName": f"fifo-{one}", "consumeMessageOrderly": True} for one in LANGUAGES}
+    names = [f"dead_letter-{one}{through}" for one in LANGUAGES for through in ("", "-gateway")]
+    groups |= {name: {"groupName": name, "retryMaxTimes": 1} for name in names}
     (directory / "config").mkdir(parents=True)
     table = {"subscriptionGroupTable": groups, "dataVersion": {"counter": 1, "timestamp": 1}}
     (directory / "config" / "subscriptionGroup.json").write_text(json.dumps(table))
@@ -80,7 +87,7 @@ def run(language: str, address: str, feature: str, group: str = "", topic: str =
 def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
     if (language, feature) in LACKS:
         pytest.skip("this client has no such call")
-    run(language, store.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+    run(language, store.address, feature, f"{feature}-{language}" if feature in MADE_GROUPS else "")
 
 
 def test_the_highest_priority_comes_first(store: StoreProcess) -> None:
@@ -105,7 +112,8 @@ def gateway(store: StoreProcess) -> Iterator[GatewayProcess]:
 def test_a_feature_through_a_gateway(gateway: GatewayProcess, language: str, feature: str) -> None:
     if (language, feature) in LACKS:
         pytest.skip("this client has no such call")
-    run(language, gateway.address, feature, f"fifo-{language}" if feature == "fifo" else "")
+    through = "-gateway" if feature == "dead_letter" else ""
+    run(language, gateway.address, feature, f"{feature}-{language}{through}" if feature in MADE_GROUPS else "")
 
 
 @pytest.fixture(scope="module")

@@ -186,6 +186,27 @@ var features = map[string]func(){
 		found.until(2)
 		ensure(found.attempts[0] == 1 && found.attempts[1] == 2, found.attempts)
 	},
+	// The group retries once. The topic of dead letters comes with the first one.
+	"dead_letter": func() {
+		found := push(1 << 30)
+		message := text("dead")
+		message.SetTag("t")
+		send(producer(), message)
+		topic, group = "%DLQ%"+group, group+"-letters"
+		var from rmq.SimpleConsumer
+		for end := time.Now().Add(seconds); from == nil; time.Sleep(50 * time.Millisecond) {
+			ensure(time.Now().Before(end), "there are no dead letters")
+			made, err := rmq.NewSimpleConsumer(config(), rmq.WithSimpleAwaitDuration(4*time.Second),
+				rmq.WithSimpleSubscriptionExpressions(map[string]*rmq.FilterExpression{topic: rmq.SUB_ALL}))
+			check(err)
+			if made.Start() == nil {
+				from = made
+			}
+		}
+		letter := take(from, 1, true)[0]
+		ensure(string(letter.GetBody()) == "dead" && *letter.GetTag() == "t" && letter.GetTopic() == topic, letter)
+		ensure(fmt.Sprint(found.attempts) == "[1 2]", found.attempts)
+	},
 	"fifo": func() {
 		found := push(0)
 		to := producer()

@@ -50,6 +50,7 @@ public final class Client {
             case "redelivery": redelivery(); break;
             case "push_consumer": pushed(20, 0, false); break;
             case "push_retry": pushed(1, 1, false); break;
+            case "dead_letter": deadLetter(); break;
             case "fifo": pushed(10, 0, true); break;
             case "delay": delay(); break;
             case "recall": recall(); break;
@@ -169,6 +170,32 @@ public final class Client {
         if (ordered) {
             ensure(String.join("", seen).equals("0123456789"), seen.toString());
         }
+    }
+
+    /** The group retries once. The topic of dead letters comes with the first one. */
+    private static void deadLetter() throws Exception {
+        List<Integer> attempts = Collections.synchronizedList(new ArrayList<>());
+        PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration()).setConsumerGroup(group)
+            .setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL))
+            .setMessageListener(one -> {
+                attempts.add(one.getDeliveryAttempt());
+                return ConsumeResult.FAILURE;
+            }).build();
+        producer(null).send(text("dead").setTag("t").setKeys("k").build());
+        topic = "%DLQ%" + group;
+        group += "-letters";
+        List<SimpleConsumer> opened = new ArrayList<>();
+        until(() -> {
+            try {
+                return opened.add(simple(FilterExpression.SUB_ALL));
+            } catch (Exception absent) {
+                return false;
+            }
+        }, "there are no dead letters");
+        MessageView found = take(opened.get(0), 1, true).get(0);
+        ensure(body(found).equals("dead") && found.getTag().get().equals("t"), found.toString());
+        ensure(found.getTopic().equals(topic), found.getTopic());
+        ensure(attempts.equals(List.of(1, 2)), attempts.toString());
     }
 
     private static void delay() throws Exception {

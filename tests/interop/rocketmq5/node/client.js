@@ -23,9 +23,9 @@ async function makeProducer(checker) {
   return made;
 }
 
-async function makeSimple(expression = '*') {
+async function makeSimple(expression = '*', consumerGroup = group, from = topic) {
   const made = new SimpleConsumer({
-    ...common, consumerGroup: group, subscriptions: new Map([[topic, expression]]), awaitDuration: 4000,
+    ...common, consumerGroup, subscriptions: new Map([[from, expression]]), awaitDuration: 4000,
   });
   await made.startup();
   return made;
@@ -104,6 +104,22 @@ const features = {
     });
     await send(await makeProducer(), 'fails once');
     await until(() => attempts.length >= 2, attempts);
+    assert.deepStrictEqual(attempts, [1, 2]);
+  },
+  // The group retries once. The topic of dead letters comes with the first one.
+  async dead_letter() {
+    const attempts = [];
+    await makePush(async one => { attempts.push(one.deliveryAttempt); return ConsumeResult.FAILURE; });
+    await send(await makeProducer(), 'dead', { tag: 't', keys: ['k'] });
+    await until(() => attempts.length >= 2, attempts);
+    const letters = `%DLQ%${group}`;
+    let consumer;
+    for (const end = Date.now() + SECONDS * 1000; !consumer; await pause(50)) {
+      assert(Date.now() < end, 'there are no dead letters');
+      consumer = await makeSimple('*', `${group}-letters`, letters).catch(() => undefined);
+    }
+    const [found] = await take(consumer, 1);
+    assert.deepStrictEqual([found.body.toString(), found.tag, found.topic], ['dead', 't', letters]);
     assert.deepStrictEqual(attempts, [1, 2]);
   },
   async fifo() {

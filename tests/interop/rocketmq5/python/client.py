@@ -2,6 +2,7 @@
 
 # mypy: ignore-errors
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -49,8 +50,8 @@ def producer(checker=None):
     return made
 
 
-def simple(expression=None, topic=TOPIC):
-    made = SimpleConsumer(configuration(), GROUP, {topic: expression or FilterExpression()}, 5, tls_enable=TLS)
+def simple(expression=None, topic=TOPIC, group=GROUP):
+    made = SimpleConsumer(configuration(), group, {topic: expression or FilterExpression()}, 5, tls_enable=TLS)
     made.startup()
     return made
 
@@ -146,6 +147,25 @@ def push_retry():
     producer().send(message("fails once"))
     until(lambda: len(listener.seen) >= 2, listener.seen)
     assert [attempt for _, attempt, _ in listener.seen] == [1, 2]
+
+
+def dead_letter():
+    """The group retries once."""
+    listener = Listener(fails=SECONDS)
+    push(listener)
+    producer().send(message("dead", tag="t", keys="k"))
+    consumer, letters = simple(topic=f"%DLQ%{GROUP}", group=f"{GROUP}-letters"), []
+
+    def came():
+        with contextlib.suppress(Exception):  # of the client's own: the topic comes with the first dead letter
+            letters.extend(consumer.receive(16, 20) or [])
+        return letters
+
+    until(came, "there are no dead letters")
+    [found] = letters
+    consumer.ack(found)
+    assert (found.body, found.tag, found.topic) == (b"dead", "t", f"%DLQ%{GROUP}"), found
+    assert [attempt for _, attempt, _ in listener.seen] == [1, 2], listener.seen
 
 
 def fifo():
