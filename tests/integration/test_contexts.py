@@ -82,7 +82,8 @@ def test_a_command_goes_where_the_context_says(file: Path) -> None:
     assert "127.0.0.1:2" in tandem("offsets", "--address", "127.0.0.1:2").err
     assert "127.0.0.1:3" in tandem("offsets", environment={"TANDEM_ADDRESS": "127.0.0.1:3"}).err
     assert "127.0.0.1:4" in tandem("--server", "127.0.0.1:4", "offsets").err
-    assert "127.0.0.1:8081" in tandem("--context", "", "offsets", environment={"TANDEM_ADDRESS": "127.0.0.1:8081"}).err
+    usual = tandem("--context", "", "offsets", environment={"TANDEM_ADDRESS": "127.0.0.1:5"})
+    assert not {"127.0.0.1:1;", "127.0.0.1:5;"} & set(usual.err.split())  # at the usual address there may be a store
 
 
 def test_what_is_typed_wins_over_the_environment(file: Path) -> None:
