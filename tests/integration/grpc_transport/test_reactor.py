@@ -1,7 +1,10 @@
 """The reactor: busy connections are read and answered by it, and given back where something is the transport's."""
 
 import asyncio
+import os
 import ssl
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -92,9 +95,15 @@ class Direct:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.then: Callable[[bytes], None] = lambda _request: None
+        self.answer: Callable[[bytes, Any], Any] = self.answer_plainly
 
-    def __call__(self, request: bytes, _call: Any) -> bytes | None:
+    def __call__(self, request: bytes, call: Any) -> Any:
         self.asked += 1
+        self.then(request)
+        return self.answer(request, call)
+
+    def answer_plainly(self, request: bytes, _call: Any) -> bytes | None:
         return None if request.startswith(b"h") else b"direct " + request
 
     def prepare(self, server: Any) -> None:
@@ -228,6 +237,56 @@ async def test_a_server_that_stops_says_goodbye() -> None:
         await within(stopping)
         assert watched(server) == 0
         await caller.close()
+
+
+def say(caller: Caller, data: bytes) -> None:
+    """Put it in the caller's socket now, not at the end of the turn."""
+    assert os.write(caller.writer.get_extra_info("socket").fileno(), data) == len(data)
+
+
+async def test_connections_that_always_have_more_do_not_keep_others_waiting() -> None:
+    """More are ready than there is time for in a turn: those that were served come after those that were not."""
+    direct, most = Direct(), 2000
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        eager = [await Caller.busy(server) for _ in range(8)]
+        patient = await Caller.busy(server)
+
+        def and_again(request: bytes) -> None:
+            if request.startswith(b"eager"):
+                time.sleep(0.0004)
+                if direct.asked < most:
+                    say(eager[int(request[5:])], eager[int(request[5:])].request(request))
+
+        direct.then = and_again
+        for number, caller in enumerate(eager):
+            say(caller, caller.request(b"eager%d" % number))
+        before = direct.asked
+        await patient.ask(b"patient")
+        assert direct.asked - before < 200
+        await until(lambda: direct.asked >= most)
+        for caller in [*eager, patient]:
+            await caller.close()
+
+
+async def test_a_connection_whose_short_way_raises_what_is_no_exception_is_broken_off() -> None:
+    """As a transport does: nobody would answer what it has asked."""
+    direct = Direct()
+
+    def cancelled(request: bytes) -> None:
+        if request == b"cancelled":
+            raise asyncio.CancelledError
+
+    direct.then = cancelled
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        caller, other = await Caller.busy(server), await Caller.busy(server)
+        say(caller, caller.request(b"cancelled"))
+        say(other, other.request(b"other"))
+        await other.come(message(b"direct other"))
+        with suppress(ConnectionResetError):
+            assert not await within(caller.reader.read(1 << 16))
+        await until(lambda: watched(server) == 1)
+        for one in (caller, other):
+            await one.close()
 
 
 async def test_tls_stays_the_transports(certificates: Certificates) -> None:

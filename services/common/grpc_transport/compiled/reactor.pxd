@@ -20,7 +20,7 @@ cdef extern from "<sys/socket.h>" nogil:
     int MSG_NOSIGNAL, MSG_DONTWAIT
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
-cdef int _MOST_EVENTS, _AT_A_TIME, _MOST_ALONE
+cdef int _MOST_EVENTS, _MOST_ALONE
 cdef double _ASK_SECONDS
 cdef Py_ssize_t _READ_SIZE
 
@@ -40,7 +40,10 @@ cdef class Reactor:
     cdef set _watched, _asking
     cdef double _asked_until
     cdef int _alone
+    cdef epoll_event _events[128]
+    cdef int _next, _count
     cdef list _left
+    cdef WatchedSocket _named(self, int i)
     cdef int _serve(self, WatchedSocket watched) except -1
     cdef int _read(self, WatchedSocket watched) except -1
     cdef int _answer(self, WatchedSocket watched) except -1

@@ -17,8 +17,6 @@ from cython.cimports.posix.unistd import close
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane import Lane
 
 _MOST_EVENTS: cython.int = 128
-_AT_A_TIME: cython.int = 4
-"""Sockets between two looks at the clock."""
 _READ_SIZE: cython.Py_ssize_t = 256 << 10
 _ASK_SECONDS: cython.double = 0.1
 _MOST_ALONE: cython.int = 1000
@@ -108,6 +106,9 @@ class Reactor:
         self._loop.remove_reader(self._epoll)
         close(self._epoll)
         self._epoll = -1
+        if not self._turning:
+            self._next = self._count = 0
+            self._left.clear()
 
     def _open(self) -> bool:
         """Begin with the first socket: a server without such connections needs none of it."""
@@ -122,27 +123,36 @@ class Reactor:
         return True
 
     def turn(self) -> None:
-        """Serve the sockets that are ready, as many as there is time for. The others are ready in the next turn too."""
-        events: epoll_event[128]
+        """Serve the sockets that are ready, as many as there is time for.
+
+        The next turn goes on with the others, before any is served again: epoll would name the same ones first.
+        """
+        if self._next == self._count:
+            self._next, self._count = 0, max(0, epoll_wait(self._epoll, self._events, _MOST_EVENTS, 0))
+            self._alone = self._alone + 1 if self._count == 1 else 0
+        first: cython.int = self._next
         i: cython.int
-        count: cython.int = epoll_wait(self._epoll, events, _MOST_EVENTS, 0)
-        served: cython.int = 0
         until: cython.double = seconds_now() + self._seconds
         self._turning = True
         try:
-            for i in range(count):
-                served += 1
-                self._serve(cython.cast(WatchedSocket, cython.cast(cython.pointer(PyObject), events[i].data.ptr)))
-                if served % _AT_A_TIME == 0 and seconds_now() > until:
+            while self._next < self._count:
+                self._next += 1
+                self._serve(self._named(self._next - 1))
+                if seconds_now() > until:
                     break
         finally:
-            for i in range(served):
-                self._answer(cython.cast(WatchedSocket, cython.cast(cython.pointer(PyObject), events[i].data.ptr)))
+            for i in range(first, self._next):
+                self._answer(self._named(i))
             self._turning = False
-            self._left.clear()
-            self._alone = self._alone + 1 if count == 1 else 0
+            if self._next == self._count:
+                self._left.clear()
             if self._alone > _MOST_ALONE:
                 self._give_all_back()
+
+    @cython.cfunc
+    def _named(self, i: cython.int) -> WatchedSocket:
+        """The socket that an event names."""
+        return cython.cast(WatchedSocket, cython.cast(cython.pointer(PyObject), self._events[i].data.ptr))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -151,11 +161,14 @@ class Reactor:
         try:
             if watched._file >= 0:
                 self._read(watched)
-        except Exception as error:  # noqa: BLE001 - the others are served too
+        except (SystemExit, KeyboardInterrupt) as error:
+            self._fail(watched, error)
+            raise
+        except BaseException as error:  # noqa: BLE001 - the others are served too
             self._fail(watched, error)
         return 1
 
-    def _fail(self, watched: WatchedSocket, error: Exception) -> None:
+    def _fail(self, watched: WatchedSocket, error: BaseException) -> None:
         """End a connection whose protocol has failed, as its transport would."""
         self._forget(watched)
         said: dict = {"message": "a connection is broken off", "exception": error, "transport": watched._transport}
@@ -217,7 +230,7 @@ class Reactor:
             watched._file = -1
             watched._lane._watched = None
             self._watched.discard(watched)
-            if self._turning:
+            if self._turning or self._next < self._count:
                 self._left.append(watched)  # an event may still name it
         return 1
 
