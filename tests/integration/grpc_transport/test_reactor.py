@@ -13,6 +13,7 @@ import pytest
 
 from tandemmq.common.grpc_transport import server as make_server
 from tandemmq.common.grpc_transport.aio import lanes
+from tandemmq.common.grpc_transport.aio.handlers import HELD
 from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.conftest import Certificates
 from tests.integration.grpc_transport.hosting import OWN, hosted, until, within
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "
 
 HEAD = header_block(f"/{OWN}/unary")
 LARGE = 15_000
+FRAME_SIZE = 9
 
 
 class Caller:
@@ -287,6 +289,35 @@ async def test_a_connection_whose_short_way_raises_what_is_no_exception_is_broke
         await until(lambda: watched(server) == 1)
         for one in (caller, other):
             await one.close()
+
+
+async def test_an_answer_to_one_that_is_behind_does_not_read_on_for_it() -> None:
+    """A short way wakes the held call of another connection, with more to read: that is for a turn of its own."""
+    direct, held = Direct(), list[Any]()
+
+    def hold_and_wake(request: bytes, call: Any) -> Any:
+        if request == b"hold":
+            held.append(call)
+            return HELD
+        if request == b"wake":
+            held.pop().answer_later(b"direct woken")
+        return b"direct " + request
+
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        behind, waking = await Caller.busy(server), await Caller.busy(server)
+        direct.answer = hold_and_wake
+        transport: Any = server.server
+        transport.turns.slice_ends = lambda: 0.0
+        say(behind, behind.request(b"hold") + b"".join(behind.request(b"%d" % number) for number in range(5)))
+        first, second = waking.request(b"wake"), waking.request(b"second")
+        begins = FRAME_SIZE + len(HEAD)
+        say(waking, first[:begins] + second[:begins] + first[begins:] + second[begins:])
+        await waking.come(message(b"direct wake"))
+        await waking.come(message(b"direct second"))
+        await behind.come(message(b"direct 4"))
+        assert not held
+        for caller in (behind, waking):
+            await caller.close()
 
 
 async def test_tls_stays_the_transports(certificates: Certificates) -> None:

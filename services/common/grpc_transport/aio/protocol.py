@@ -207,10 +207,13 @@ class Protocol(ServerHolding):
             self._schedule()
 
     def answered(self) -> None:
-        """A call that was held has its answer: where no other is open here, nothing else could leave with it."""
+        """A call that was held has its answer: where no other is open here, nothing else could leave with it.
+
+        Nothing is begun here: who has answered may be in the middle of the calls of another connection.
+        """
         connection = self.connection
         if not connection.receiving and connection.sender.output:
-            if connection.streams:
+            if connection.streams or self._has_more:
                 self.output_ready()
             else:
                 self.go_on()
@@ -255,10 +258,10 @@ class Protocol(ServerHolding):
         """What was put off to a turn of its own: waiting requests and writers, then a flush."""
         if self._transport is None:
             return  # lost meanwhile: what came before that is nobody's
-        sender, behind = self.connection.sender, self.connection.reader.behind
-        if behind or self.parked or sender.ready or self.writers:  # else there are answers, and nothing to begin
+        sender = self.connection.sender
+        if self._has_more:  # else there are answers, and nothing to begin
             self.slice_ends = self.server.turns.slice_ends()
-            if behind and not self._paused:
+            if self.connection.reader.behind and not self._paused:
                 self._read_on()
             if not sender.congested:
                 sender.flush_all()
@@ -270,6 +273,12 @@ class Protocol(ServerHolding):
             self.settle()
         if self.connection.done:
             self._finish()
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether anything waits to be read, begun or written."""
+        connection = self.connection
+        return bool(connection.reader.behind or self.parked or connection.sender.ready or self.writers)
 
     def _unpark(self) -> None:
         """Begin what waits, in its order, for a turn."""
