@@ -43,6 +43,7 @@ cdef class Reactor:
     cdef epoll_event _events[128]
     cdef int _next, _count
     cdef list _left
+    cdef int _serve_named(self, double until) except -1
     cdef WatchedSocket _named(self, int i)
     cdef int _serve(self, WatchedSocket watched) except -1
     cdef int _read(self, WatchedSocket watched) except -1

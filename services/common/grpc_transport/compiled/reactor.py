@@ -127,12 +127,23 @@ class Reactor:
 
         The next turn goes on with the others, before any is served again: epoll would name the same ones first.
         """
-        if self._next == self._count:
-            self._next, self._count = 0, max(0, epoll_wait(self._epoll, self._events, _MOST_EVENTS, 0))
-            self._alone = self._alone + 1 if self._count == 1 else 0
+        until: cython.double = seconds_now() + self._seconds
+        if self._next < self._count:
+            self._serve_named(until)
+            if self._next < self._count or seconds_now() > until:
+                return
+        self._next, self._count = 0, max(0, epoll_wait(self._epoll, self._events, _MOST_EVENTS, 0))
+        self._alone = self._alone + 1 if self._count == 1 else 0
+        self._serve_named(until)
+        if self._alone > _MOST_ALONE:
+            self._give_all_back()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _serve_named(self, until: cython.double) -> cython.int:
+        """Serve the sockets that events name, while there is time; then send their answers."""
         first: cython.int = self._next
         i: cython.int
-        until: cython.double = seconds_now() + self._seconds
         self._turning = True
         try:
             while self._next < self._count:
@@ -146,8 +157,7 @@ class Reactor:
             self._turning = False
             if self._next == self._count:
                 self._left.clear()
-            if self._alone > _MOST_ALONE:
-                self._give_all_back()
+        return 1
 
     @cython.cfunc
     def _named(self, i: cython.int) -> WatchedSocket:
