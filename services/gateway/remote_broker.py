@@ -200,6 +200,8 @@ class RemoteBroker:
 
     async def current(self, seconds: float | None = None, patience: float = PATIENCE_SECONDS) -> BrokerLink:
         """The link; waits for it until `patience` after it was lost, or for `seconds`. Raises BrokerAway."""
+        if self.link is not None and self.link.ended.done():
+            self._end(self.link)  # whoever was asking on it comes here before the task that looks for the next one
         until = self._lost_at + patience if seconds is None else self.timers.time() + seconds
         while self.link is None:
             left = until - self.timers.time()

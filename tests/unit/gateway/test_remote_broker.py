@@ -1,0 +1,55 @@
+"""Who asks a broker whose link is lost: that waits for the next link, and keeps nobody else waiting."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.timers import LoopTimers
+from tandemmq.gateway.broker_link import BrokerLink
+from tandemmq.gateway.questions import Question
+from tandemmq.gateway.remote_broker import RemoteBroker
+
+
+class Channel:
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def test_a_lost_link_does_not_stop_the_loop_and_is_asked_about_on_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    async def dialled() -> None:
+        broker = RemoteBroker("broker-a", ("one",), cast(Any, None), "gateway", 1)
+
+        async def found(_addresses: Sequence[str]) -> BrokerLink:
+            if asked:
+                await asyncio.sleep(0.05)
+            link = BrokerLink(cast(Any, Channel()), "one", "gateway", lambda _: None, LoopTimers())
+            link.put = asked.append  # type: ignore[method-assign, assignment]
+            return link
+
+        monkeypatch.setattr(broker, "_found", found)
+        broker.start()
+        await broker.changed(1)
+        first = broker.link
+        assert first is not None
+        asking = asyncio.create_task(broker.ask(Question(credit=broker_pb2.Credit(bytes=7)), 2.0))
+        await asyncio.sleep(0)
+        asked.append(b"")
+        began = asyncio.get_running_loop().time()
+        first._over("it was lost")
+        await asyncio.sleep(0.01)
+        assert asyncio.get_running_loop().time() - began < 1, "whoever asks again kept the loop from finding a link"
+        assert broker.link is None
+        await broker.changed(1)
+        assert broker.link is not None
+        await asyncio.sleep(0)
+        (question,) = broker_pb2.LinkRequest.FromString(asked[-1]).questions
+        broker.link._hear(broker_pb2.LinkResponse(answers=[broker_pb2.Answer(id=question.id)]).SerializeToString())
+        assert (await asking).id == question.id
+        await broker.stop()
+
+    asyncio.run(dialled())
