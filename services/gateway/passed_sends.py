@@ -2,6 +2,9 @@
 
 A call is held until its answer has come. That it is stored and safe is told by the core; the rest here, or by the
 handler, which asks again: where the link is lost, or the store refuses because it may be about to be replaced.
+
+A message whose link is lost may be stored, and only its own broker recognizes a copy. So handlers go on when that is
+back; after SOON_SECONDS they may choose another one, as `BrokerCluster` does.
 """
 
 import time
@@ -12,7 +15,7 @@ from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import TandemError
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.choosing import chosen
-from tandemmq.gateway.cluster import BrokerCluster
+from tandemmq.gateway.cluster import SOON_SECONDS, BrokerCluster
 from tandemmq.gateway.questions import refusal
 from tandemmq.gateway.remote_broker import ELSEWHERE, RemoteBroker
 from tandemmq.rocketmq5.v2 import calls_pb2
@@ -38,6 +41,8 @@ class PassedSends:
         self.times = times
         self.core = CompiledPassedSends(self, takes_normal)
         self._brokers = tuple(cluster.brokers.values())
+        self._lost: dict[str, list[Held]] = {}
+        """By broker: calls whose link was lost a moment ago."""
         for broker in self._brokers:
             broker.made = self._made
 
@@ -62,8 +67,17 @@ class PassedSends:
         """See `PassedWay`."""
         return self.times.times("SendMessage", "SUCCESS")
 
+    def lost(self, broker: RemoteBroker, calls: list[Held]) -> None:
+        """The link was lost over which the messages of these calls were passed on."""
+        if len(self._brokers) == 1:
+            _hand_over(calls)  # there is no other one to which the handler could send a copy
+        elif calls:
+            self._lost[broker.name] = calls
+            broker.timers.call_later(SOON_SECONDS, _hand_over, calls)
+
     def _made(self, broker: RemoteBroker, link: BrokerLink) -> None:
         link.held = PassedCalls(self, broker, link)
+        _hand_over(self._lost.pop(broker.name, []))  # handlers begin in the next turn, when the link is there
 
 
 class PassedCalls:
@@ -86,8 +100,7 @@ class PassedCalls:
 
     def leave(self) -> None:
         """See `HeldSends`."""
-        for call, request, _ in self.core.leave():
-            call.hand_over(request)
+        self._sends.lost(self._broker, self.core.leave())
 
     def _tell(self, held: Held, answer: broker_pb2.Answer) -> None:
         call, data, begun = held
@@ -104,3 +117,10 @@ class PassedCalls:
         outcome = "SUCCESS" if code == pb.OK else pb.Code.Name(code)
         self._sends.times.called("SendMessage", outcome, time.perf_counter() - begun)
         call.answer_later(response.SerializeToString())
+
+
+def _hand_over(calls: list[Held]) -> None:
+    """Have handlers go on with calls, once."""
+    for call, request, _ in calls:
+        call.hand_over(request)
+    calls.clear()

@@ -17,7 +17,7 @@ from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway import questions
 from tandemmq.gateway.broker_link import MOST_UNSENT, BrokerLink
 from tandemmq.gateway.choosing import chosen
-from tandemmq.gateway.cluster import BrokerCluster
+from tandemmq.gateway.cluster import SOON_SECONDS, BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
 from tandemmq.gateway.passed_sends import PassedSends
 from tandemmq.gateway.remote_broker import RemoteBroker
@@ -214,6 +214,26 @@ def test_handlers_go_on_where_the_link_ends() -> None:
         one.answer(stored(1))
         assert not caller.answers, "a late answer is nobody's"
         assert not one.send(request()), "nothing more goes there"
+
+
+def test_a_message_whose_link_is_lost_is_asked_again_of_its_own_broker() -> None:
+    """It may be stored there, and another broker would store it once more."""
+
+    async def tried(*, comes_back: bool) -> None:
+        one, caller = Gateway("broker-a", "broker-b"), DirectCaller()
+        broker = one.cluster.brokers[chosen("01AB", ("broker-a", "broker-b"))]
+        assert one.send(request(), caller)
+        one.link(broker.name)._over("it was lost")
+        await asyncio.sleep(SOON_SECONDS / 4)
+        assert not caller.handed_over, "it would go to the other broker at once"
+        if comes_back:
+            broker.made(broker, BrokerLink(cast(Any, None), broker.name, "gateway", lambda _: None, LoopTimers()))
+            assert caller.handed_over == [request()]
+        await asyncio.sleep(SOON_SECONDS)
+        assert caller.handed_over == [request()], "once, at the latest after SOON_SECONDS"
+
+    for comes_back in (True, False):
+        asyncio.run(tried(comes_back=comes_back))
 
 
 def test_messages_go_to_the_broker_that_the_python_way_chooses() -> None:
