@@ -92,6 +92,16 @@ def python_way(kit: Kit, given: bytes, peer: str = PEERS[0]) -> bytes | str:
     return calls_pb2.SendMessageResponse(status=joined([entry.status]), entries=[entry]).SerializeToString()
 
 
+@pytest.mark.parametrize("topic", ["TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_own"])
+async def test_topics_of_the_brokers_own_are_not_taken(tmp_path: Path, topic: str) -> None:
+    """Also those that classic clients may send to: RocketMQ 5 clients are refused there."""
+    async with serving(tmp_path) as (kit, core):
+        kit.topics._entries[topic] = TopicConfig(topic, 1, 1)
+        kit.store.commit_log.offsets[topic, 0] = 0
+        assert core.answer(request(topic=topic), HOST.packed) is None
+        assert python_way(kit, request(topic=topic)) == "ProtocolRefusal"
+
+
 texts = st.sampled_from(["", "plain", "a b", "é", "a|b", "\x01", "\n", "x" * 200, "-7"]) | st.text(max_size=4)
 names = st.sampled_from(["color", "KEYS", "UNIQ_KEY", "a b", "é", "TRACE_CONTEXT", ""]) | st.text(max_size=3)
 digests = st.builds(

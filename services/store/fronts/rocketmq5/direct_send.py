@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
+from tandemmq.common.topic_names import is_system_topic
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.acknowledgement import Acknowledgement
@@ -51,8 +52,8 @@ class DirectSendMessage:
 
 
 def takes_normal(config: TopicConfig) -> bool:
-    """Whether a topic takes messages of type NORMAL."""
-    return pb.NORMAL in accepted(config)
+    """Whether clients may send messages of type NORMAL to a topic. To the broker's own they may not, see `names`."""
+    return pb.NORMAL in accepted(config) and not is_system_topic(config.name)
 
 
 def _is_named(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
