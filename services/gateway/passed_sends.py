@@ -9,10 +9,13 @@ back; after SOON_SECONDS they may choose another one, as `BrokerCluster` does.
 
 import time
 
+import grpc
+
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.call_metrics import CallMetrics
 from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import TandemError
+from tandemmq.common.log_output import get_log
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.choosing import chosen
 from tandemmq.gateway.cluster import SOON_SECONDS, BrokerCluster
@@ -25,6 +28,8 @@ from tandemmq.store.fronts.rocketmq5.direct_send import DirectSendMessage, takes
 from tandemmq.store.fronts.rocketmq5.passed_sends import Held, HeldCore
 from tandemmq.store.fronts.rocketmq5.sending import entry_of, refused_entry
 from tandemmq.store.fronts.rocketmq5.statuses import joined
+
+log = get_log(__name__)
 
 
 class PassedSends:
@@ -94,9 +99,14 @@ class PassedCalls:
     def told(self, answer: broker_pb2.Answer) -> bool:
         """See `HeldSends`."""
         held = self.core.pop(answer.id)
-        if held is not None:
+        if held is None:
+            return False
+        try:
             self._tell(held, answer)
-        return held is not None
+        except Exception as error:  # noqa: BLE001 - whoever sent it waits, and so do the others; a newer store says more
+            log.failure("the answer of a broker makes no sense", error, broker=self._broker.name)
+            held[0].end_with(grpc.StatusCode.UNKNOWN, "The broker's answer makes no sense: see the gateway's log.", ())
+        return True
 
     def leave(self) -> None:
         """See `HeldSends`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+import grpc
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import strategies as st
@@ -202,6 +203,18 @@ def test_a_refusal_is_told_and_one_of_a_store_that_ends_is_asked_again() -> None
         assert response.entries[0].message_id == "01AB"
         assert callers[1].handed_over == [request()]
         assert not callers[1].answers
+
+
+def test_an_outcome_that_nobody_here_knows_ends_its_own_call_only() -> None:
+    with gateway() as one:
+        callers = [DirectCaller(), DirectCaller()]
+        for caller in callers:
+            assert one.send(request(), caller)
+        one.answer(stored(1, status="SAFER_THAN_EVER"), stored(2, status="FLUSH_DISK_TIMEOUT"))
+        ((code, details, _),) = callers[0].ended
+        assert code is grpc.StatusCode.UNKNOWN
+        assert "makes no sense" in details
+        assert told(callers[1]).status.code == pb.MASTER_PERSISTENCE_TIMEOUT
 
 
 def test_handlers_go_on_where_the_link_ends() -> None:
