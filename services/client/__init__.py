@@ -70,40 +70,44 @@ file, are taken apart by `decode_records`. What a store refuses raises `RequestF
 and of RocketMQ's; its subclasses say what a program can do about it (`errors`).
 """
 
-from tandemmq.client.aio_producer import TransactionState
-from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts
-from tandemmq.client.consumer import Consumer, Message
-from tandemmq.client.encode import Outgoing, encode_batch
-from tandemmq.client.errors import (
-    ClientError,
-    ClientFault,
-    DamagedMessage,
-    FilterRefused,
-    GroupRefused,
-    NoLongerHeld,
-    NotDurable,
-    NotMaster,
-    NotReplicated,
-    NotTaken,
-    Recovering,
-    Refused,
-    RequestFailed,
-    Retriable,
-    StoreUnreachable,
-    TransactionOver,
-    UnusableFile,
-)
-from tandemmq.client.identity import Identity
-from tandemmq.client.message import MessageContent
-from tandemmq.client.observing import ClientObserver
-from tandemmq.client.outgoing import Sent
-from tandemmq.client.producer import Producer, Transaction
-from tandemmq.client.records import decode_records
-from tandemmq.client.results import Pulled, QueueOffsets
-from tandemmq.client.statuses import PulledStatus, SendStatus
-from tandemmq.client.store_client import StoreClient
-from tandemmq.client.working import worker
-from tandemmq.store.format.record import CorruptRecord, Record
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tandemmq.client.aio_producer import TransactionState
+    from tandemmq.client.aio_worker import DeadLetter, Retry, WorkerCounts
+    from tandemmq.client.consumer import Consumer, Message
+    from tandemmq.client.encode import Outgoing, encode_batch
+    from tandemmq.client.errors import (
+        ClientError,
+        ClientFault,
+        DamagedMessage,
+        FilterRefused,
+        GroupRefused,
+        NoLongerHeld,
+        NotDurable,
+        NotMaster,
+        NotReplicated,
+        NotTaken,
+        Recovering,
+        Refused,
+        RequestFailed,
+        Retriable,
+        StoreUnreachable,
+        TransactionOver,
+        UnusableFile,
+    )
+    from tandemmq.client.identity import Identity
+    from tandemmq.client.message import MessageContent
+    from tandemmq.client.observing import ClientObserver
+    from tandemmq.client.outgoing import Sent
+    from tandemmq.client.producer import Producer, Transaction
+    from tandemmq.client.records import decode_records
+    from tandemmq.client.results import Pulled, QueueOffsets
+    from tandemmq.client.statuses import PulledStatus, SendStatus
+    from tandemmq.client.store_client import StoreClient
+    from tandemmq.client.working import worker
+    from tandemmq.store.format.record import CorruptRecord, Record
 
 __all__ = [
     "ClientError",
@@ -147,3 +151,57 @@ __all__ = [
     "encode_batch",
     "worker",
 ]
+
+
+if not TYPE_CHECKING:  # checkers of types know the names above, and no others
+    _HOMES = {
+        "tandemmq.client.aio_producer": ("TransactionState",),
+        "tandemmq.client.aio_worker": ("DeadLetter", "Retry", "WorkerCounts"),
+        "tandemmq.client.consumer": ("Consumer", "Message"),
+        "tandemmq.client.encode": ("Outgoing", "encode_batch"),
+        "tandemmq.client.errors": (
+            "ClientError",
+            "ClientFault",
+            "DamagedMessage",
+            "FilterRefused",
+            "GroupRefused",
+            "NoLongerHeld",
+            "NotDurable",
+            "NotMaster",
+            "NotReplicated",
+            "NotTaken",
+            "Recovering",
+            "Refused",
+            "RequestFailed",
+            "Retriable",
+            "StoreUnreachable",
+            "TransactionOver",
+            "UnusableFile",
+        ),
+        "tandemmq.client.identity": ("Identity",),
+        "tandemmq.client.message": ("MessageContent",),
+        "tandemmq.client.observing": ("ClientObserver",),
+        "tandemmq.client.outgoing": ("Sent",),
+        "tandemmq.client.producer": ("Producer", "Transaction"),
+        "tandemmq.client.records": ("decode_records",),
+        "tandemmq.client.results": ("Pulled", "QueueOffsets"),
+        "tandemmq.client.statuses": ("PulledStatus", "SendStatus"),
+        "tandemmq.client.store_client": ("StoreClient",),
+        "tandemmq.client.working": ("worker",),
+        "tandemmq.store.format.record": ("CorruptRecord", "Record"),
+    }
+    """Where each name comes from. It is loaded when it is asked for: one who sends needs no asyncio of ours."""
+
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if f"{__name__}.{name}" in _HOMES:
+            return import_module(f"{__name__}.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(home), name)
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
