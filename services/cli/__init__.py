@@ -2,6 +2,7 @@
 
     main.py         the command, and the one place where an error becomes a line and an exit code
     commands.py     where each command is; it is imported when it is asked for
+    plain_values.py values that are taken as they are, without pydantic
     examples.py     examples at the end of each command's help
     completion.py   `tandem completion`: words for shells
     reference.py    docs/cli.md, generated from the help

@@ -8,6 +8,7 @@ import typer
 import typer.core
 
 from tandemmq.cli.examples import epilog_of
+from tandemmq.cli.plain_values import take_plain_values
 
 _VERBS = {
     "up": "processes.up",
@@ -106,6 +107,7 @@ class RootGroup(typer.core.TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = CommandsByName()
+        take_plain_values(self)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """What is typed, by its present name; `help` before a command is --help after it."""
@@ -139,8 +141,11 @@ def _make(name: str, module: Any) -> Any:
     made = typer.main.get_command(around)
     assert isinstance(made, typer.core.TyperGroup)
     command = made.commands[name]
+    take_plain_values(command)
     for typed, one in _verbs_of(name, command):
         one.epilog = epilog_of(typed)
+        if one is not command:
+            take_plain_values(one)
     return command
 
 

@@ -54,6 +54,17 @@ def test_a_command_loads_its_own_module_only(command: str) -> None:
     assert "tandemmq.cli.messaging.send" not in loaded
 
 
+@pytest.mark.parametrize(
+    "words", [("send", "orders", "tea", "--count", "2"), ("topic", "list", "--limit", "3"), ("group", "list")]
+)
+def test_a_call_loads_neither_pydantic_nor_what_programs_with_asyncio_use(words: tuple[str, ...]) -> None:
+    loaded = loaded_by(*words, "--address", "127.0.0.1:1")
+    assert "grpc" in loaded, "it was called"
+    assert not loaded & {"numpy", "pydantic", "rich", "typer._adapters", "uvloop", "prometheus_client"}
+    others = ("aio", "working", "producer", "consumer", "cluster", "holding", "attending", "background", "lingering")
+    assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.client.{one}" for one in others))}
+
+
 def test_every_command_is_found_under_its_name() -> None:
     root = typer.main.get_command(app)
     assert isinstance(root, typer.core.TyperGroup)
