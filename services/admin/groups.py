@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tandemmq.admin.books import Book, Books, merged_names, problems_of
 from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
 from tandemmq.admin.listing import checked_limit, matcher, page_of
-from tandemmq.admin.merging import check_presence, check_put, merged
+from tandemmq.admin.merging import check_presence, check_put, merged, to_change
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import GroupPosition, position
 from tandemmq.admin.standings import failing_messages
@@ -90,7 +90,8 @@ class Groups:
             put = metadata_pb2.PutGroupsRequest(groups=[config], create_only=before is None)
             answer = await node.ask("metasync", node.metasync.PutGroups(put))
             if answer.existing:
-                raise AlreadyExists(f"group {name} exists: somebody has just created it")
+                what = f"group {name}"
+                raise AlreadyExists(f"{what} exists: somebody has just created it", remedy=to_change(what))
             await self._see(node, answer.version)
             if before is None:
                 await usable_group(node, config)

@@ -35,9 +35,14 @@ def check_presence(
     having = [broker for broker, has in brokers if has]
     lacking = [broker for broker, has in brokers if not has]
     if request.create_only and having:
-        raise AlreadyExists(f"{what} exists on {', '.join(having)}")
+        raise AlreadyExists(f"{what} exists on {', '.join(having)}", remedy=to_change(what))
     if request.update_only and lacking:
         raise NotFound(f"there is no {what} on {', '.join(lacking)}")
+
+
+def to_change(what: str) -> str:
+    """What to do where `what`, `topic orders`, is to be made and is there."""
+    return f"`tandem {what.partition(' ')[0]} update` changes it"
 
 
 def merged(before: Config | None, change: Config, fields: Iterable[str] = ()) -> Config:

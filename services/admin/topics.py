@@ -5,7 +5,7 @@ import asyncio
 from tandemmq.admin.books import Book, Books, merged_names, problems_of
 from tandemmq.admin.errors import AlreadyExists, BadAdminRequest, NotFound
 from tandemmq.admin.listing import checked_limit, matcher, page_of
-from tandemmq.admin.merging import check_presence, check_put, merged
+from tandemmq.admin.merging import check_presence, check_put, merged, to_change
 from tandemmq.admin.nodes import KnownNode
 from tandemmq.admin.progress import lag_in
 from tandemmq.admin.store_times import MessagePlace, store_times
@@ -77,7 +77,8 @@ class Topics:
             put = metadata_pb2.PutTopicsRequest(topics=[config], create_only=before is None)
             answer = await node.ask("metasync", node.metasync.PutTopics(put))
             if answer.existing:
-                raise AlreadyExists(f"topic {name} exists: somebody has just created it")
+                what = f"topic {name}"
+                raise AlreadyExists(f"{what} exists: somebody has just created it", remedy=to_change(what))
             await self._see(node, answer.version)
             if before is None:
                 await usable_topic(node, config)

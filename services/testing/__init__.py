@@ -18,11 +18,11 @@ docs/testing.md has more. Which module has what::
     broker.py      TemporaryBroker: the process, its directory, its port
     container.py   BrokerContainer: the same in a container
     plugin.py      the fixtures tandem_broker, own_tandem_broker, tandem_settings
-    errors.py      BrokerNotStarted
+    errors.py      BrokerNotStarted, NameTaken
 """
 
 from tandemmq.testing.broker import TemporaryBroker
 from tandemmq.testing.container import BrokerContainer
-from tandemmq.testing.errors import BrokerNotStarted
+from tandemmq.testing.errors import BrokerNotStarted, NameTaken
 
-__all__ = ["BrokerContainer", "BrokerNotStarted", "TemporaryBroker"]
+__all__ = ["BrokerContainer", "BrokerNotStarted", "NameTaken", "TemporaryBroker"]

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from tandemmq.common.child_process import ending_with_us, how_it_ended
-from tandemmq.testing.errors import BrokerNotStarted
+from tandemmq.testing.errors import BrokerNotStarted, NameTaken
 
 HOST = "127.0.0.1"
 
@@ -206,7 +206,7 @@ class TemporaryBroker:
         """Make a topic that can be used at once; gives its name, which is a new one if none is given.
 
         `message_type`: NORMAL, FIFO, DELAY, TRANSACTION or PRIORITY, in either case; empty: any but the last.
-        Raises grpc.RpcError.
+        Raises NameTaken; tandemmq.client.ClientError where the broker refuses it or does not answer.
         """
         from tandemmq.delivery.v1.operations_pb2 import CreateTopicRequest
         from tandemmq.metadata.v1.metadata_pb2 import TopicConfig
@@ -214,29 +214,38 @@ class TemporaryBroker:
         name = name or f"topic-{next(_names)}"
         kind = {"message.type": message_type.upper() or "MIXED"}
         config = TopicConfig(name=name, read_queues=queues, write_queues=queues, attributes=kind)
-        self._call("CreateTopic", CreateTopicRequest(config=config))
+        self._create("CreateTopic", f"topic {name}", CreateTopicRequest(config=config))
         return name
 
     def create_group(self, name: str = "", *, fifo: bool = False, retries: int = 16) -> str:
         """Make a group that can be used at once; gives its name, which is a new one if none is given.
 
         `fifo`: in order by message group. `retries`: deliveries after the first, then a message goes to `%DLQ%NAME`.
-        Groups that nobody made work too. Raises grpc.RpcError.
+        Groups that nobody made work too. Raises as `create_topic`.
         """
         from tandemmq.delivery.v1.operations_pb2 import CreateGroupRequest
         from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
 
         name = name or f"group-{next(_names)}"
         config = SubscriptionGroupConfig(name=name, consume_message_orderly=fifo, retry_max_times=retries)
-        self._call("CreateGroup", CreateGroupRequest(config=config))
+        self._create("CreateGroup", f"group {name}", CreateGroupRequest(config=config))
         return name
 
-    def _call(self, method: str, request: Any) -> Any:
+    def _create(self, method: str, what: str, request: Any) -> None:
+        import grpc
+
         from tandemmq.client.channels import open_channel
+        from tandemmq.client.errors import from_rpc
         from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 
         with open_channel(self.address) as channel:
-            return getattr(OperationsStub(channel), method)(request, timeout=_CALL_SECONDS)
+            try:
+                getattr(OperationsStub(channel), method)(request, timeout=_CALL_SECONDS)
+            except grpc.RpcError as error:
+                refused = from_rpc(error)
+                if refused.code == "ALREADY_EXISTS":
+                    raise NameTaken(f"there is a {what} already") from None
+                raise refused from None
 
 
 def _port(events: list[dict[str, Any]], what: str, where: str) -> int:

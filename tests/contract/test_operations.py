@@ -186,7 +186,7 @@ def test_a_topic_that_is_made_can_be_used_at_once(
     operations.CreateTopic(pb.CreateTopicRequest(config=config), timeout=60)
     client.send("made", b"x", queue_id=7)
     code, _, text = refusal(operations.CreateTopic, pb.CreateTopicRequest(config=config))
-    assert (code, text) == ("ALREADY_EXISTS", "Topic made exists.")
+    assert (code, text) == ("ALREADY_EXISTS", "Topic made exists. (`tandem topic update` changes it)")
     file = (shared_store.directory / "config" / "topics.json").read_text()
     assert '"message.type":"FIFO"' in file.replace(" ", "")
 

@@ -8,13 +8,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-import grpc
 import pytest
 
-from tandemmq.client import StoreClient
-from tandemmq.testing import BrokerContainer, BrokerNotStarted, TemporaryBroker
+from tandemmq.client import RequestFailed, StoreClient
+from tandemmq.testing import BrokerContainer, BrokerNotStarted, NameTaken, TemporaryBroker
 from tests.faults.pair_process import until
 from tests.integration.test_up import is_alive
 
@@ -86,9 +86,17 @@ def test_topics_and_groups_have_names_of_their_own(broker: TemporaryBroker) -> N
     with StoreClient(broker.address) as client:
         assert client.send(first, b"x", queue_id=7).queue_id == 7
         assert client.send(second, b"x", queue_id=1).queue_id == 1
-    with pytest.raises(grpc.RpcError) as raised:
-        broker.create_topic(first)
-    assert raised.value.code() is grpc.StatusCode.ALREADY_EXISTS
+    group = broker.create_group()
+    for create, what in (
+        (partial(broker.create_topic, first), f"topic {first}"),
+        (partial(broker.create_group, group), f"group {group}"),
+    ):
+        with pytest.raises(NameTaken, match=f"there is a {what} already") as raised:
+            create()
+        assert "leave the name out" in raised.value.explain()
+    with pytest.raises(RequestFailed) as refused:
+        broker.create_topic("no good")
+    assert refused.value.code == "INVALID_ARGUMENT"
 
 
 def test_it_goes_on_after_a_crash_on_the_same_port_and_leaves_nothing() -> None:

@@ -75,7 +75,7 @@ def test_create_only_and_update_only(admin: AdminProcess) -> None:
     with refused("NOT_FOUND", "there is no topic once on alpha"):
         admin.stub.PutTopic(pb.PutTopicRequest(config=config, update_only=True))
     admin.stub.PutTopic(pb.PutTopicRequest(config=config, create_only=True))
-    with refused("ALREADY_EXISTS", "topic once exists on alpha"):
+    with refused("ALREADY_EXISTS", "topic once exists on alpha (`tandem topic update` changes it)"):
         admin.stub.PutTopic(pb.PutTopicRequest(config=config, create_only=True))
     with refused("INVALID_ARGUMENT", "exclude each other"):
         admin.stub.PutTopic(pb.PutTopicRequest(config=config, create_only=True, update_only=True))

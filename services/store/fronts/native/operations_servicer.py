@@ -129,7 +129,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             raise BadRequest(f"{RESERVE_TIME} is {hours[:40]!r}: allowed is a number, -1 or more.")
         _check_other(config)
         if self._broker.topics.get(config.name) is not None:
-            raise AlreadyThere(f"Topic {config.name} exists.")
+            raise AlreadyThere(f"Topic {config.name} exists.", remedy="`tandem topic update` changes it")
         await self._broker.topics.add([read_topic(config)])
         return pb.CreateTopicResponse()
 
@@ -151,7 +151,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         _check_attributes(config.attributes)
         _check_other(config)
         if self._groups.get(config.name) is not None:
-            raise AlreadyThere(f"Group {config.name} exists.")
+            raise AlreadyThere(f"Group {config.name} exists.", remedy="`tandem group update` changes it")
         await self._groups.add([read_group(config)])
         return pb.CreateGroupResponse()
 
