@@ -92,6 +92,7 @@ def list_groups(
         ("group", "broker", "lag", *COLUMNS, "dead letters", "topics", ""),
         rows,
         drop=("broker", "topics", *reversed(COLUMNS)),
+        right=COLUMNS,
     )
     if not found:
         output.say("There is no such group." if match or min_lag else "There are no groups yet.")
@@ -184,15 +185,19 @@ def members(
 def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
     config = group.config
     return [
-        ("lag", f"{group.lag:,} messages"),
+        ("lag", _counted(group.lag, "message")),
         ("dead letters", f"{group.dead_letters:,}"),
         ("consumes", "yes" if config.consume_enable else "no"),
         ("broadcast", "allowed" if config.consume_broadcast_enable else "not allowed"),
         ("orderly", "yes" if config.consume_message_orderly else "no"),
-        ("retries", f"{config.retry_max_times} times over {config.retry_queues} queues"),
-        ("timeout", f"{config.consume_timeout_minutes} minutes"),
+        ("retries", f"{_counted(config.retry_max_times, 'time')} over {_counted(config.retry_queues, 'queue')}"),
+        ("timeout", _counted(config.consume_timeout_minutes, "minute")),
         *(in_words(group.view) if group.HasField("view") else ()),
     ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 @app.command()
@@ -212,7 +217,8 @@ def progress(
         output.document({"progress": [document(one) for one in found.progress]})
         return
     columns = ("topic", "broker", "queue", "offset", "max", "lag", "lag time", "")
-    output.table(columns, [_progress_row(one) for one in found.progress], drop=("broker", "max"))
+    rows = [_progress_row(one) for one in found.progress]
+    output.table(columns, rows, drop=("broker", "max"), right=("lag", "lag time"))
     if not found.progress:
         output.say("It has consumed nothing yet.")
 
@@ -299,7 +305,8 @@ def _say_moves(output: Output, answer: "ResetOffsetsResponse", title: str) -> No
          f"{one.after - one.before:+,}" if one.HasField("before") else "", one.min_offset, one.max_offset)
         for one in answer.moves
     ]  # fmt: skip
-    output.table(("broker", "queue", "before", "after", "moved", "min", "max"), rows, title)
+    columns = ("broker", "queue", "before", "after", "moved", "min", "max")
+    output.table(columns, rows, title, right=("before", "moved"))
     if not rows:
         output.say("There is nothing to move.")
 

@@ -45,9 +45,17 @@ class Output:
             print(text, file=sys.stderr, flush=True)
 
     def table(
-        self, columns: Sequence[str], rows: Sequence[Row], title: str = "", *, drop: Sequence[str] = ()
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+        title: str = "",
+        *,
+        drop: Sequence[str] = (),
+        right: Sequence[str] = (),
     ) -> Sequence[str]:
-        """A table for people; columns whose cells are all numbers are aligned right. Nothing without rows.
+        """A table for people; columns whose cells are all numbers are aligned right, and those of `right`.
+
+        Nothing without rows.
 
         `drop`: columns that are left out, the first first, where a terminal is too narrow for all. Others are folded.
         Gives those that were left out.
@@ -56,11 +64,11 @@ class Output:
             return ()
         if is_terminal():
             columns, rows, dropped = fitting(columns, rows, drop, _terminal_width())
-            _rich_table(columns, rows, title)
+            _rich_table(columns, rows, title, right)
             if dropped:
                 self.remark(f"(too narrow for: {', '.join(dropped)}; --json has all)")
             return dropped
-        _plain_table(columns, rows, title)
+        _plain_table(columns, rows, title, right)
         return ()
 
     def pairs(self, pairs: Sequence[tuple[str, str]], title: str = "") -> None:
@@ -102,8 +110,8 @@ def _shown(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else printable(cell).replace("\n", " ")
 
 
-def _number_columns(columns: Sequence[str], rows: Sequence[Row]) -> list[bool]:
-    return [all(isinstance(row[at], int) for row in rows) for at in range(len(columns))]
+def _right_columns(columns: Sequence[str], rows: Sequence[Row], right: Sequence[str]) -> list[bool]:
+    return [name in right or all(isinstance(row[at], int) for row in rows) for at, name in enumerate(columns)]
 
 
 _BETWEEN = 2
@@ -131,18 +139,18 @@ def fitting(
     return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows], dropped
 
 
-def _plain_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None:
+def _plain_table(columns: Sequence[str], rows: Sequence[Row], title: str, right: Sequence[str]) -> None:
     cells = [[_shown(cell) for cell in row] for row in rows]
     widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(columns)]
-    right = _number_columns(columns, rows)
+    is_right = _right_columns(columns, rows, right)
     if title:
         print(title)
     for row in [list(columns), *cells]:
-        aligned = (f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, right, strict=True))
+        aligned = (f"{c:>{w}}" if r else f"{c:<{w}}" for c, w, r in zip(row, widths, is_right, strict=True))
         print("  ".join(aligned).rstrip())
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None:
+def _rich_table(columns: Sequence[str], rows: Sequence[Row], title: str, right: Sequence[str]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -157,10 +165,10 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Row], title: str) -> None
         pad_edge=False,
         show_edge=False,
     )
-    for at, (name, is_number) in enumerate(zip(columns, _number_columns(columns, rows), strict=True)):
+    for at, (name, is_right) in enumerate(zip(columns, _right_columns(columns, rows, right), strict=True)):
         words = [row[at] for row in cells]
         is_short = all(len(word) <= _WORD_MAX and " " not in word for word in words)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_short)
+        table.add_column(name, justify="right" if is_right else "left", overflow="fold", no_wrap=is_short)
     for row in cells:
         table.add_row(*map(Text, row))
     Console().print(table)

@@ -29,3 +29,13 @@ def test_no_cell_is_folded_where_a_column_can_be_left_out(
     assert len(told.splitlines()) == 4
     assert "replicator" in told
     assert "127.0.0.1:8184" in told
+
+
+def test_columns_of_numbers_stand_right_whatever_is_in_them(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("a", "1,234", 5), ("b", "-", 17)]
+    Output(as_json=False).table(("name", "lag", "queue"), rows, right=("lag",))
+    assert capsys.readouterr().out.splitlines() == [
+        "name    lag  queue",
+        "a     1,234      5",
+        "b         -     17",
+    ]
