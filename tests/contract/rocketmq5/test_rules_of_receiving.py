@@ -336,3 +336,23 @@ def test_dead_letters_are_read_by_their_topic(v2: V2Client, topic: str) -> None:
     assert found[0].topic.name == letters
     assert (system.dead_letter_queue.topic, system.message_id) == (topic, one.system_properties.message_id)
     assert v2.acknowledge("mourners", *found).status.code == pb.OK
+
+
+def test_a_dead_letter_names_its_topic_as_a_client_of_a_namespace_does(v2: V2Client) -> None:
+    v2.headers["x-mq-namespace"] = "shop"
+    name = f"parcels-{next(_numbers)}"
+    group, letters = f"packers-{name}", f"%DLQ%packers-{name}"
+    v2.route(name)
+    v2.receive(group, name, wait=0)
+    v2.send(message(name, b"dead"))
+    [one] = v2.take(group, name, 1)
+    forwarded = v2.ask(
+        "ForwardMessageToDeadLetterQueue",
+        group=pb.Resource(name=group),
+        topic=one.topic,
+        receipt_handle=one.system_properties.receipt_handle,
+        message_id=one.system_properties.message_id,
+    )
+    assert forwarded.status.code == pb.OK
+    [found] = v2.take(f"mourners-{name}", letters, 1)
+    assert (found.topic.name, found.system_properties.dead_letter_queue.topic) == (letters, name)

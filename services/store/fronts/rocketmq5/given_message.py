@@ -16,10 +16,13 @@ from tandemmq.store.fronts.rocketmq5.inflating import readable_body
 from tandemmq.store.fronts.rocketmq5.sent_message import BORN_HOST, INTERNAL, TRACE_CONTEXT
 
 
-async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int) -> message_pb2.Message:
-    """A message that is given out. `topic`: as the consumer asked for it; `most_body`: see `readable_body`."""
+async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int, namespace: str) -> message_pb2.Message:
+    """A message that is given out. `topic`: as the consumer asked for it; `most_body`: see `readable_body`.
+
+    `namespace`: of the call, where that of the topic is empty.
+    """
     record = decode_record(given.record, verify=False)
-    message = await pulled_message(record, topic, most_body)
+    message = await pulled_message(record, topic, most_body, namespace)
     system = message.system_properties
     system.receipt_handle = given.handle
     system.delivery_attempt = given.number
@@ -29,10 +32,13 @@ async def given_message(given: GivenMessage, topic: pb.Resource, most_body: int)
     return message
 
 
-async def pulled_message(record: Record, topic: pb.Resource, most_body: int) -> message_pb2.Message:
-    """A message that was read by its offset: nothing of it is to be acknowledged."""
+async def pulled_message(record: Record, topic: pb.Resource, most_body: int, namespace: str) -> message_pb2.Message:
+    """A message that was read by its offset: nothing of it is to be acknowledged. The rest as of `given_message`."""
     body, encoding = await readable_body(record, most_body)
     system = _system(record, encoding)
+    if system.HasField("dead_letter_queue"):
+        origin = system.dead_letter_queue
+        origin.topic = _unwrapped(origin.topic, topic.resource_namespace or namespace).name
     system.body_digest.CopyFrom(await body_digest.made(body))
     own = {name: value for name, value in record.properties.items() if name not in INTERNAL}
     return message_pb2.Message(topic=topic, user_properties=own, system_properties=system, body=body)
@@ -41,7 +47,7 @@ async def pulled_message(record: Record, topic: pb.Resource, most_body: int) -> 
 async def checked_message(command: CheckTransaction, namespace: str, most_body: int) -> message_pb2.Message:
     """The half message of a transaction that its producer is asked about: as it was sent, without a receipt handle."""
     record = decode_record(command.record, verify=False)
-    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body)
+    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body, namespace)
     system = message.system_properties
     system.delivery_attempt = 1
     system.queue_id = int(record.properties.get(names.REAL_QID) or 0)
@@ -52,7 +58,7 @@ async def checked_message(command: CheckTransaction, namespace: str, most_body: 
 async def tried_message(command: TryMessage, namespace: str, most_body: int) -> message_pb2.Message:
     """A message that a client is to consume once more, for a test; without a receipt handle."""
     record = decode_record(command.record, verify=False)
-    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body)
+    message = await pulled_message(record, _unwrapped(command.topic, namespace), most_body, namespace)
     message.system_properties.delivery_attempt = 1
     return message
 

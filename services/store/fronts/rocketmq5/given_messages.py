@@ -30,19 +30,20 @@ class GivenMessages:
         self.most_body = most_body
         self.core = core
 
-    def of(self, topic: pb.Resource) -> "EncodedMessages":
-        """Those of one topic, as the consumer asked for it."""
-        return EncodedMessages(self, topic)
+    def of(self, topic: pb.Resource, namespace: str = "") -> "EncodedMessages":
+        """Those of one topic, as the consumer asked for it. `namespace`: of the call; plain ones need none."""
+        return EncodedMessages(self, topic, namespace)
 
 
 class EncodedMessages:
     """Writes the messages of one answer."""
 
-    __slots__ = ("_core", "_field", "_most_body", "_topic")
+    __slots__ = ("_core", "_field", "_most_body", "_namespace", "_topic")
 
-    def __init__(self, messages: GivenMessages, topic: pb.Resource) -> None:
+    def __init__(self, messages: GivenMessages, topic: pb.Resource, namespace: str) -> None:
         self._core = messages.core
         self._most_body = messages.most_body
+        self._namespace = namespace
         self._topic = topic
         self._field = b"" if self._core is None else message_pb2.Message(topic=topic).SerializeToString()
 
@@ -54,5 +55,5 @@ class EncodedMessages:
 
     async def looked_into(self, given: GivenMessage) -> bytes:
         """The part of any message."""
-        message = await given_message(given, self._topic, self._most_body)
+        message = await given_message(given, self._topic, self._most_body, self._namespace)
         return calls_pb2.ReceiveMessageResponse(message=message).SerializeToString()

@@ -92,7 +92,9 @@ class Offsets:
         await _write(call, calls_pb2.PullMessageResponse(status=_status(pulled)))
         for record in _records(pulled):
             if tags is None or record.tags in tags.tags:
-                message = await pulled_message(record, request.message_queue.topic, self._most_body)
+                message = await pulled_message(
+                    record, request.message_queue.topic, self._most_body, call.caller.namespace
+                )
                 await _write(call, calls_pb2.PullMessageResponse(message=message))
         await _write(call, calls_pb2.PullMessageResponse(next_offset=pulled.next_offset))
 

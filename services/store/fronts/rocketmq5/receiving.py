@@ -101,7 +101,7 @@ class ReceiveCalls:
     async def _write(self, messages: Sequence[GivenMessage], topic: pb.Resource, call: FrontCall) -> None:
         """The parts of an answer, as many at a time as make a piece worth sending."""
         parts = [_OK if messages else _NO_MESSAGE]
-        encoded, size = self._given.of(topic), 0
+        encoded, size = self._given.of(topic, call.caller.namespace), 0
         for given in messages:
             part = encoded.at_once(given)
             if part is None:
