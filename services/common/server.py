@@ -131,6 +131,11 @@ class ServiceHost:
         if self.guard.gate is None and isinstance(self._server, Server):
             self._server.take_bytes(path)
 
+    @property
+    def takes_direct(self) -> bool:
+        """Whether short ways are used: our transport serves."""
+        return isinstance(self._server, Server)
+
     def use_lanes(self) -> None:
         """Have what is direct taken by compiled code, where our transport serves. Raises ImportError: not built."""
         if isinstance(self._server, Server):

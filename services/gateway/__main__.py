@@ -75,6 +75,8 @@ def pass_sends(settings: GatewaySettings, host: ServiceHost, cluster: BrokerClus
     """Have the compiled core pass plain messages on, where it is used: gives `compiled`, or `python` and why."""
     if settings.compiled_core is CoreChoice.NEVER:
         return "python: compiledCore is never"
+    if not host.takes_direct:
+        return "python: grpcTransport is grpcio, which has no short way"
     if host.guard.gate is not None:
         return "python: callers are recognized message by message"
     if settings.grpc_transport is GrpcTransport.GRPCIO:
