@@ -74,7 +74,13 @@ def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.Monke
         assert kept == f"kept on {store.address}: rw, 16 queues read, 16 written, messages kept for 6 h\n"
         words = tandem("topic", "create", "plain", "--retention", "0")
         assert words.stdout == f"plain on {store.address}: rw, 16 queues read, 16 written\n"
-        assert "in the store at" in tandem("group", "create", "plain").stdout
+        made = tandem("group", "create", "plain").stdout
+        assert "in the store at" in made
+        assert "16 times over 1 queue\n" in made
+        for noun in ("topic", "group"):
+            there = tandem(noun, "create", "plain").exception
+            assert isinstance(there, CallFailed)
+            assert f"`tandem {noun} update` changes it" in there.failure.message
 
 
 def closed_address() -> str:
