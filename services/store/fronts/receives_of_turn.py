@@ -7,6 +7,7 @@ has a large answer, is the handler's.
 import logging
 import time
 from collections.abc import Callable
+from itertools import compress
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -75,8 +76,11 @@ class ReceivesOfTurn:
         return True
 
     def _give_together(self, plain: PlainWish, kept: list[KeptCall[None]]) -> None:
-        """Give each call its messages; the handler has them where there are none at all, or answers are large."""
-        kept = [one for one in kept if not one.call.gone]
+        """Give each call its messages; the handler has them where there are none at all, answers are large, or wait."""
+        there = [one for one in kept if not one.call.gone]
+        full = [not one.call.has_room for one in there]  # their peers do not read what they got in earlier turns
+        hand_over(compress(there, full))
+        kept = [one for one, is_full in zip(there, full, strict=True) if not is_full]
         try:
             batches = self._delivery.receive_at_once(plain.wish, len(kept)) if kept else ()
         except TandemError:

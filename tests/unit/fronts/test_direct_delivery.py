@@ -256,6 +256,26 @@ async def test_what_a_look_has_not_come_to_is_given_in_the_next_turn(
         assert (offsets, most) == (list(range(9)), [])
 
 
+async def test_a_caller_that_does_not_read_what_came_before_is_the_handlers_in_the_next_turn(
+    tmp_path: Path, kind: type[Ways], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with delivering(tmp_path) as at:
+        ways = await begun(at, kind=kind)
+        receive, most = at.delivery.receive_at_once, [1, 2, 9]
+        monkeypatch.setattr(
+            at.delivery, "receive_at_once", lambda wish, calls=1: receive(wish, min(calls, most.pop(0)))
+        )
+        callers = [DirectCaller() for _ in range(6)]
+        assert [ways.receive(one) for one in callers] == [HELD] * 6
+        await until(lambda: bool(callers[2].answers))
+        for one in callers[3:5]:
+            one.has_room = False
+        await until(lambda: bool(callers[5].answers))
+        assert [len(one.answers) for one in callers] == [1, 1, 1, 0, 0, 1]
+        assert [len(one.handed_over) for one in callers] == [0, 0, 0, 1, 1, 0]
+        assert at.delivery.ledger.in_flight(PLACE) == 4
+
+
 async def test_each_of_them_is_told_what_became_of_its_own_handles(tmp_path: Path, kind: type[Ways]) -> None:
     async with delivering(tmp_path) as at:
         ways = await begun(at, kind=kind)
