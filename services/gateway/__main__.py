@@ -16,7 +16,6 @@ from tandemmq.common.node_access import RULES as NODE_RULES
 from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.server_settings import GrpcTransport
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
@@ -79,8 +78,6 @@ def pass_sends(settings: GatewaySettings, host: ServiceHost, cluster: BrokerClus
         return "python: grpcTransport is grpcio, which has no short way"
     if host.guard.gate is not None:
         return "python: callers are recognized message by message"
-    if settings.grpc_transport is GrpcTransport.GRPCIO:
-        return "python: grpcTransport is grpcio"
     if problem := core_problem():
         return f"python: {problem}"
     sends = PassedSends(cluster, settings.max_message_size, metrics)

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import grpc
@@ -15,17 +14,14 @@ from hypothesis import strategies as st
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import HELD
-from tandemmq.common.server_settings import GrpcTransport
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway import questions
-from tandemmq.gateway.__main__ import pass_sends
 from tandemmq.gateway.broker_link import MOST_UNSENT, BrokerLink
 from tandemmq.gateway.choosing import chosen
 from tandemmq.gateway.cluster import SOON_SECONDS, BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
 from tandemmq.gateway.passed_sends import PassedSends
 from tandemmq.gateway.remote_broker import RemoteBroker
-from tandemmq.gateway.settings import GatewaySettings
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import PERM_READ, TopicConfig
@@ -292,13 +288,3 @@ def test_no_more_is_held_than_there_is_memory_for() -> None:
         assert 64 << 20 < taken * len(large) < 65 << 20
         one.answer(stored(1))
         assert one.send(large)
-
-
-def test_the_start_does_not_say_that_the_core_is_used_where_it_cannot_be() -> None:
-    given = {"brokers": "broker-a=localhost:1", "grpcTransport": "grpcio"}
-    settings = GatewaySettings.load(environment={}, overrides=given)
-    assert settings.grpc_transport is GrpcTransport.GRPCIO
-    host = SimpleNamespace(guard=SimpleNamespace(gate=None))
-    with gateway() as one:
-        used = pass_sends(settings, cast(Any, host), one.cluster, one.metrics)
-    assert used == "python: grpcTransport is grpcio"
