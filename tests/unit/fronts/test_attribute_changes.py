@@ -43,3 +43,10 @@ def test_a_topic_that_is_made_has_nothing_to_remove() -> None:
         changed(None, {"-ours": ""})
     with pytest.raises(RemotingRefusal, match="wrong format key: olor"):
         changed({}, {"color": "red"})
+
+
+def test_commas_at_the_end_say_nothing_as_in_java() -> None:
+    assert parsed("+reserve.time=24,,") == {"+reserve.time": "24"}
+    assert parsed(",") == {}
+    with pytest.raises(RemotingRefusal, match="delete attribute format is wrong"):
+        parsed(",+reserve.time=24")

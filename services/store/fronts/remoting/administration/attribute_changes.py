@@ -13,6 +13,7 @@ from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 def parsed(text: str) -> dict[str, str]:
     """The changes of a header's field: values by name with its sign. Raises RemotingRefusal."""
     changes: dict[str, str] = {}
+    text = text.rstrip(",")  # Java's split drops what is empty at the end
     for part in text.split(",") if text else ():
         name, equals, value = part.partition("=")
         if equals and "+" not in name:
