@@ -1,5 +1,6 @@
 """The `tandem` command: its commands, and the one place where an error becomes a line and an exit code."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -34,6 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+_SELDOM = 50_000
+"""New objects between two collections of a call: what it imports are many, and none of them is garbage."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -78,6 +83,7 @@ def _root(
     # Where every call looks (tandemmq.client.Identity), in this process and in those that it starts.
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
     if calls_cluster(call) and not call.resilient_parsing:
+        gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
         _find_cluster()
 
 

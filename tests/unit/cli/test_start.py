@@ -8,7 +8,7 @@ import pytest
 import typer.core
 import typer.main
 
-from tandemmq.cli.main import app
+from tandemmq.cli.main import _SELDOM, app
 
 PROGRAM = """
 import json, sys
@@ -63,6 +63,13 @@ def test_a_call_loads_neither_pydantic_nor_what_programs_with_asyncio_use(words:
     assert not loaded & {"numpy", "pydantic", "rich", "typer._adapters", "uvloop", "prometheus_client"}
     others = ("aio", "working", "producer", "consumer", "cluster", "holding", "attending", "background", "lingering")
     assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.client.{one}" for one in others))}
+
+
+@pytest.mark.parametrize(("command", "is_call"), [("send", True), ("serve", False)])
+def test_a_call_collects_garbage_seldom_and_a_service_as_ever(command: str, is_call: bool) -> None:
+    program = PROGRAM.replace("sorted(sys.modules)", "gc.get_threshold()").replace("import json", "import gc, json")
+    done = subprocess.run([sys.executable, "-c", program, command, "-x"], capture_output=True, text=True, check=True)
+    assert (json.loads(done.stdout.splitlines()[-1])[0] == _SELDOM) == is_call
 
 
 def test_every_command_is_found_under_its_name() -> None:
