@@ -14,6 +14,7 @@ a gateway ends. So there may be several of them, behind one address.
     cluster.py           all brokers as one: what the front asks (`fronts/broker_port.py`)
     cluster_tables.py    ... topics and groups
     cluster_delivery.py  ... messages, handles and transactions, each at its broker
+    any_broker.py        ... a receive that names no broker
     passed_sends.py      SendMessage of plain messages, passed on by the compiled core
     choosing.py          which broker a message goes to
     tokens.py            handles that name their broker

@@ -138,6 +138,15 @@ class BrokerLink:
         if waiting is not None and waiting.done() and not waiting.cancelled():
             waiting.exception()  # it was never looked at, and that is fine
 
+    def abandon(self, number: int) -> None:
+        """As `forget`, by one who was ended while it waited: an answer that came in that moment is an orphan too."""
+        waiting = self._waiting.get(number)
+        self.forget(number)
+        if waiting is None or not waiting.done() or waiting.cancelled() or self.ended.done():
+            return
+        if waiting.exception() is None:
+            self._orphaned(waiting.result())
+
     def give_up(self, number: int, error: TandemError) -> None:
         """Whoever waits for an answer gets an error instead."""
         waiting = self._waiting.get(number)
@@ -199,8 +208,8 @@ class BrokerLink:
             return
         for answer in broker_pb2.LinkResponse.FromString(response).answers:
             waiting = self._waiting.get(answer.id)
-            if waiting is None:
+            if waiting is None or waiting.done():
                 if self.held is None or not self.held.told(answer):
                     self._orphaned(answer)
-            elif not waiting.done():
+            else:
                 waiting.set_result(answer)

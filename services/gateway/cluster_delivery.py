@@ -1,21 +1,21 @@
 """ClusterDelivery: messages of the broker that is asked, handles and transactions at the brokers that they name."""
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.gateway import questions
+from tandemmq.gateway.any_broker import FirstBatch
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.clients import GatewaySessions
 from tandemmq.gateway.cluster_tables import ClusterTables
-from tandemmq.gateway.errors import BrokerAway
+from tandemmq.gateway.errors import BrokerAway, stopping
 from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_broker import ELSEWHERE, RemoteBroker
 from tandemmq.gateway.tokens import Tokens
-from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.delivery.port import Batch, Connected, Ending, GivenMessage, Outcome, Room, Wish
 from tandemmq.store.format.host import Host
 
@@ -66,11 +66,6 @@ class Polls:
             link.give_up(number, stopping())
 
 
-def stopping() -> StoreStopping:
-    """What a receive is told that cannot wait any more, though nothing is wrong with it."""
-    return StoreStopping("There is nobody to receive from at present.", remedy="Receive again.")
-
-
 class ClusterDelivery:
     """A `ConsumingPort` over all brokers, for one user."""
 
@@ -90,17 +85,17 @@ class ClusterDelivery:
 
     async def receive(self, wish: Wish, room: Room | None = None) -> Batch:
         """See `ConsumingPort`. A broker that is down has no messages for now."""
-        brokers = self._tables.brokers
-        named = brokers.get(wish.broker)
+        named = self._tables.brokers.get(wish.broker)
         if named is not None:
             return await self._from(named, wish, wish.wait_ms, room)
-        *others, last = self._tables.in_turn()
-        for broker in others:  # whoever names no broker wants the messages of any
-            with contextlib.suppress(StoreStopping):
-                batch = await self._from(broker, wish, 0, room)
-                if batch.messages:
-                    return batch
-        return await self._from(last, wish, wish.wait_ms, room)
+        brokers = self._tables.with_topic(wish.topic)
+        if len(brokers) == 1:
+            return await self._from(brokers[0], wish, wish.wait_ms, room)
+
+        def ask(broker: RemoteBroker, wait_ms: int) -> Coroutine[Any, Any, Batch]:
+            return self._from(broker, wish, wait_ms, room)
+
+        return await FirstBatch(ask, brokers[0].timers).of(brokers, wish.wait_ms)
 
     async def _from(self, broker: RemoteBroker, wish: Wish, wait_ms: int, room: Room | None) -> Batch:
         timers = broker.timers
@@ -131,6 +126,7 @@ class ClusterDelivery:
             answer = await link.answer(number)
         except BaseException:
             _end_receive(link, number, sent=False)
+            link.abandon(number)
             raise
         finally:
             self._polls.waiting.discard((link, number))

@@ -35,6 +35,19 @@ class ClusterTables:
         first = next(self._turns) % len(all_of_them)
         return all_of_them[first:] + all_of_them[:first]
 
+    def with_topic(self, name: str) -> list[RemoteBroker]:
+        """Those with messages of a topic that was looked up a moment ago, `in_turn`; all where it is nowhere.
+
+        One that is away counts: it may come back with some.
+        """
+        brokers = self.in_turn()
+        having = [
+            broker
+            for broker in brokers
+            if broker.link is None or ((topic := broker.topics.get(name)) is not None and topic.readable)
+        ]
+        return having or brokers
+
     def there(self) -> list[RemoteBroker]:
         """Those that answer, or did a moment ago. Raises BrokerAway where there is none."""
         found = [broker for broker in self.brokers.values() if broker.there]

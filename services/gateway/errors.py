@@ -1,6 +1,7 @@
 """What a gateway cannot do, and what brokers have refused."""
 
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.store.broker.errors import StoreStopping
 
 
 class BrokerAway(TandemError):
@@ -39,3 +40,8 @@ def refusal_of(kind: str, message: str, remedy: str) -> BrokerRefusal:
     """A broker's refusal. A kind that a newer store has counts as UNNAMED."""
     made: BrokerRefusal = _OF_KIND[Kind.__members__.get(kind, Kind.UNNAMED)](message, remedy=remedy or None)
     return made
+
+
+def stopping() -> StoreStopping:
+    """What a receive is told that cannot wait any more, though nothing is wrong with it."""
+    return StoreStopping("There is nobody to receive from at present.", remedy="Receive again.")
