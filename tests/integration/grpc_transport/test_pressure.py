@@ -67,6 +67,7 @@ async def test_a_connection_whose_window_is_shut_holds_only_itself(transport: st
     async with hosted(transport) as server, wired(server.target, (INITIAL_WINDOW_SIZE, WIDE), window=0) as wire:
         streams = [wire.call("Drip", b"") for _ in range(5)]
         await wire.wait_for(lambda: sum(len(wire.answers[stream].data) for stream in streams) >= 65_535)
+        await wire.wait_for(lambda: all(wire.answers[stream].head for stream in streams))
         stood = await standstill(dripped(server))
         assert sum(len(wire.answers[stream].data) for stream in streams) == 65_535
         assert stood * DRIP_SIZE < 65_535 + 5 * (1 << 20)
