@@ -154,15 +154,18 @@ class Receiver:
         """Where to look, and for what, one after the other. Nothing is due again where no entry is ready."""
         again: _Step = self._again
         steps: list[_Step] = [again, self._new]
+        new_first = turn // _NEW_FIRST_EVERY
+        first = turn - new_first  # each kind of look has turns of its own: else some queue would never come first in one
         if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
             steps.reverse()
+            first = new_first
         if call.by_priority and turn % 100 < call.group.priority_percent:
             for source in sorted(sources, key=lambda one: (one.shown is not Shown.AS_ASKED, -one.place.queue)):
                 for step in steps:
                     if step is not again or self._ledger.ready_entries:
                         yield step, source
             return
-        first = turn % len(sources) if sources else 0
+        first = first % len(sources) if sources else 0
         in_turn = (*sources[first:], *sources[:first])
         for step in steps:
             if step is not again or self._ledger.ready_entries:

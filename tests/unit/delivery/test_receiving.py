@@ -20,6 +20,7 @@ from tandemmq.store.delivery.errors import (
 from tandemmq.store.delivery.facts import Forgotten, Place
 from tandemmq.store.delivery.port import GivenMessage, Subscription
 from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.format.record import decode_record
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, bodies, numbers, scene
 
@@ -193,6 +194,23 @@ async def test_new_messages_come_beside_those_that_come_again(tmp_path: Path) ->
         seen = [bodies(await at.take(1))[0][:3] for _ in range(10)]
         assert seen.count("new") == 2
         assert seen.count("old") == 8
+
+
+@pytest.mark.parametrize("queues", [2, 3, 4, 5, 6])
+async def test_new_messages_of_each_queue_come_beside_those_that_come_again(tmp_path: Path, queues: int) -> None:
+    async with scene(tmp_path) as at:
+        at.topic(queues=queues)
+        for queue in range(queues):
+            at.send(*[f"old{number}" for number in range(40)], queue=queue)
+        for _ in range(2 * queues):
+            await at.take()
+        await at.timers.advance(SECONDS)
+        for queue in range(queues):
+            at.send(*[f"new{number}" for number in range(40)], queue=queue)
+        for kind in (b"new", b"old"):
+            seen = [decode_record(one.record) for _ in range(10 * (queues + 1)) for one in await at.take(1)]
+            from_queues = {one.queue_id for one in seen if one.body.startswith(kind)}
+            assert from_queues == set(range(queues)), kind
 
 
 async def test_a_receive_waits_for_a_new_message(tmp_path: Path) -> None:
