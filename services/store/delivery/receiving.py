@@ -487,9 +487,7 @@ class Receiving:
             return
         for place in parts.side.unblock(facts):
             self.waiters.wake(place)
-        if parts.side.all_blocked:
-            for place in parts.side.unblock_all():
-                self.waiters.wake(place)
+        self._there_is_room(parts.side)
         following = deals(parts.lines.dealt(facts))
         if following:
             self._journal.note(*following)
@@ -505,7 +503,14 @@ class Receiving:
         for place in places:
             parts.lines.forget(place.group, place.topic)
             self.waiters.wake(place)
+        self._there_is_room(parts.side)
         parts.alarm.look()
+
+    def _there_is_room(self, side: SideState) -> None:
+        """Less is in flight: wake those who wait for room among the messages of all groups."""
+        if side.all_blocked:
+            for place in side.unblock_all():
+                self.waiters.wake(place)
 
     def _came_due(self, place: Place) -> None:
         self.waiters.wake(place)

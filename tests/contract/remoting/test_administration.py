@@ -188,9 +188,22 @@ def test_the_broker_of_itself_and_what_is_refused_by_name(client: ClassicClient)
     )
     for done in (code.CLEAN_EXPIRED_CONSUMEQUEUE, code.CLEAN_UNUSED_TOPIC, code.DELETE_EXPIRED_COMMITLOG):
         assert client.ask(done).code == 0
-    assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {}
     assert "TBW102" in json.loads(client.ask(code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body)["topicList"]
     assert json.loads(client.ask(code.GET_BROKER_HA_STATUS).body)["master"] is True
+
+
+def test_a_java_slave_hears_how_far_delay_levels_are_delivered(tmp_path: Path) -> None:
+    with classic(tmp_path / "store") as store:
+        with ClassicClient(port_of(store)) as client:
+            assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {}
+            make_topic(client, "slow", read=1, write=1)
+            for number in range(2):
+                assert client.send("slow", b"late", DELAY="1").code == 0
+                assert client.pull("slow-g", "slow", number, suspend=20_000).body.count(b"late") == 1
+            assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {"1": 2}
+        store.restart()
+        with ClassicClient(port_of(store)) as client:
+            assert java_json.loads(client.ask(code.GET_ALL_DELAY_OFFSET).body)["offsetTable"] == {"1": 2}
 
 
 def test_how_much_comes_in_and_goes_out(client: ClassicClient) -> None:

@@ -368,6 +368,18 @@ async def test_the_limit_of_the_whole_store_holds(tmp_path: Path) -> None:
         assert bodies(await waiting) == ["c"]
 
 
+async def test_who_waits_for_room_in_the_whole_store_has_it_when_a_group_is_reset(tmp_path: Path) -> None:
+    async with scene(tmp_path, ReceiveRules(most_in_flight_in_all=2)) as at:
+        at.topic("others")
+        at.send("a", "b")
+        at.send("c", topic="others")
+        await at.take()
+        waiting = asyncio.create_task(at.take(topic="others", wait_ms=20_000))
+        await turns()
+        await at.receiving.reset(GROUP, TOPIC, {0: 2})
+        assert bodies(await waiting) == ["c"]
+
+
 async def test_what_makes_no_sense_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     async with scene(tmp_path, ReceiveRules(create_groups=False)) as at:
         at.groups.put("lazy", consume_enable=False)

@@ -21,6 +21,7 @@ from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.renewal import GRACE_MS
 from tandemmq.store.delivery.selection import Selections
 from tandemmq.store.delivery.sessions import Member, Sessions
 from tandemmq.store.delivery.telling import Telling
@@ -462,6 +463,8 @@ async def test_what_clients_hold_is_renewed_and_given_back_in_turns(
                 for _ in range(5):
                     await turns()
             assert (count.all, count.most <= 256) == (clients * messages, True)
+        assert at.ledger.ready_entries == 0
+        await at.timers.advance(GRACE_MS / 1000)
         assert at.ledger.ready_entries == clients * messages
 
 

@@ -1,4 +1,4 @@
-"""Whole tables, as a Java slave copies them from its master, and as tools read them: topics, groups, positions, delays.
+"""Whole tables, as a Java slave copies them from its master, and as tools read them: topics, groups, positions, delay levels.
 
 All have a dataVersion: a 5.x slave fails without. It says the same as long as the content does.
 """
@@ -33,7 +33,7 @@ class TableAnswers:
         self._topics = VersionedTable(timers, self._all_topics, broker.topics.changed)
         self._groups = VersionedTable(timers, self._all_groups, delivery.groups.changed)
         self._offsets = VersionedTable(timers, self._all_offsets)
-        self._delays = VersionedTable(timers, _nothing("offsetTable"))
+        self._delays = VersionedTable(timers, self._all_delays)
         self._timer_counts = VersionedTable(timers, _nothing("timingCount"))
 
     def handlers(self) -> dict[int, Handler]:
@@ -60,7 +60,7 @@ class TableAnswers:
         return await self._answer(call, self._offsets)
 
     async def delays(self, call: RemotingCall) -> Command:
-        """GET_ALL_DELAY_OFFSET: delays are this broker's own, and no slave has to know of them; but never empty."""
+        """GET_ALL_DELAY_OFFSET: how far each level is delivered. A slave of Java that takes over goes on there."""
         return await self._answer(call, self._delays)
 
     def timer_check(self, call: RemotingCall) -> Command:
@@ -97,6 +97,10 @@ class TableAnswers:
             table.setdefault(f"{place.topic}@{place.group}", {})[place.queue] = progress.cursor
             await slices.pause()
         return {"offsetTable": table}
+
+    async def _all_delays(self, _slices: Slices) -> Document:
+        await self._delivery.known()
+        return {"offsetTable": dict(self._delivery.ledger.levels)}
 
 
 async def _by_name(entries: Iterable[TopicConfig | GroupConfig], slices: Slices) -> dict[str, dict[str, Any]]:
