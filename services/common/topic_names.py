@@ -20,18 +20,26 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELIVERY = "TANDEM_SYS_DELIVERY"
 """Where this broker keeps what groups have received and acknowledged."""
 
+HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_ENDS = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+DISCARDED_HALVES = "TRANS_CHECK_MAX_TIME_TOPIC"
+"""Half messages; which of them have ended; those whose producer never said."""
+
+AUTO_CREATED = "TBW102"
+"""Whoever has this topic creates others (RocketMQ: ``AUTO_CREATE_TOPIC_KEY_TOPIC``)."""
+
 TRACES = "RMQ_SYS_TRACE_TOPIC"
 """Where clients write what they did with each message, if their traces are switched on."""
 
 ROCKETMQ_SYSTEM_TOPICS = frozenset(
     {
-        "TBW102",
+        AUTO_CREATED,
         SCHEDULE_TOPIC,
         "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
+        HALF,
         TRACES,
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
+        HALF_ENDS,
+        DISCARDED_HALVES,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
     }
@@ -40,7 +48,7 @@ ROCKETMQ_SYSTEM_TOPICS = frozenset(
 
 SYSTEM_TOPICS = ROCKETMQ_SYSTEM_TOPICS | {DELIVERY}
 
-BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {"TBW102", "BenchmarkTest", TRACES}
+BROKER_WRITES = (SYSTEM_TOPICS | {"rmq_sys_wheel_timer"}) - {AUTO_CREATED, "BenchmarkTest", TRACES}
 """Topics that only the broker writes to (``NOT_ALLOWED_SEND_TOPIC_SET``)."""
 
 SYSTEM_PREFIX = "rmq_sys_"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tandemmq.common.slices import Slices
-from tandemmq.common.topic_names import TRACES
+from tandemmq.common.topic_names import AUTO_CREATED, TRACES
 from tandemmq.common.wire.remoting.registration import (
     BrokerIdentity,
     RegisteredTopic,
@@ -19,9 +19,6 @@ from tandemmq.common.wire.remoting.registration import (
 )
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
 from tandemmq.store.log.replica.mastership import Mastership
-
-AUTO_CREATED = "TBW102"
-"""Whoever has this topic creates others (RocketMQ: ``AUTO_CREATE_TOPIC_KEY_TOPIC``)."""
 
 _READ_WRITE, _INHERITED = 6, 7
 _OWN = "TANDEM_"

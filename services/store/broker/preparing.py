@@ -6,9 +6,10 @@ producer says how the transaction has ended. RocketMQ: ``TransactionalMessageBri
 
 from collections.abc import Mapping
 
+from tandemmq.common import topic_names
 from tandemmq.store.format import properties as names
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_TOPIC = topic_names.HALF
 HALF_QUEUE = 0
 
 _NOT_OF_A_HALF = (

@@ -25,12 +25,6 @@ def size_at(buffer: ReadBuffer, at: int = 0) -> int:
     return int.from_bytes(buffer[at : at + 4], "big")
 
 
-def queue_offset_at(buffer: ReadBuffer, at: int = 0) -> int:
-    """QUEUEOFFSET."""
-    begin = at + QUEUE_OFFSET_AT
-    return int.from_bytes(buffer[begin : begin + 8], "big", signed=True)
-
-
 def physical_offset_at(buffer: ReadBuffer, at: int = 0) -> int:
     """PHYSICALOFFSET."""
     begin = at + PHYSICAL_OFFSET_AT

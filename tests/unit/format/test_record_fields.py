@@ -13,7 +13,6 @@ from tandemmq.store.format.record_fields import (
     has_record_magic,
     is_half,
     physical_offset_at,
-    queue_offset_at,
     size_at,
 )
 from tandemmq.store.format.unit import BLANK_UNIT, UNIT_SIZE, bytes_of_records, pack_unit, place_of, unpack_units
@@ -27,7 +26,6 @@ def test_they_are_those_of_the_decoded_record(message: Message, number: int, pla
     data = bytes(at) + record
     decoded = decode_record(data, at)
     assert size_at(data, at) == decoded.size == len(record)
-    assert queue_offset_at(data, at) == decoded.queue_offset
     assert physical_offset_at(memoryview(data), at) == decoded.physical_offset
     assert has_record_magic(data, at)
     assert not has_blank_magic(data, at)

@@ -7,6 +7,7 @@ consumers of RocketMQ know by that its transaction id.
 
 from typing import NamedTuple
 
+from tandemmq.common import topic_names
 from tandemmq.store.broker.preparing import HALF_QUEUE, HALF_TOPIC
 from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.port import Ending
@@ -16,9 +17,9 @@ from tandemmq.store.format.host import Host
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import Record
 
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+OP_TOPIC = topic_names.HALF_ENDS
 OP_QUEUE = 0
-DISCARD_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+DISCARD_TOPIC = topic_names.DISCARDED_HALVES
 DISCARD_QUEUE = 0
 TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 """The group whose positions in `consumerOffset.json` say how far both topics are dealt with."""

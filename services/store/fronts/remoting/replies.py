@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tandemmq.common.access.needs import publish
 from tandemmq.common.errors import TandemError
+from tandemmq.common.topic_names import AUTO_CREATED
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
@@ -74,7 +75,7 @@ class Replies:
         fields = {
             "producerGroup": header.group,
             "topic": header.topic,
-            "defaultTopic": header.default_topic or "TBW102",
+            "defaultTopic": header.default_topic or AUTO_CREATED,
             "defaultTopicQueueNums": str(header.default_queues),
             "queueId": str(header.queue_id),
             "sysFlag": str(header.sys_flag),

@@ -8,15 +8,13 @@ class Reason(Enum):
 
     CLOSED = 2
     QUEUE_ERROR = 4
-    INDEX_ERROR = 8
     LOG_DISK_FULL = 16
-    QUEUE_DISK_FULL = 64
     FLUSH_FAILED = 1 << 16  # this one and the next are ours
     SLAVE = 1 << 17
     FENCED = 1 << 18
 
 
-_FAILURES = frozenset({Reason.FLUSH_FAILED, Reason.QUEUE_ERROR, Reason.INDEX_ERROR})
+_FAILURES = frozenset({Reason.FLUSH_FAILED, Reason.QUEUE_ERROR})
 
 
 class RunningFlags:
@@ -54,8 +52,8 @@ class RunningFlags:
 
     @property
     def only_disks_full(self) -> bool:
-        """Whether nothing else than full disks keeps messages from being taken."""
-        return self._reasons.keys() <= {Reason.LOG_DISK_FULL, Reason.QUEUE_DISK_FULL}
+        """Whether nothing else than a full disk keeps messages from being taken."""
+        return self._reasons.keys() <= {Reason.LOG_DISK_FULL}
 
     @property
     def why(self) -> str:

@@ -1,4 +1,4 @@
-"""Whole tables, as a Java slave copies them from its master, and as tools read them: topics, groups, positions, delay levels.
+"""Whole tables, as a Java slave copies them from its master, and as tools read them.
 
 All have a dataVersion: a 5.x slave fails without. It says the same as long as the content does.
 """
