@@ -155,9 +155,7 @@ class Receiver:
         again: _Step = self._again
         steps: list[_Step] = [again, self._new]
         new_first = turn // _NEW_FIRST_EVERY
-        first = (
-            turn - new_first
-        )  # each kind of look has turns of its own: else some queue would never come first in one
+        first = turn - new_first  # each kind of look has turns of its own, or some queue never came first in one
         if turn % _NEW_FIRST_EVERY == _NEW_FIRST_EVERY - 1:
             steps.reverse()
             first = new_first
