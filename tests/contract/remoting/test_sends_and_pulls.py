@@ -77,6 +77,9 @@ def test_a_batch_is_stored_in_one_queue(client: ClassicClient) -> None:
     assert [one.body for one in found] == [b"0", b"1", b"2", b"3", b"4"]
     assert [one.unique_key for one in found] == ["B0", "B1", "B2", "B3", "B4"]
     assert "WAIT" not in found[0].properties
+    for one in found:  # as to every message: by the cluster a reply to it finds its way
+        added = [one.properties[name] for name in ("MSG_REGION", "TRACE_ON", "CLUSTER")]
+        assert added == ["DefaultRegion", "true", "DefaultCluster"]
 
 
 def test_one_way_sends_are_not_answered_but_stored(client: ClassicClient) -> None:

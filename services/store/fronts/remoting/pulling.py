@@ -231,10 +231,9 @@ class Pulling:
     def _moved(self, header: PullHeader) -> PullAnswer | None:
         """The answer to a consumer whose position an operator has set, and who has not heard of it."""
         place = header.place
-        position = self._resets.pending(place)
+        position = self._resets.untold(place, header.offset)
         if position is None:
             return None
-        self._resets.heard(place)
         queue = self._broker.store.queue(place.topic, place.queue)
         first, last = (0, 0) if queue is None else (queue.readable_begin, queue.readable_end)
         return _Reset(PullStatus.OFFSET_OVERFLOW_BADLY, position, first, last)

@@ -136,7 +136,7 @@ class RemotingSending:
         try:
             if header.topic.startswith(GROUP_TOPICS):
                 raise RemotingRefusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support {header.topic}")
-            batch = new_batch(header, call.body, call.peer)
+            batch = new_batch(header, call.body, call.peer, self._rules.cluster)
             sent = await self._broker.append([], [batch], wait=header.waits)
             status = await self._broker.acknowledged(sent)
         except TandemError as error:

@@ -1,5 +1,7 @@
 """A message of a producer, as a request has it: long names (SEND_MESSAGE) or letters (V2), batches too."""
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from tandemmq.common.wire.remoting.codes import RequestCode
@@ -17,7 +19,6 @@ from tandemmq.store.format.host import Host
 
 REGION = "DefaultRegion"
 _TRANSACTION_BITS = sysflag.TRANSACTION_MASK
-_WAIT = names.WAIT.encode() + b"\x01"
 
 
 class SendHeader(NamedTuple):
@@ -104,9 +105,7 @@ SEND_SCANS = tuple(
 def new_message(header: SendHeader, body: bytes, born_host: Host, cluster: str) -> NewMessage:
     """The message for the broker; what RocketMQ's broker adds to every message is added."""
     given = header.given
-    given[names.MSG_REGION] = REGION
-    given[names.TRACE_ON] = "true"
-    given[names.CLUSTER] = cluster
+    given.update(_added(cluster))
     sys_flag = header.sys_flag & ~_TRANSACTION_BITS  # a half message says so in its properties
     return NewMessage(
         header.topic,
@@ -121,14 +120,18 @@ def new_message(header: SendHeader, body: bytes, born_host: Host, cluster: str) 
     )
 
 
-def new_batch(header: SendHeader, body: bytes, born_host: Host) -> NewBatch:
-    """A batch for the broker. Raises IllegalMessage."""
-    if _WAIT in body:
-        body = _without_wait(body)
+@lru_cache(1)
+def _added(cluster: str) -> dict[str, str]:
+    """The properties that the broker adds."""
+    return {names.MSG_REGION: REGION, names.TRACE_ON: "true", names.CLUSTER: cluster}
+
+
+def new_batch(header: SendHeader, body: bytes, born_host: Host, cluster: str) -> NewBatch:
+    """A batch for the broker; each message as by `new_message`. Raises IllegalMessage."""
     return NewBatch(
         header.topic,
         born_host,
-        body,
+        _as_stored(body, _added(cluster)),
         max(header.queue_id, ANY_QUEUE),
         sys_flag=header.sys_flag & ~_TRANSACTION_BITS,
         born_timestamp=max(header.born_timestamp, 0),
@@ -136,11 +139,15 @@ def new_batch(header: SendHeader, body: bytes, born_host: Host) -> NewBatch:
     )
 
 
-def _without_wait(body: bytes) -> bytes:
-    """Java clients write WAIT=true into every message of a batch; how to send is said for all of it."""
+def _as_stored(body: bytes, added: Mapping[str, str]) -> bytes:
+    """The messages of a batch with what the broker adds, and without WAIT.
+
+    Java clients write WAIT=true into every message of a batch; how to send is said for all of it.
+    """
     try:
         return encode_client_batch(
-            one._replace(properties=names.remove(one.properties, names.WAIT)) for one in decode_client_batch(body)
+            one._replace(properties=names.append(names.remove(one.properties, names.WAIT), added))
+            for one in decode_client_batch(body)
         )
     except FormatError as error:
         raise IllegalMessage(f"The batch cannot be stored: {error}.") from None
