@@ -6,6 +6,7 @@ One noun per file::
     grpc_status.py       what gRPC callers are told of each kind
     broker_role.py       the roles of RocketMQ's setting brokerRole
     topic_names.py       what topics and groups may be called, and which names are the broker's own
+    group_attributes.py  attributes of groups that mean something here
     topic_attributes.py  which values the attributes of topics may have
     topic_retention.py   a topic's own retention
     default_ports.py     where services listen unless told otherwise

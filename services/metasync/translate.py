@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from google.protobuf.message import Message
 
+from tandemmq.common import group_attributes, topic_attributes
 from tandemmq.metadata.transfers import BrokenTransfer, TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid
@@ -58,7 +59,7 @@ def topic_entry(topic: pb.TopicConfig, before: Mapping[str, Any] | None) -> dict
         valid.check_number(f"perm of {topic.name}", topic.perm, 0, 7)
     valid.check_number(f"sys_flag of {topic.name}", topic.sys_flag, 0, 3)
     valid.check_number(f"filter_type of {topic.name}", topic.filter_type, 0, len(_FILTERS) - 1)
-    valid.check_attributes(topic.name, topic.attributes)
+    valid.check_attributes(topic.name, topic.attributes, topic_attributes.allowed)
     return _topic_json(topic, _other(topic, before, _TOPIC_KEYS))
 
 
@@ -71,7 +72,7 @@ def group_entry(group: pb.SubscriptionGroupConfig, before: Mapping[str, Any] | N
         valid.check_number(f"retry_max_times of {group.name}", group.retry_max_times, -1, (1 << 31) - 1)
     for name in ("broker_id", "which_broker_when_consume_slowly", "sys_flag", "consume_timeout_minutes"):
         valid.check_number(f"{name} of {group.name}", getattr(group, name), 0, (1 << 63) - 1)
-    valid.check_attributes(group.name, group.attributes)
+    valid.check_attributes(group.name, group.attributes, group_attributes.allowed)
     return _group_json(group, _other(group, before, _GROUP_KEYS))
 
 

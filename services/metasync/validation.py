@@ -4,10 +4,9 @@ What stands in files, or comes from a master, is not held to these rules: it is 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tandemmq.common.topic_attributes import allowed
 from tandemmq.common.topic_names import SYSTEM_TOPICS, is_name, is_system_topic, longest_topic
 from tandemmq.metasync.errors import BadTableRequest, SystemTopic
 
@@ -66,8 +65,8 @@ def check_offset(what: str, offset: int) -> None:
         raise BadTableRequest(f"{what} is {offset}: an offset is 0 or more.")
 
 
-def check_attributes(name: str, attributes: Mapping[str, str]) -> None:
-    """Attributes of a topic or group: plain names, and for those that RocketMQ knows, values that it knows."""
+def check_attributes(name: str, attributes: Mapping[str, str], allowed: Callable[[str, str], str]) -> None:
+    """Attributes of a topic or group: plain names, and for those that mean something, values that are `allowed`."""
     if sum(len(key) + len(value) for key, value in attributes.items()) > LONGEST_ATTRIBUTES:
         raise BadTableRequest(f"The attributes of {name} have more than {LONGEST_ATTRIBUTES:,} characters.")
     for key, value in attributes.items():

@@ -231,7 +231,7 @@ def give_up(delivery: DeliveryStub, times: int) -> None:
         ({"name": "t", "read_queues": 0}, "1 to 1,024"),
         ({"name": "t", "write_queues": 5000}, "1 to 1,024"),
         ({"name": "t", "perm": 9}, "perm is 9"),
-        ({"name": "t", "attributes": {"message.type": "ODD"}}, "allowed is UNSPECIFIED"),
+        ({"name": "t", "attributes": {"message.type": "ODD"}}, "allowed is DELAY, FIFO"),
         ({"name": "t", "attributes": {"reserve.time": "soon"}}, "reserve.time is 'soon': allowed is a number"),
         ({"name": "t", "attributes": {"reserve.time": "-2"}}, "-1 or more"),
         ({"name": "t", "attributes": {"+a": "b"}}, "plain names"),
@@ -254,6 +254,9 @@ def test_a_topic_that_makes_no_sense_is_refused(operations: OperationsStub, conf
         ({"name": "g", "retry_queues": -1}, "0 to 1,024"),
         ({"name": "g", "retry_max_times": -2}, "-1 and more"),
         ({"name": "g", "other_json": '{"a": 1}'}, "other_json is refused"),
+        ({"name": "g", "attributes": {"ackDurability": "disk"}}, "allowed is PAGE_CACHE, DISK, REPLICAS"),
+        ({"name": "g", "attributes": {"keepUnconsumed": "yes"}}, "allowed is true, false"),
+        ({"name": "g", "attributes": {"consumeFromWhere": "NOW"}}, "allowed is CONSUME_FROM_FIRST_OFFSET"),
     ],
 )
 def test_a_group_that_makes_no_sense_is_refused(operations: OperationsStub, config: dict[str, Any], words: str) -> None:

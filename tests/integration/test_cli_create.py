@@ -77,6 +77,15 @@ def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.Monke
         made = tandem("group", "create", "plain").stdout
         assert "in the store at" in made
         assert "16 times over 1 queue\n" in made
+        options = ("--consume-from", "last", "--ack-durability", "page-cache", "--keep-unconsumed", "--timeout", "3")
+        made = tandem("group", "create", "careful", *options).stdout
+        for words in (
+            "timeout           3 minutes",
+            "begins at         last",
+            "ack durability    page cache",
+            "keeps unconsumed  yes",
+        ):
+            assert words in made, made
         for noun in ("topic", "group"):
             there = tandem(noun, "create", "plain").exception
             assert isinstance(there, CallFailed)

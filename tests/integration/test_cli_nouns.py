@@ -128,6 +128,26 @@ def test_a_topic_and_a_group_are_made_in_one_call_each(tandem: Tandem) -> None:
     assert (group["config"]["consume_message_orderly"], group["config"]["retry_max_times"]) == (False, 2)
 
 
+def test_all_settings_of_a_group_have_an_option(tandem: Tandem) -> None:
+    def config() -> Any:
+        (group,) = tandem("group", "show", "careful", "--json").document["groups"]
+        return group["config"]
+
+    options = ("--consume-from", "first", "--ack-durability", "disk", "--keep-unconsumed", "--timeout", "3")
+    assert tandem("group", "create", "careful", *options).code == 0
+    assert config()["consume_timeout_minutes"] == 3
+    assert config()["attributes"] == {
+        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "ackDurability": "DISK", "keepUnconsumed": "true",
+    }  # fmt: skip
+    said = tandem("group", "show", "careful").out
+    for words in ("begins at", "first", "ack durability", "keeps unconsumed"):
+        assert words in said
+    assert tandem("group", "update", "careful", "--ack-durability", "default", "--no-keep-unconsumed").code == 0
+    assert config()["attributes"] == {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"}
+    assert tandem("group", "update", "careful", "--ack-durability", "soon").code == 2
+    assert tandem("group", "update", "careful").code == 2
+
+
 def test_a_topic_keeps_its_messages_for_so_many_hours(tandem: Tandem) -> None:
     def attributes() -> Any:
         (topic,) = tandem("topic", "show", "ticks", "--json").document["topics"]

@@ -20,6 +20,19 @@ from tandemmq.cli.nouns.calls import (
     noun,
     read_pages,
 )
+from tandemmq.cli.nouns.group_settings import (
+    Consume,
+    ConsumeFrom,
+    Fifo,
+    Keep,
+    RetryQueues,
+    RetryTimes,
+    Timeout,
+    WaitFor,
+    as_attributes,
+    counted,
+)
+from tandemmq.cli.nouns.group_settings import in_words as settings_in_words
 from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, held, in_words, remarks, say_members
 from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.nouns.message_standing import say_failing
@@ -35,18 +48,6 @@ if TYPE_CHECKING:
 app = noun("group", "Groups: how far they are; reset, create, change, delete.")
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=names.groups)]
-Consume = Annotated[
-    bool | None, typer.Option("--consume/--no-consume", help="Whether it may consume at all.", show_default=False)
-]
-RetryTimes = Annotated[
-    int | None,
-    typer.Option("--retries", "--retry-times", metavar="N", help="Dead letter after N retries; -1: never."),
-]
-Fifo = Annotated[
-    bool | None,
-    typer.Option("--fifo/--no-fifo", help="Whether messages of one message group come in order.", show_default=False),
-]
-RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metavar="N", help="Queues of its retries.")]
 
 
 @app.command("list")
@@ -183,21 +184,12 @@ def members(
 
 
 def _in_words(group: "AdminGroup") -> list[tuple[str, str]]:
-    config = group.config
     return [
-        ("lag", _counted(group.lag, "message")),
+        ("lag", counted(group.lag, "message")),
         ("dead letters", f"{group.dead_letters:,}"),
-        ("consumes", "yes" if config.consume_enable else "no"),
-        ("broadcast", "allowed" if config.consume_broadcast_enable else "not allowed"),
-        ("orderly", "yes" if config.consume_message_orderly else "no"),
-        ("retries", f"{_counted(config.retry_max_times, 'time')} over {_counted(config.retry_queues, 'queue')}"),
-        ("timeout", _counted(config.consume_timeout_minutes, "minute")),
+        *settings_in_words(group.config),
         *(in_words(group.view) if group.HasField("view") else ()),
     ]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 @app.command()
@@ -318,6 +310,10 @@ def create(
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
+    timeout: Timeout = None,
+    consume_from: ConsumeFrom = None,
+    ack_durability: WaitFor = None,
+    keep_unconsumed: Keep = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
@@ -328,7 +324,8 @@ def create(
 
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
-    config = _config(group, fifo, consume, retry_times, retry_queues)
+    attributes = as_attributes(consume_from, ack_durability, keep_unconsumed)
+    config = _config(group, fifo, consume, retry_times, retry_queues, timeout, attributes)
     with or_store(address, broker) as store:
         _put(config, fifo, broker, address, as_json, create=True)
     if store.address:
@@ -342,6 +339,10 @@ def update(
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
+    timeout: Timeout = None,
+    consume_from: ConsumeFrom = None,
+    ack_durability: WaitFor = None,
+    keep_unconsumed: Keep = None,
     broker: Broker = "",
     address: AdminAddress = DEFAULT_ADMIN_ADDRESS,
     as_json: Json = False,
@@ -350,15 +351,22 @@ def update(
 
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
-    if all(one is None for one in (fifo, consume, retry_times, retry_queues)):
-        options = "--fifo, --consume, --retries, --retry-queues"
+    attributes = as_attributes(consume_from, ack_durability, keep_unconsumed)
+    if not attributes and all(one is None for one in (fifo, consume, retry_times, retry_queues, timeout)):
+        options = "--fifo, --consume, --retries, --retry-queues, --timeout, --consume-from, --ack-durability"
         raise typer.BadParameter(f"nothing to change: see {options}", param_hint="GROUP")
-    config = _config(group, fifo, consume, retry_times, retry_queues)
+    config = _config(group, fifo, consume, retry_times, retry_queues, timeout, attributes)
     _put(config, fifo, broker, address, as_json, create=False)
 
 
 def _config(
-    group: str, fifo: bool | None, consume: bool | None, retry_times: int | None, retry_queues: int | None
+    group: str,
+    fifo: bool | None,
+    consume: bool | None,
+    retry_times: int | None,
+    retry_queues: int | None,
+    timeout: int | None,
+    attributes: dict[str, str],
 ) -> "SubscriptionGroupConfig":
     from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
 
@@ -368,6 +376,8 @@ def _config(
         consume_message_orderly=bool(fifo),
         retry_max_times=retry_times,
         retry_queues=retry_queues,
+        consume_timeout_minutes=timeout or 0,
+        attributes=attributes,
     )
 
 
@@ -385,6 +395,8 @@ def _create_at(store: str, config: "SubscriptionGroupConfig", as_json: bool) -> 
         consume_timeout_minutes=15,
     )
     whole.MergeFrom(config)
+    for name in [name for name, value in whole.attributes.items() if not value]:
+        del whole.attributes[name]  # there is nothing to take away
     with operations_at(store) as operations:
         operations.CreateGroup(CreateGroupRequest(config=whole))
     output, made = Output(as_json=as_json), Made(config=whole)

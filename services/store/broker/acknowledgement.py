@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from tandemmq.common import group_attributes
 from tandemmq.common.broker_role import BrokerRole
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
 from tandemmq.store.log.edges.offset_waiters import settling
@@ -18,10 +19,10 @@ class Durability(Enum):
 
     AS_SENDS = ""
     """What a send waits for, as the store is set up."""
-    PAGE_CACHE = "PAGE_CACHE"
+    PAGE_CACHE = group_attributes.PAGE_CACHE
     """Nothing: it survives a kill of the store, and no power cut."""
-    DISK = "DISK"
-    REPLICAS = "REPLICAS"
+    DISK = group_attributes.DISK
+    REPLICAS = group_attributes.REPLICAS
     """Enough replicas have it, and the disk where sends wait for that."""
 
 

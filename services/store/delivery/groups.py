@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from tandemmq.common.group_attributes import ACK_DURABILITY
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.broker.watched_table import WatchedTable
@@ -40,7 +41,7 @@ class GroupConfig:
         if not self.attributes:
             return Durability.AS_SENDS
         try:
-            return Durability(self.attributes.get("ackDurability", ""))
+            return Durability(self.attributes.get(ACK_DURABILITY, ""))
         except ValueError:
             return Durability.AS_SENDS
 

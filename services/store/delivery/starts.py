@@ -6,6 +6,7 @@ sent from then on is delivered, whichever queue is asked for first. Retry and de
 later, begin with what they have. The group's attribute `consumeFromWhere` says it otherwise.
 """
 
+from tandemmq.common.group_attributes import CONSUME_FROM, FROM_FIRST, FROM_LAST
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.broker.topics import TopicTable
@@ -18,10 +19,6 @@ from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 
 NEAR_BYTES = 1 << 30
 """A first message that lies so near to the end of the log is where a new group begins."""
-
-FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
-FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
-"""Values of consumeFromWhere; any other is as none."""
 
 
 class Starts:
@@ -51,7 +48,7 @@ class Starts:
 
     @staticmethod
     def _where(group: GroupConfig) -> str:
-        return str(group.attributes.get("consumeFromWhere") or group.other.get("consumeFromWhere") or "")
+        return str(group.attributes.get(CONSUME_FROM) or group.other.get(CONSUME_FROM) or "")
 
     def _begin(self, place: Place, where: str) -> int:
         queue = self._store.queue(place.topic, place.queue)

@@ -3,14 +3,12 @@
 Else messages expire whether they are consumed or not: then they are counted for the group, and passed.
 """
 
+from tandemmq.common.group_attributes import KEEP_UNCONSUMED
 from tandemmq.store.delivery.groups import GroupTable
 from tandemmq.store.delivery.ledger import Ledger
 from tandemmq.store.delivery.progress import QueueProgress
 from tandemmq.store.format.unit import is_blank, is_empty
 from tandemmq.store.log.message_store import MessageStore
-
-KEEP = "keepUnconsumed"
-"""The group's attribute; its value is ``true``."""
 
 
 class Unconsumed:
@@ -23,7 +21,7 @@ class Unconsumed:
 
     def oldest(self) -> int | None:
         """Log offset of the oldest message that such a group has not dealt with; None where there is none."""
-        groups = [group.name for group in self._groups.all() if group.attributes.get(KEEP) == "true"]
+        groups = [group.name for group in self._groups.all() if group.attributes.get(KEEP_UNCONSUMED) == "true"]
         found = [self._oldest(progress) for name in groups for progress in self._ledger.places(name)]
         return min((offset for offset in found if offset is not None), default=None)
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from tandemmq.common.group_attributes import KEEP_UNCONSUMED
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.figures import Figures
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.unconsumed import KEEP, Unconsumed
+from tandemmq.store.delivery.unconsumed import Unconsumed
 from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Groups, Scene, bodies, scene
 
 HOUR_MS = 3_600_000
@@ -110,7 +111,7 @@ async def test_no_file_is_kept_for_it(tmp_path: Path) -> None:
     """Also where its group asks for what it has not dealt with: nobody gets that any more."""
     async with scene(tmp_path) as at:
         await old_and_new(at)
-        groups = Groups({GROUP: GroupConfig(GROUP, attributes={KEEP: "true"})})
+        groups = Groups({GROUP: GroupConfig(GROUP, attributes={KEEP_UNCONSUMED: "true"})})
         unconsumed = Unconsumed(at.kit.store, at.ledger, groups)
         assert unconsumed.oldest() == at.kit.sent[0]
         await passes(at)

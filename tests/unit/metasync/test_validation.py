@@ -67,6 +67,7 @@ def test_bad_topics(topic: pb.TopicConfig, words: str) -> None:
         (pb.SubscriptionGroupConfig(name="G", broker_id=-1), "broker_id"),
         (pb.SubscriptionGroupConfig(name="x" * 256), "at most 255"),
         (pb.SubscriptionGroupConfig(name="G", other_json='{"attributes":{}}'), "field of its own"),
+        (pb.SubscriptionGroupConfig(name="G", attributes={"ackDurability": "x"}), "allowed is PAGE_CACHE, DISK"),
     ],
 )
 def test_bad_groups(group: pb.SubscriptionGroupConfig, words: str) -> None:

@@ -1,13 +1,13 @@
 """For people: how groups stand, what waits, and topics and groups made by one call."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import grpc
 
+from tandemmq.common import group_attributes, topic_attributes
 from tandemmq.common.topic_names import is_system_group, is_system_topic
-from tandemmq.common.topic_retention import RESERVE_TIME, is_reserve_time
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.delivery.v1 import operations_pb2_grpc
 from tandemmq.metadata.v1 import metadata_pb2
@@ -36,9 +36,6 @@ DEFAULT_FAILING = 100
 MOST_QUEUES = 1_024
 MOST_ATTRIBUTES = 4_096
 """Characters of a topic's or group's attributes."""
-
-_MESSAGE_TYPE = "message.type"
-_MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
 
 
 class OperationsServicer(operations_pb2_grpc.OperationsServicer):
@@ -121,12 +118,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         _check_queues("write_queues", config)
         if config.HasField("perm") and not 0 <= config.perm <= 7:
             raise BadRequest(f"perm is {config.perm}: 4 read + 2 write + 1 inherit.")
-        _check_attributes(config.attributes)
-        if config.attributes.get(_MESSAGE_TYPE, _MESSAGE_TYPES[0]) not in _MESSAGE_TYPES:
-            known = ", ".join(_MESSAGE_TYPES)
-            raise BadRequest(f"{_MESSAGE_TYPE} is {config.attributes[_MESSAGE_TYPE]!r}: allowed is {known}.")
-        if not is_reserve_time(hours := config.attributes.get(RESERVE_TIME, "-1")):
-            raise BadRequest(f"{RESERVE_TIME} is {hours[:40]!r}: allowed is a number, -1 or more.")
+        _check_attributes(config.attributes, topic_attributes.allowed)
         _check_other(config)
         if self._broker.topics.get(config.name) is not None:
             raise AlreadyThere(f"Topic {config.name} exists.", remedy="`tandem topic update` changes it")
@@ -148,7 +140,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         for name in ("retry_max_times", "consume_timeout_minutes"):
             if config.HasField(name) and getattr(config, name) < -1:
                 raise BadRequest(f"{name} is {getattr(config, name)}: allowed is -1 and more.")
-        _check_attributes(config.attributes)
+        _check_attributes(config.attributes, group_attributes.allowed)
         _check_other(config)
         if self._groups.get(config.name) is not None:
             raise AlreadyThere(f"Group {config.name} exists.", remedy="`tandem group update` changes it")
@@ -183,12 +175,14 @@ def _check_queues(name: str, config: metadata_pb2.TopicConfig) -> None:
         raise BadRequest(f"{name} is {given}: allowed is 1 to {MOST_QUEUES:,}.")
 
 
-def _check_attributes(attributes: Mapping[str, str]) -> None:
+def _check_attributes(attributes: Mapping[str, str], allowed: Callable[[str, str], str]) -> None:
     if sum(len(key) + len(value) for key, value in attributes.items()) > MOST_ATTRIBUTES:
         raise BadRequest(f"The attributes have more than {MOST_ATTRIBUTES:,} characters.")
-    for key in attributes:
+    for key, value in attributes.items():
         if not key or key[0] in "+-" or not key.isprintable():
             raise BadRequest(f"There is an attribute {key[:40]!r}: give all of them by their plain names.")
+        if right := allowed(key, value):
+            raise BadRequest(f"The attribute {key} is {value[:40]!r}: allowed is {right}.")
 
 
 def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGroupConfig) -> None:
