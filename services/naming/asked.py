@@ -28,6 +28,21 @@ from tandemmq.naming.routes import RouteTable, queues_of
 UNIT, UNIT_SUBSCRIBED = 1, 2
 """Bits of a topic's sys flag."""
 
+_OF_CONTROLLERS = (
+    RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
+    RequestCode.CONTROLLER_ELECT_MASTER,
+    RequestCode.CONTROLLER_REGISTER_BROKER,
+    RequestCode.CONTROLLER_GET_REPLICA_INFO,
+    RequestCode.CONTROLLER_GET_METADATA_INFO,
+    RequestCode.CONTROLLER_GET_SYNC_STATE_DATA,
+    RequestCode.UPDATE_CONTROLLER_CONFIG,
+    RequestCode.GET_CONTROLLER_CONFIG,
+    RequestCode.CLEAN_BROKER_DATA,
+    RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
+    RequestCode.CONTROLLER_APPLY_BROKER_ID,
+)
+_NO_CONTROLLER = "there is no controller; see tandem replica list and tandem replica promote"
+
 
 class NoRoute(TandemError):
     """No broker that is there has the topic."""
@@ -101,6 +116,7 @@ class Asked:
             code.GET_KVLIST_BY_NAMESPACE: self._values_of,
             code.GET_NAMESRV_CONFIG: self._config,
             code.UPDATE_NAMESRV_CONFIG: self._update_config,
+            **dict.fromkeys(_OF_CONTROLLERS, self._no_controller),
         }
 
     # -- brokers ------------------------------------------------------------------------------------------------------
@@ -229,6 +245,10 @@ class Asked:
 
     def _update_config(self, _: RemotingConnection, request: Command) -> Command:
         raise NotChangeable("settings of this name server cannot be changed while it runs")
+
+    def _no_controller(self, _: RemotingConnection, request: Command) -> Command:
+        said = f" request type {request.code} not supported: {RequestCode(request.code).name}: {_NO_CONTROLLER}."
+        return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=said)
 
 
 def _who(request: Command) -> BrokerIdentity:

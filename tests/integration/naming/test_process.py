@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.registration import (
     BrokerIdentity,
     RegisteredTopic,
@@ -66,6 +67,9 @@ def test_what_people_and_machines_ask_of_it(tmp_path: Path) -> None:
         refused = names.ask(UPDATE_CONFIG, body=b"listenPort=1\n")
         assert (refused.code, "start it again" in refused.remark) == (1, True)
         assert names.ask(1).remark == " request type 1 not supported"
+        controller = names.ask(RequestCode.CONTROLLER_ELECT_MASTER)
+        assert controller.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        assert "CONTROLLER_ELECT_MASTER: there is no controller; see tandem replica list" in str(controller.remark)
         with urllib.request.urlopen(names.told["metrics"], timeout=30) as page:
             text = page.read().decode()
         assert "tandem_build_info{" in text
