@@ -7,6 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import grpc
+
+from tandemmq.common.group_attributes import KEEP_UNCONSUMED
+from tandemmq.delivery.v1.operations_pb2 import CreateGroupRequest
+from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
+from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
 from tests.contract.store_process import StoreProcess
 from tests.interop.grpc_clients.programs import command_of
 
@@ -20,7 +26,7 @@ LARGE = {
     "prefault_bytes": 4 << 20,
 }
 SOON = {"file_reserved_time": 0, "delete_when": ";".join(f"{hour:02}" for hour in range(24))}
-"""A full file of the log goes in the next pass: ten minutes would fill 30 GB."""
+"""A full file of the log goes in the next pass, if it is consumed: ten minutes would fill 30 GB."""
 
 
 def flow(language: str, directory: Path, seconds: float, rate: int, file_size: int = 64 << 20) -> str:
@@ -29,6 +35,7 @@ def flow(language: str, directory: Path, seconds: float, rate: int, file_size: i
     `file_size`: of the log's files.
     """
     with StoreProcess(directory, mapped_file_size_commit_log=file_size, **LARGE, **SOON) as store:
+        keep_unconsumed(store.address, "flow-group")
         command = [*command_of(f"rocketmq5-{language}"), store.address, "flow", "flow", "flow-group"]
         environment = {**os.environ, "FLOW_SECONDS": str(seconds), "FLOW_BYTES": str(rate)}
         done = subprocess.run(
@@ -37,6 +44,15 @@ def flow(language: str, directory: Path, seconds: float, rate: int, file_size: i
     assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
     assert "OK" in done.stdout.splitlines(), done.stdout + done.stderr
     return done.stdout
+
+
+def keep_unconsumed(address: str, group: str) -> None:
+    """Make a group whose messages stay until it has dealt with them, however slow it is."""
+    config = SubscriptionGroupConfig(
+        name=group, consume_enable=True, retry_max_times=16, retry_queues=1, attributes={KEEP_UNCONSUMED: "true"}
+    )
+    with grpc.insecure_channel(address) as channel:
+        OperationsStub(channel).CreateGroup(CreateGroupRequest(config=config), timeout=60, wait_for_ready=True)
 
 
 def soak(minutes: float) -> int:

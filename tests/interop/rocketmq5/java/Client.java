@@ -36,7 +36,13 @@ public final class Client {
         endpoint = arguments[0];
         topic = arguments[2];
         group = arguments[3];
-        run(arguments[1]);
+        try {
+            run(arguments[1]);
+        } catch (Throwable failure) {
+            failure.printStackTrace();
+            System.err.flush();
+            Runtime.getRuntime().halt(1); // its clients have threads that would go on for ever
+        }
         System.out.println("OK");
         System.out.flush();
         Runtime.getRuntime().halt(0); // its clients would take seconds to end
