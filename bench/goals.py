@@ -146,9 +146,11 @@ _BESIDE = (
     _Beside("7.1", "classic sends, 64 clients, CPU a message, against RocketMQ", "classic.64", "cpu_us", NEWEST, 2.0),
     _Beside("7.1", "classic sends, 1 client, p50, against RocketMQ", "classic.1", "p50_us", NEWEST, 1.0),
     *(
-        _Beside("7.2", f"receive and acknowledge, 64 consumers, {batch} at a time, {what}", case, metric, peer, target)
-        for batch in (1, 32)
-        for case in [f"delivery.page-64x{batch}"]
+        _Beside(
+            "7.2", f"receive and acknowledge, {who} consumers, {batch} at a time, {what}", case, metric, peer, target
+        )
+        for who, batch in product((1, 16, 64), (1, 32))
+        for case in [f"delivery.page-{who}x{batch}"]
         for what, metric, peer, target in (
             ("rate, against RocketMQ's proxy", "rate", _PROXY, 2.0),
             ("CPU a message, against RocketMQ's proxy", "cpu_us", _PROXY, 2.0),

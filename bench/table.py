@@ -24,6 +24,8 @@ _UNITS: dict[str, tuple[str, float, int]] = {
     "idle_mb": ("idle MB", 1, 0), "worker_rss_mb": ("with mapped files MB", 1, 0), "workers": ("workers", 1, 0),
     "workers_mb": ("all workers MB", 1, 0), "jvm_mb": ("Java MB", 1, 0), "driver_mb": ("driver MB", 1, 0),
     "us_a_range": ("µs a range", 1, 0), "ns_a_key": ("ns a key", 1, 1),
+    "base_mb": ("base MB", 1, 1), "log_mb": ("log MB", 1, 0), "load_ms": ("load of those due ms", 1, 1),
+    "given_us": ("given out µs", 1, 2), "dealt_us": ("dealt with µs", 1, 2),
 }  # fmt: skip
 """Heading, factor and decimals of the metrics that are shown; all others are only in the JSON."""
 _SATURATED = 0.95
