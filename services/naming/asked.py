@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tandemmq.common import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.net.remoting.connection import RemotingConnection
-from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.codes import NO_CONTROLLER, RequestCode, ResponseCode, not_supported
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.fields import Fields
 from tandemmq.common.wire.remoting.java_objects import dumps
@@ -41,7 +41,6 @@ _OF_CONTROLLERS = (
     RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
     RequestCode.CONTROLLER_APPLY_BROKER_ID,
 )
-_NO_CONTROLLER = "there is no controller; see tandem replica list and tandem replica promote"
 
 
 class NoRoute(TandemError):
@@ -247,7 +246,7 @@ class Asked:
         raise NotChangeable("settings of this name server cannot be changed while it runs")
 
     def _no_controller(self, _: RemotingConnection, request: Command) -> Command:
-        said = f" request type {request.code} not supported: {RequestCode(request.code).name}: {_NO_CONTROLLER}."
+        said = not_supported(request.code, NO_CONTROLLER)
         return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=said)
 
 

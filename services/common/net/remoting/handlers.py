@@ -10,7 +10,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.connection import Lane, Reads, RemotingConnection
 from tandemmq.common.net.remoting.limits import RemotingCounts
 from tandemmq.common.wire.remoting import codec
-from tandemmq.common.wire.remoting.codes import ResponseCode
+from tandemmq.common.wire.remoting.codes import ResponseCode, not_supported
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.errors import BadHeader
 from tandemmq.common.wire.remoting.frames import RemotingFrame
@@ -88,7 +88,7 @@ class Handlers:
         handler = self._table.get(request.code)
         if handler is None:
             self.told.unknown += 1
-            said = f" request type {request.code} not supported"
+            said = not_supported(request.code)
             self._respond(connection, request, request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=said))
             return
         try:

@@ -221,3 +221,12 @@ _NAMES = {int(one): one.name for one in RequestCode}
 def name_of(code: int) -> str:
     """A request code's name for metrics and logs; `CODE_<n>` for one that we do not know."""
     return _NAMES.get(code) or f"CODE_{code}"
+
+
+NO_CONTROLLER = "there is no controller; see tandem replica list and tandem replica promote"
+"""Why what controllers are asked is not supported."""
+
+
+def not_supported(code: int, reason: str = "") -> str:
+    """The remark to a request that is not served: as RocketMQ's, then the request's name, why, and what to do."""
+    return f" request type {code} not supported" + (f": {RequestCode(code).name}: {reason}." if reason else "")

@@ -7,7 +7,7 @@ The remark begins as RocketMQ's and goes on with the reason.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
+from tandemmq.common.wire.remoting.codes import NO_CONTROLLER, RequestCode, ResponseCode, not_supported
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 
@@ -15,7 +15,6 @@ _BITMAPS = "receipts of this broker are acknowledged one by one (ACK_MESSAGE); s
 _PROXIES = "this broker serves version 5 clients itself, without a proxy that asks this"
 _USERS = "users and their rights are in the access file; see tandem user"
 _STATIC = "there are no static topics; give the topic to each broker"
-_CONTROLLERS = "there is no controller; see tandem replica list and tandem replica promote"
 _MEMBERS = "replicas are the replicator's business; see tandem replica list"
 _COLD = "there is no cold data: the kernel's page cache decides what is in memory"
 _ROCKSDB = "there is no RocksDB here: tables are JSON in config/"
@@ -45,9 +44,9 @@ REASONS: Mapping[RequestCode, str] = MappingProxyType(
         RequestCode.AUTH_LIST_ACL: _USERS,
         RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: _USERS,
         RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: _STATIC,
-        RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: _CONTROLLERS,
-        RequestCode.GET_BROKER_EPOCH_CACHE: _CONTROLLERS,
-        RequestCode.NOTIFY_BROKER_ROLE_CHANGED: _CONTROLLERS,
+        RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: NO_CONTROLLER,
+        RequestCode.GET_BROKER_EPOCH_CACHE: NO_CONTROLLER,
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED: NO_CONTROLLER,
         RequestCode.ADD_BROKER: "this is no container of brokers; each is a process of its own",
         RequestCode.REMOVE_BROKER: "this is no container of brokers; each is a process of its own",
         RequestCode.EXCHANGE_BROKER_HA_INFO: _MEMBERS,
@@ -75,7 +74,6 @@ def unserved() -> dict[int, Handler]:
 
 def _refusing(reason: str) -> Callable[[RemotingCall], Command]:
     def refuse(call: RemotingCall) -> Command:
-        said = f" request type {call.command.code} not supported: {call.name}: {reason}."
-        return call.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, said)
+        return call.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, not_supported(call.command.code, reason))
 
     return refuse
