@@ -63,6 +63,12 @@ def begins_at(node: Node, offset: int) -> bool:
     return begins(node) == offset
 
 
+def is_saved(node: Node, attribute: str) -> bool:
+    """Whether a node's store has a topic's attribute in its own copy, which is written a while after the change."""
+    copy = node.root / "tandem.topics"
+    return copy.exists() and attribute.encode() in copy.read_bytes()
+
+
 def test_from_the_command_to_a_promoted_slave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_a_day(tmp_path / "a" / "store")
     with (
@@ -87,7 +93,7 @@ def test_from_the_command_to_a_promoted_slave(tmp_path: Path, monkeypatch: pytes
         assert [(one["min_offset"], one["max_offset"]) for one in found["queues"]] == [(HOURS - 6, HOURS)]
         assert found["topics"][0]["config"]["attributes"] == {"reserve.time": "6"}
 
-        until(lambda: b"reserve.time" in (pair.master.root / "tandem.topics").read_bytes(), 60, lambda: "it is saved")
+        until(partial(is_saved, pair.master, "reserve.time"), 60, lambda: "the store's copy of its topics lacks it")
         pair.master.store.kill()
         pair.heal()
         assert begins(pair.master) == HOURS - 6, "before anybody gets a message"
