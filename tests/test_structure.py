@@ -43,6 +43,10 @@ def is_generated(path: Path) -> bool:
     return path.stem.endswith(("_pb2", "_pb2_grpc"))
 
 
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def sources(*roots: str) -> list[Path]:
     found = [path for root in roots for path in (REPOSITORY / root).rglob("*.py")]
     return sorted(path for path in found if not is_generated(path) and "__pycache__" not in path.parts)
@@ -102,7 +106,7 @@ def test_functions_fit_a_screen() -> None:
     long = {
         f"{name_of(path)}:{function.name}": body_lines(function)
         for path in sources("services", "spark", "tools", "bench")
-        for function in functions(ast.parse(path.read_text()))
+        for function in functions(tree_of(path))
         if body_lines(function) > FUNCTION_LINES_MAX
     }
     unexcused = {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS}
@@ -114,7 +118,7 @@ def test_names_of_classes_are_unique() -> None:
     """Who searches for a name finds one class. Private classes, known in one file, may be called as they like."""
     places: dict[str, list[str]] = {}
     for path in sources("services", "spark", "tools", "bench"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     twice = {name: found for name, found in places.items() if len(found) > 1}
@@ -125,7 +129,7 @@ def test_names_of_classes_are_unique() -> None:
 def test_everything_public_says_what_it_means() -> None:
     silent = []
     for path in sources("services", "spark"):
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
         if ast.get_docstring(tree) is None:
             silent.append(name_of(path))
         silent += [
@@ -157,7 +161,7 @@ def test_every_test_file_says_what_it_is_about() -> None:
 
 
 def has_docstring(path: Path) -> bool:
-    return ast.get_docstring(ast.parse(path.read_text())) is not None
+    return ast.get_docstring(tree_of(path)) is not None
 
 
 def test_every_test_asserts_something() -> None:
@@ -269,7 +273,7 @@ def test_processes_are_started_without_code_between_fork_and_exec() -> None:
     found = [
         f"{name_of(path)}:{node.value.lineno}"
         for path in [*sources("services"), *sources("spark")]
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.keyword) and node.arg == "preexec_fn"
     ]
     assert not found
@@ -337,7 +341,7 @@ def is_told(module: str, told: str) -> bool:
 @pytest.mark.parametrize("package", mapped())
 def test_a_map_of_a_package_names_all_of_its_modules(package: str) -> None:
     folder = REPOSITORY / package
-    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    told = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
     modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
     assert {name for name in modules if not is_told(name.removesuffix(".py"), told)} == set()
     named = set(re.findall(r"(?<![/\w])[a-z_]+\.py\b", told))
@@ -356,6 +360,13 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__") and name not in PUBLIC_ALL_THE_SAME
 
 
+BY_NAME = {"getattr", "hasattr", "setattr", "delattr"}
+
+
+def is_slots(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "__slots__"
+
+
 def names_of_ours(tree: ast.AST) -> Iterator[str]:
     """What a module defines itself: functions, classes, variables, attributes, slots."""
     for node in ast.walk(tree):
@@ -363,9 +374,9 @@ def names_of_ours(tree: ast.AST) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
             yield node.attr
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":
+        elif isinstance(node, ast.Assign) and is_slots(node.targets[0]):
             yield from ast.literal_eval(node.value)
 
 
@@ -374,7 +385,7 @@ def names_of_others(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             yield node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr", "setattr", "delattr"}:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
             yield from (str(one.value) for one in node.args[1:2] if isinstance(one, ast.Constant))
         elif isinstance(node, ast.ImportFrom):
             yield from (*(node.module or "").split("."), *(alias.name for alias in node.names))
@@ -387,7 +398,7 @@ def test_private_names_of_libraries_are_in_their_table() -> None:
     text = (REPOSITORY / "docs" / "CONTRIBUTING.md").read_text().partition(PRIVATE_TABLE)[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| `")]
     listed = {part for row in rows for name in re.findall("`(.*?)`", row[0]) for part in name.split(".")}
-    trees = {path: ast.parse(path.read_text()) for path in sources("services", "spark", "tools", "bench")}
+    trees = {path: tree_of(path) for path in sources("services", "spark", "tools", "bench")}
     ours = {name for tree in trees.values() for name in names_of_ours(tree)}
     used = {(name_of(path), name) for path, tree in trees.items() for name in names_of_others(tree) if is_private(name)}
     assert len(rows) > 5, "the table is not found"

@@ -12,6 +12,7 @@ from tandemmq.common.errors import Kind
 from tandemmq.store.log import dispatch
 from tandemmq.store.log.errors import DiskFull, StoreError
 from tandemmq.store.log.message_store import MessageStore
+from tests.campaigns import in_campaigns
 from tests.faults.harness import LOG_FILE, QUEUES, audit, body_of, intact, message, small_config, within
 from tests.faults.test_bad_directories import everything_is_there
 
@@ -35,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("ballast", [0, 7 * LOG_FILE, 7 * LOG_FILE + 4096, 8 * LOG_FILE - 4096])
+@pytest.mark.parametrize("ballast", [7 * LOG_FILE + 4096, *in_campaigns(0, 7 * LOG_FILE, 8 * LOG_FILE - 4096)])
 async def test_sends_are_refused_while_the_disk_is_full_and_go_on_after(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch, ballast: int
 ) -> None:

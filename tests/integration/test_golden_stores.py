@@ -202,6 +202,7 @@ def test_a_crashed_store_has_all_that_the_real_broker_recovered_and_its_whole_in
     with_store(root, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "set_name", ["torn/tail-zero", *in_campaigns("crash", "torn/body-flip", "torn/cq-topic-deleted")]
 )

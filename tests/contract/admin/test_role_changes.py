@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import replica_log_pb2
@@ -32,6 +34,7 @@ def reseed(admin: AdminProcess, node: str, *, was_a_master: bool = False) -> pb.
     return list(admin.stub.WatchJob(pb.GetJobRequest(id=job.id), timeout=DEADLINE))[-1]
 
 
+@pytest.mark.slow
 def test_roles_move_and_a_slave_begins_anew(tmp_path: Path) -> None:
     with (
         Pair(tmp_path) as pair,

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.format.arrival import Arrived, check_arrived
 from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
 from tandemmq.store.format.walker import CrcProperty, Stop, Walker, compiled_walker, python_walker
+from tests.campaigns import examples
 from tests.unit.format.logs import V4, V6, damaged_logs, logs
 
 walkers = pytest.mark.parametrize("make", [python_walker, compiled_walker])
@@ -30,8 +30,7 @@ def arrived(log: bytes, end: int | None = None, *, walker: Walker = PYTHON, room
     )  # fmt: skip
 
 
-@given(damaged_logs(), st.sampled_from(CrcProperty))
-@settings(max_examples=300)
+@examples(40, 300, damaged_logs(), st.sampled_from(CrcProperty))
 def test_both_walkers_verify_as_they_walk(log: tuple[bytes, int], crc_property: CrcProperty) -> None:
     data, base = log
     found = [walker.verify(data, 0, len(data), base, crc_property=crc_property) for walker in (PYTHON, COMPILED)]
@@ -41,8 +40,7 @@ def test_both_walkers_verify_as_they_walk(log: tuple[bytes, int], crc_property: 
         assert found[0] == (walk.position, walk.stop)
 
 
-@given(logs() | damaged_logs(), st.lists(st.integers(1, 300), max_size=40), st.booleans())
-@settings(max_examples=400)
+@examples(40, 400, logs() | damaged_logs(), st.lists(st.integers(1, 300), max_size=40), st.booleans())
 def test_stretches_cut_anywhere_give_what_the_walker_finds_in_the_whole(
     log: tuple[bytes, int], cuts: list[int], compiled: bool
 ) -> None:

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.format import java, sysflag
@@ -12,6 +11,7 @@ from tandemmq.store.format.compiled.keys import keys_of, put_entries
 from tandemmq.store.format.compiled.walker import CompiledWalker
 from tandemmq.store.format.index_layout import IndexHeader, file_size, put_key
 from tandemmq.store.format.record import Message, encode_record
+from tests.campaigns import examples
 from tests.unit.format.logs import V4, damaged_logs, logs, props
 
 WALKER = CompiledWalker()
@@ -24,8 +24,7 @@ KEYS = st.lists(
 )
 
 
-@given(st.one_of(logs(), damaged_logs()))
-@settings(max_examples=150)
+@examples(50, 150, st.one_of(logs(), damaged_logs()))
 def test_keys_are_those_of_the_rows(log: tuple[bytes, int]) -> None:
     """Per record UNIQ_KEY, then the pieces of KEYS, none of a rollback; hashed as Java does."""
     data, base = log
@@ -45,8 +44,9 @@ def test_keys_are_those_of_the_rows(log: tuple[bytes, int]) -> None:
         assert found == wanted
 
 
-@given(st.one_of(logs(), damaged_logs()), st.sampled_from([1, 2, 5, 50]), st.sampled_from([0, 1_700_000_000_000]))
-@settings(max_examples=150)
+@examples(
+    50, 150, st.one_of(logs(), damaged_logs()), st.sampled_from([1, 2, 5, 50]), st.sampled_from([0, 1_700_000_000_000])
+)
 def test_a_file_built_in_two_steps_is_the_same(log: tuple[bytes, int], slots: int, begin: int) -> None:
     """Keys of a walk put by `put_entries`, and by `index_into`; only slots and header are the caller's."""
     data, base = log
@@ -78,8 +78,7 @@ def _built(
     return built
 
 
-@given(KEYS, st.integers(1, 9), st.sampled_from([0, 5_000, 1_700_000_000_000]), st.data())
-@settings(max_examples=150)
+@examples(50, 150, KEYS, st.integers(1, 9), st.sampled_from([0, 5_000, 1_700_000_000_000]), st.data())
 def test_any_keys_in_any_parts_are_as_put_one_by_one(
     keys: list[tuple[int, int, int]], slots: int, begin: int, data: st.DataObject
 ) -> None:

@@ -18,6 +18,7 @@ from tandemmq.store.format.java import decode_utf8
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record, encode_record
+from tests.campaigns import examples
 from tests.unit.format.logs import V4, V6, logs
 
 _KERNELS = (
@@ -112,8 +113,7 @@ def check(columns: RecordColumns, records: list[Record], chosen: Longs) -> None:
     assert pairs_of(columns, chosen) == [record.properties for record in wanted]
 
 
-@given(logs(), st.data())
-@settings(max_examples=300)
+@examples(40, 300, logs(), st.data())
 def test_every_field_is_that_of_the_readable_decoder(log: tuple[bytes, int], data: st.DataObject) -> None:
     columns, records = columns_of(*log)
     check(columns, records, columns.all_rows())
@@ -121,8 +121,7 @@ def test_every_field_is_that_of_the_readable_decoder(log: tuple[bytes, int], dat
     check(columns, records, np.array(sorted(some), np.int64))
 
 
-@given(property_strings)
-@settings(max_examples=500)
+@examples(40, 500, property_strings)
 def test_properties_follow_the_rules_of_javas_parser(string: bytes) -> None:
     columns, (record,) = columns_of(log_with(properties=string))
     assert pairs_of(columns, columns.all_rows()) == [props.decode(string)]
@@ -153,8 +152,7 @@ def test_many_names_that_share_a_bit_are_still_told_apart() -> None:
     assert pairs_of(columns, columns.all_rows()) == [many | {"500": "again"}]
 
 
-@given(st.lists(st.tuples(hosts, hosts), min_size=1, max_size=5))
-@settings(max_examples=300)
+@examples(40, 300, st.lists(st.tuples(hosts, hosts), min_size=1, max_size=5))
 def test_hosts_and_ids_are_written_as_everywhere(pairs: list[tuple[Host, Host]]) -> None:
     log = b""
     for born, store in pairs:

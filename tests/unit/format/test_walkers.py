@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.format.index_layout import IndexHeader, file_size
 from tandemmq.store.format.record import Message, decode_record, encode_blank, encode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, unpack_units
 from tandemmq.store.format.walker import Stop, Walker, compiled_walker, python_walker
+from tests.campaigns import examples
 from tests.unit.format.logs import LEVELS, V4, V6, damaged_logs, logs, outcome, props
 
 NOW = 1_700_000_000_000
@@ -62,21 +62,18 @@ def walk_both(
     return walks[0].stop
 
 
-@given(logs(), st.booleans())
-@settings(max_examples=300)
+@examples(40, 300, logs(), st.booleans())
 def test_same_results_on_valid_logs(log: tuple[bytes, int], check_crc: bool) -> None:
     stop = walk_both(*log, check_crc=check_crc)
     assert stop in (Stop.END, Stop.BLANK, Stop.ZERO, Stop.BAD_MAGIC, Stop.INCOMPLETE)
 
 
-@given(damaged_logs(), st.booleans(), st.booleans(), st.sampled_from([1, 3, 65536]))
-@settings(max_examples=600)
+@examples(40, 600, damaged_logs(), st.booleans(), st.booleans(), st.sampled_from([1, 3, 65536]))
 def test_same_results_on_damaged_logs(log: tuple[bytes, int], check_crc: bool, force: bool, limit: int) -> None:
     walk_both(*log, check_crc=check_crc, force=force, limit=limit)
 
 
-@given(damaged_logs(), st.integers(0, 300))
-@settings(max_examples=200)
+@examples(40, 200, damaged_logs(), st.integers(0, 300))
 def test_same_results_from_anywhere(log: tuple[bytes, int], begin: int) -> None:
     data, base = log
     walk_both(data, base, begin=min(begin, len(data)))
@@ -84,8 +81,7 @@ def test_same_results_from_anywhere(log: tuple[bytes, int], begin: int) -> None:
     assert PYTHON.resync(data, begin, len(data), base) == COMPILED.resync(data, begin, len(data), base)
 
 
-@given(st.binary(max_size=400).map(lambda tail: b"\x00\x00\x00\x70\xda\xa3\x20\xa7" + tail))
-@settings(max_examples=200)
+@examples(40, 200, st.binary(max_size=400).map(lambda tail: b"\x00\x00\x00\x70\xda\xa3\x20\xa7" + tail))
 def test_same_results_on_nonsense(data: bytes) -> None:
     walk_both(data, 0, check_crc=False)
 
@@ -248,6 +244,7 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
 """
 
 
+@pytest.mark.slow
 def test_machine_code_is_kept_for_the_next_process() -> None:
     """The first process may compile, the second must not."""
     outputs = [

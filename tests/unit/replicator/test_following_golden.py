@@ -80,6 +80,7 @@ def test_cut_at_random_the_log_is_the_same(seed: int) -> None:
     assert len(log) == 8_510_223
 
 
+@pytest.mark.slow
 def test_byte_by_byte_the_log_is_the_same() -> None:
     capture = captures()[0]
     stream = capture.from_master[: whole_frames(capture.from_master)[12]]
