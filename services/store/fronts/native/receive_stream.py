@@ -46,6 +46,7 @@ class ReceiveStream:
                         raise
                 batch.sent(self._connected)
                 if not batch.messages and credit.closed.done():
+                    credit.closed.result()  # raises where the client broke the rules
                     return
         finally:
             reader.cancel()
