@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.counted import counted
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import replica_log_pb2
 
@@ -49,7 +50,7 @@ def _of_store(node: admin_pb2.Node) -> Iterator[str]:
             size = sum(one.end_offset - one.begin_offset for one in node.log.damaged)
             first = node.log.damaged[0]
             yield (
-                f"the log has {_counted(len(node.log.damaged), 'damaged range')}, {_bytes(size)}, which are skipped; "
+                f"the log has {counted(len(node.log.damaged), 'damaged range')}, {_bytes(size)}, which are skipped; "
                 f"the first begins at {first.begin_offset}: {first.reason}"
             )
     if node.disk.total_bytes:
@@ -117,10 +118,6 @@ def _order(version: str) -> tuple[tuple[int, int, str], ...]:
     """Versions in this order are older and newer: numbers as numbers, and 1.0.dev1 comes before 1.0."""
     parts = ((2, int(part), "") if part.isdigit() else (0, 0, part) for part in version.split("."))
     return *parts, (1, 0, "")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _bytes(size: float) -> str:

@@ -12,6 +12,7 @@ One noun per file::
     default_ports.py     where services listen unless told otherwise
     properties_file.py   reads a Java properties file (broker.conf)
     java_json.py         the JSON of RocketMQ's config files, which is not quite JSON
+    counted.py           numbers of things, as people read them
     sealed.py            small JSON documents of ours, with a checksum
     settings.py          typed settings: profile < broker.conf < environment < command line, with origins;
                          settings_profiles.py, settings_errors.py, setting_values.py: its parts

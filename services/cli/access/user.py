@@ -10,6 +10,7 @@ from tandemmq.cli.nouns.calls import noun
 from tandemmq.cli.talk.failures import FAILED, CommandFailed, NotThere
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.common.access.needs import Need
@@ -246,9 +247,7 @@ def check_access(
     output = Output(as_json=as_json)
     if name is None:
         users = len(table.principals)
-        _tell(
-            as_json, {"file": str(file), "users": users}, f"{file} is good: {users} {'user' if users == 1 else 'users'}"
-        )
+        _tell(as_json, {"file": str(file), "users": users}, f"{file} is good: {counted(users, 'user')}")
         return
     principal = _principal(table, name, file)
     if action is None:

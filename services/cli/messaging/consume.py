@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.cli.messaging.messages import as_json, messages_in_words, say_message
+from tandemmq.cli.messaging.messages import as_json, say_message
 from tandemmq.cli.talk.connection import STORE, resolved, told
 from tandemmq.cli.talk.failures import INTERRUPTED, CommandFailed, WrongUsage
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.client import Consumer
@@ -66,7 +67,7 @@ def consume(
                     shown += 1
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
-    output.remark(messages_in_words(shown))
+    output.remark(counted(shown, "message"))
 
 
 def _show_one(consumer: "Consumer", output: Output, follow: bool, with_body: bool) -> bool:

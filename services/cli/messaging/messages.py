@@ -124,8 +124,3 @@ def shown_body(body: bytes, *, whole: bool) -> str:
     shown_text = "\n".join(lines[:_BODY_LINES_MAX])
     is_cut = len(lines) > _BODY_LINES_MAX or len(text) > _BODY_CHARS_MAX
     return printable(shown_text) + ("\n... (`tandem message view` shows all of it)" if is_cut else "")
-
-
-def messages_in_words(number: int) -> str:
-    """`1 message`, `2,000 messages`."""
-    return f"{number:,} message{'' if number == 1 else 's'}"

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.messaging.messages import as_json, messages_in_words, say_message
+from tandemmq.cli.messaging.messages import as_json, say_message
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import INTERRUPTED
 from tandemmq.cli.talk.moments import FORMS, parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.client import Pulled, QueueOffsets, Record, StoreClient
@@ -90,7 +91,7 @@ def pull(
             raise typer.Exit(INTERRUPTED) from None
         more = not follow and next(arriving, None) is not None
     left_out = f"; {reader.damaged:,} left out, which are damaged" if reader.damaged else ""
-    output.remark(messages_in_words(shown) + left_out + ("; there are more: see --max and --offset" if more else ""))
+    output.remark(counted(shown, "message") + left_out + ("; there are more: see --max and --offset" if more else ""))
 
 
 def _starts(client: "StoreClient", topic: str, queue: str, begin: str) -> dict[int, int]:

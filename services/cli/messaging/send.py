@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.cli.messaging.messages import messages_in_words
 from tandemmq.cli.messaging.special import remark_on_times, send_transaction, special_properties
 from tandemmq.cli.talk.connection import connect
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, Failure, WrongUsage
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.client import Outgoing, StoreClient
@@ -270,4 +270,4 @@ def _check_status(receipts: list[dict[str, Any]]) -> None:
     if bad:
         status = str(bad[0]["status"])
         reason = bad[0].get("reason") or _LESS_SAFE.get(status, "stored, but not known to be as safe as it should be")
-        raise CommandFailed(f"{messages_in_words(len(bad))} ended with {status}: {reason}")
+        raise CommandFailed(f"{counted(len(bad), 'message')} ended with {status}: {reason}")

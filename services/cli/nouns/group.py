@@ -30,7 +30,6 @@ from tandemmq.cli.nouns.group_settings import (
     Timeout,
     WaitFor,
     as_attributes,
-    counted,
 )
 from tandemmq.cli.nouns.group_settings import in_words as settings_in_words
 from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, held, in_words, remarks, say_members
@@ -39,6 +38,7 @@ from tandemmq.cli.nouns.message_standing import say_failing
 from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Group as AdminGroup

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tandemmq.common import group_attributes as attributes
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
@@ -111,8 +112,3 @@ def in_words(config: "SubscriptionGroupConfig") -> list[tuple[str, str]]:
     if given.get(attributes.KEEP_UNCONSUMED) == "true":
         rows.append(("keeps unconsumed", "yes"))
     return rows
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

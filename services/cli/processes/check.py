@@ -10,6 +10,7 @@ from tandemmq.cli.talk.failures import CallFailed, WrongUsage
 from tandemmq.cli.talk.moments import show_bytes
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import Cluster, Group, Node
@@ -165,6 +166,6 @@ def _tell(output: Output, state: int, findings: list[Finding], numbers: dict[str
         output.document({"state": _WORDS[state], "findings": told, "figures": numbers})
         return
     nodes = int(numbers.get("nodes", 0))
-    words = "; ".join(one.what for one in findings) or f"{nodes} node{'' if nodes == 1 else 's'}, everything serves"
+    words = "; ".join(one.what for one in findings) or f"{counted(nodes, 'node')}, everything serves"
     drawn = " ".join(f"{name}={value}" for name, value in numbers.items())
     output.say(f"TANDEMMQ {_WORDS[state]}: {words}" + (f" | {drawn}" if drawn else ""))
