@@ -5,7 +5,7 @@
     lane.py          calls that come whole, from their frames to those of their answers
     reactor.py       the sockets of busy connections, read and answered together
 
-What C sees of them is in their .pxd, and what Python sees in their .pyi; frame_bytes.pxd writes numbers and frames. The
-lane is given what came and calls `write`, which is all of its I/O; only the reactor knows sockets. What they do not
-take is Python's.
+What C sees of them is in their .pxd, and what Python sees in their .pyi; frame_bytes.pxd writes numbers and frames,
+seconds.pxd is a clock that only goes forward, for all compiled modules. The lane is given what came and calls `write`,
+which is all of its I/O; only the reactor knows sockets. What they do not take is Python's.
 """

@@ -12,25 +12,15 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.errno import EAGAIN, EINTR, errno
 from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 from cython.cimports.posix.unistd import close
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane import Lane
+from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 
 _MOST_EVENTS: cython.int = 128
 _READ_SIZE: cython.Py_ssize_t = 256 << 10
 _ASK_SECONDS: cython.double = 0.1
 _MOST_ALONE: cython.int = 1000
 """Turns, one after the other, with one socket each: then it gives back what it reads."""
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def seconds_now() -> cython.double:
-    """By the clock of `time.monotonic`."""
-    now: timespec
-    clock_gettime(CLOCK_MONOTONIC, cython.address(now))
-    return now.tv_sec + now.tv_nsec * 1e-9
 
 
 @cython.cclass

@@ -9,8 +9,8 @@ import logging
 
 import cython
 from cython.cimports.cpython.dict import PyDict_GetItem
+from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
-from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 
 from tandemmq.common.grpc_transport import HELD
 

@@ -3,7 +3,6 @@
     appender.py      a plain record, into the newest file
     slots.pxd        what it reads and writes of Python objects with each record
     record_run.py    the records that units name, out of a file's mapping
-    seconds.pxd      the time of a clock that only goes forward
     sync_thread.py   files are synced without the interpreter's lock
 
 What C sees of it is in its .pxd, and what Python sees in its .pyi.

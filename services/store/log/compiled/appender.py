@@ -26,7 +26,7 @@ from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
-from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
+from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.log.compiled.slots import (
     PyLong_AsLongLong,
     tandem_fill_slot_long,

@@ -8,9 +8,9 @@ core does not know, and all of it where callers have to be recognized or sends w
 import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cython.cimports.libc.string import memcmp
+from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
 from cython.cimports.tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
-from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 
 from tandemmq.store.fronts.remoting.call import host_of
 from tandemmq.store.fronts.remoting.direct_send import AT_ONCE

@@ -10,6 +10,7 @@ import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.string import memcmp
+from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.broker.compiled.plain_message import CompiledMessage
 from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import (
@@ -23,7 +24,6 @@ from cython.cimports.tandemmq.store.fronts.compiled.protobuf import (
 from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, start, text_of
 from cython.cimports.tandemmq.store.fronts.rocketmq5.compiled.send_answer import send_answer
 from cython.cimports.tandemmq.store.fronts.rocketmq5.compiled.send_request import CompiledSendRequest
-from cython.cimports.tandemmq.store.log.compiled.seconds import seconds_now
 
 from tandemmq.common.grpc_transport import HELD
 from tandemmq.store.format.record_encoder import MAX_PROPERTIES
